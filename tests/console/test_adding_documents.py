@@ -139,6 +139,27 @@ def test_a_file_that_is_too_large_says_what_to_do(panel: "Page", watch: Watch, t
     expects(panel.locator(".addition.refused")).to_contain_text("Split it into smaller files")
 
 
+@pytest.mark.parametrize("given", [Given(environment={"RAG_MAX_FILE_BYTES": "2048"})])
+def test_other_files_take_the_place_of_one_that_would_be_refused_again(
+    panel: "Page", service: CragsideServer, watch: Watch, tmp_path: Path
+) -> None:
+    watch.allow("status of 413")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/large.md").write_text(LAMP * 100)
+    (tmp_path / "first.md").write_text(LAMP)
+    (tmp_path / "second.md").write_text(TART)
+    drop(panel, [tmp_path / "shop"])
+    refused = panel.locator(".addition.refused")
+    expects(refused.get_by_role("button", name="Choose files again")).to_be_visible()
+    expects(refused.get_by_role("button", name="Try again")).to_have_count(0)
+    with panel.expect_file_chooser() as chooser:
+        refused.get_by_role("button", name="Choose files again").click()
+    chooser.value.set_files([tmp_path / "first.md", tmp_path / "second.md"])
+    done(panel, 2)
+    expects(refused).to_have_count(0)
+    assert stored(service) == {"shop/first.md", "shop/second.md"}
+
+
 def test_a_hostile_name_and_mark_up_are_shown_as_text(panel: "Page", tmp_path: Path) -> None:
     (tmp_path / HOSTILE).write_text(MARKUP)
     drop(panel, [tmp_path / HOSTILE])

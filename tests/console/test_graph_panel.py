@@ -43,10 +43,11 @@ def test_an_entity_is_found_while_one_types(panel: "Page") -> None:
 @pytest.mark.parametrize("given", [KNOWN])
 def test_a_relationship_leads_to_the_passages_that_say_so(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
-    panel.get_by_role("button", name="Show what says that").first.click()
+    panel.get_by_role("button", name="Why? Show what says that").first.click()
     expects(panel.get_by_role("heading", name="Passages about")).to_contain_text("Joseph Swan")
     passages = panel.locator("section blockquote")
     expects(passages.first).to_contain_text("Joseph Swan")
+    expects(passages.first.locator("mark").first).to_have_text("Joseph Swan")
     panel.locator("section li button").first.click()
     expects(panel.get_by_role("dialog", name="swan.md").locator("mark")).to_contain_text("Joseph Swan")
 
@@ -88,6 +89,33 @@ def test_the_list_leads_to_entities_that_are_two_steps_away(panel: "Page", share
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_the_names_are_marked_in_the_passages_as_text(panel: "Page", shared_service: CragsideServer) -> None:
+    text = "The C++\n(Core) <b>group</b> met c++ (core), libc++ (core) and Joseph Swan."
+    passage = {"id": "p", "document": "d", "title": "", "name": "n.md", "text": text, "page": None, "section": None}
+    panel.route("**/v1/graph/passages*", lambda route: route.fulfill(json={"passages": [passage], "total": 1}))
+    answer = {"entities": [{"name": "C++ (Core)", "type": "", "description": "", "mentions": 1}], "relationships": []}
+    answered = {**answer, "capped": False, "total": None}
+    panel.route("**/v1/graph/neighbourhood*", lambda route: route.fulfill(json=answered))
+    panel.goto(shared_service.console("#/graph?entity=C%2B%2B+(Core)"))
+    quoted = panel.locator("section blockquote")
+    expects(quoted.locator("mark")).to_have_text(["C++ (Core)", "c++ (core)"])
+    expects(quoted).to_contain_text("<b>group</b>")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_one_entity_and_one_relationship_are_told_in_the_singular(
+    panel: "Page", shared_service: CragsideServer
+) -> None:
+    entity = {"name": "Lamp", "type": "", "description": "", "mentions": 1}
+    relationship = {"source": "Lamp", "target": "Lamp", "type": "", "description": "", "weight": 1}
+    answer = {"entities": [entity], "relationships": [relationship], "capped": False, "total": None}
+    panel.route("**/v1/graph/neighbourhood*", lambda route: route.fulfill(json=answer))
+    panel.route("**/v1/graph/passages*", lambda route: route.fulfill(json={"passages": [], "total": 0}))
+    panel.goto(shared_service.console("#/graph?entity=Lamp"))
+    expects(panel.locator(".where[role=status]")).to_have_text("1 entity, 1 relationship.")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_two_steps_reach_further_than_one(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
     told = panel.locator(".where[role=status]")
@@ -112,3 +140,11 @@ def test_the_graph_is_filtered_by_type(panel: "Page") -> None:
 def test_an_empty_graph_says_what_to_do(page: "Page", service: CragsideServer) -> None:
     page.goto(service.console("#/graph"))
     expects(page.get_by_text("The graph is empty.")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"note.md": "nothing of note is told here."}, baked=True)])
+def test_an_empty_graph_of_a_read_only_store_asks_for_no_documents(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/graph"))
+    expects(page.get_by_text("This store is read-only")).to_be_visible()
+    expects(page.get_by_text("There is nothing here.")).to_be_visible()
+    expects(page.get_by_text("The graph is empty.")).to_have_count(0)

@@ -124,7 +124,8 @@ def test_an_exchange_is_forgotten_once_the_time_for_undoing_is_over(panel: "Page
 def test_a_read_only_store_forgets_nothing_and_says_why(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/memory"))
     expects(page.get_by_text("This store is read-only")).to_be_visible()
-    expects(page.get_by_text("Nothing was remembered yet.")).to_be_visible()
+    expects(page.get_by_text("There is nothing here.")).to_be_visible()
+    expects(page.get_by_text("POST /v1/memories")).to_have_count(0)
     assert page.get_by_role("button", name="Forget").count() == 0
 
 
@@ -145,7 +146,7 @@ def test_a_service_that_stops_says_so_with_a_way_out(panel: "Page", service: Cra
 @pytest.mark.parametrize("look", [GERMAN], ids=str)
 def test_it_speaks_german(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/memory"))
-    expects(page.get_by_text("Noch wurde nichts gemerkt.")).to_be_visible()
+    expects(page.get_by_text("Noch ist nichts gespeichert.")).to_be_visible()
 
 
 @pytest.mark.parametrize("look", EVERY_LOOK, ids=str)

@@ -52,6 +52,18 @@ def test_a_pair_that_does_not_fit_is_refused_in_words(panel: "Page", watch: Watc
     expects(panel.get_by_role("alert")).to_contain_text("chunk_overlap_tokens has to be smaller than chunk_tokens")
 
 
+def test_a_refusal_is_in_sight_and_takes_the_place_of_what_was_told(panel: "Page", watch: Watch) -> None:
+    watch.allow("status of 400")
+    panel.set_viewport_size({"width": 1024, "height": 740})
+    panel.get_by_label("Length in tokens").fill("500")
+    panel.get_by_role("button", name="Save").click()
+    expects(panel.get_by_text("Saved.")).to_be_visible()
+    panel.get_by_label("Overlap in tokens").fill("1000")
+    panel.get_by_role("button", name="Save").click()
+    expects(panel.locator("form").get_by_role("alert")).to_be_in_viewport(ratio=1)
+    expects(panel.get_by_text("Saved.")).to_have_count(0)
+
+
 @pytest.mark.parametrize("given", [KNOWN])
 def test_a_rebuild_shows_its_progress_and_keeps_what_was_not_saved(panel: "Page", service: CragsideServer) -> None:
     held: list[Route] = []
@@ -112,6 +124,14 @@ def test_the_store_and_the_components_tell_how_they_do(panel: "Page") -> None:
     expects(panel.locator("dl").first).to_contain_text("wordllama-256")
     table = panel.get_by_role("region", name="Components")
     expects(table.get_by_role("row").filter(has_text="store")).to_contain_text("ok")
+
+
+def test_a_narrow_screen_shows_the_components_and_their_remedies_whole(panel: "Page") -> None:
+    panel.set_viewport_size({"width": 360, "height": 740})
+    table = panel.get_by_role("region", name="Components")
+    expects(table.get_by_role("row").filter(has_text="store")).to_be_visible()
+    hidden = "box => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
+    assert table.evaluate(hidden) == [0, 0]
 
 
 @pytest.mark.parametrize("given", [Given(documents=KNOWN.documents, baked=True)])

@@ -5,7 +5,8 @@ import { EntityFinder } from "../parts/entity_finder.js";
 import { GraphCanvas, OTHERS, colourOf, hasColour } from "../parts/graph_canvas.js";
 import { GraphPassages } from "../parts/graph_passages.js";
 import { useLoaded } from "../parts/loaded.js";
-import { link, route } from "../state.js";
+import { NoChange } from "../parts/write_access.js";
+import { link, mayWrite, route } from "../state.js";
 import { t } from "../texts.js";
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 
@@ -171,10 +172,13 @@ function Legend({ graph, types }) {
   `;
 }
 
-const Empty = () => html`<p>${t("graph.empty")} <a href=${link("documents")}>${t("welcome.documents")}</a></p>`;
+function Empty() {
+  if (!mayWrite.value) return html`<${NoChange} /><p class="empty" role="status">${t("documents.empty_read_only")}</p>`;
+  return html`<p>${t("graph.empty")} <a href=${link("documents")}>${t("welcome.documents")}</a></p>`;
+}
 
 function told({ entities, relationships, capped, total }, entity) {
-  const sizes = t("graph.shown", { n: entities.length, m: relationships.length });
+  const sizes = `${t("graph.entities", { n: entities.length })}, ${t("graph.relationships", { n: relationships.length })}.`;
   if (!capped) return sizes;
   return `${sizes} ${entity ? t("graph.capped_near") : t("graph.capped", { total: total ?? 0 })}`;
 }

@@ -5,6 +5,7 @@ import { Failure, Waiting } from "../parts/basics.js";
 import { Pager } from "../parts/pager.js";
 import { keyOf, removed } from "../parts/undo.js";
 import { NoChange } from "../parts/write_access.js";
+import { access } from "../state.js";
 import { score, t } from "../texts.js";
 import { html, useEffect } from "../vendor/ui.js";
 
@@ -57,16 +58,19 @@ function List({ known }) {
   `;
 }
 
-// Without a conversation there is nothing to do here, so it says where they come from.
-const Empty = () => html`
-  <div class="empty">
-    <p role="status">${t("memory.empty")}</p>
-    <ul>
-      <li>${t("memory.empty.proxy")} <code>RAG_STORE_EXCHANGES=true</code></li>
-      <li>${t("memory.empty.route")} <code>POST /v1/memories</code></li>
-    </ul>
-  </div>
-`;
+// Without a conversation there is nothing to do here, so it says where they come from, unless none can come.
+function Empty() {
+  if (access.value?.read_only) return html`<p class="empty" role="status">${t("documents.empty_read_only")}</p>`;
+  return html`
+    <div class="empty">
+      <p role="status">${t("memory.empty")}</p>
+      <ul>
+        <li>${t("memory.empty.proxy")} <code>RAG_STORE_EXCHANGES=true</code></li>
+        <li>${t("memory.empty.route")} <code>POST /v1/memories</code></li>
+      </ul>
+    </div>
+  `;
+}
 
 function Recalled() {
   const { query, documents, degraded } = recalled.value;

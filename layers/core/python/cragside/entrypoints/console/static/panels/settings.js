@@ -7,16 +7,19 @@ import { SettingsForm } from "../parts/settings_form.js";
 import { StorePart } from "../parts/store_part.js";
 import { mayWrite, notify } from "../state.js";
 import { t } from "../texts.js";
-import { html, useState } from "../vendor/ui.js";
+import { html, useRef, useState } from "../vendor/ui.js";
 
 export function SettingsPanel() {
   const { value, failure, reload, replace } = useLoaded((signal) => call("GET", "v1/settings", { signal }));
   const [refused, setRefused] = useState(null);
+  const told = useRef(null);
   const save = async (changes) => {
     setRefused(null);
+    // What the last save told does not hold for this one.
+    told.current?.close();
     try {
       replace(await call("PATCH", "v1/settings", { body: changes }));
-      notify(t("settings.saved"));
+      told.current = notify(t("settings.saved"));
       return true;
     } catch (error) {
       setRefused(error);
@@ -30,8 +33,7 @@ export function SettingsPanel() {
     ${value &&
     html`
       ${!mayWrite.value && html`<p class="notice">${t("settings.read_only")}</p>`}
-      ${refused && html`<${Failure} error=${refused} />`}
-      <${SettingsForm} settings=${value} save=${save} locked=${!mayWrite.value} />
+      <${SettingsForm} settings=${value} save=${save} refused=${refused} locked=${!mayWrite.value} />
       <${StorePart} settings=${value} reload=${reload} />
     `}
     <${Components} />

@@ -9,6 +9,8 @@ const COLOURS = ["#4477aa", "#cc6677", "#228833", "#b8860b", "#aa4499", "#44aabb
 export const OTHERS = "#7a7a7a";
 // A click on a line is looked for among all lines, so large graphs go without.
 const MOST_CLICKED = 300;
+// With more entities, fewer names are shown, so that they can be read.
+const MOST_NAMED = 100;
 // Layout runs between two frames, for this many milliseconds of each.
 const LAYOUT_MS = 6;
 const ROUNDS = 250;
@@ -65,7 +67,12 @@ function draw(container, { entities, relationships }, types, chosen) {
     enableEdgeEvents: entities.length <= MOST_CLICKED,
     labelColor: { color: ink },
     defaultEdgeColor: "#a8a8a8",
-    labelRenderedSizeThreshold: entities.length > 300 ? 9 : entities.length > 100 ? 5 : 0,
+    // One name in each part of the picture that is as large as a name is long: that of the largest entity there.
+    labelRenderedSizeThreshold: 0,
+    labelDensity: 1,
+    labelGridCellSize: entities.length > MOST_NAMED ? 120 : 100,
+    // A name at the edge is not cut.
+    stagePadding: 60,
     hideEdgesOnMove: entities.length > 500,
     zIndex: false,
     // The place has no size for a moment while the panel changes.

@@ -1,14 +1,15 @@
 // The settings of a workspace as a form. Nothing is saved until the button is pressed.
 import { number, t } from "../texts.js";
-import { html, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { Failure } from "./basics.js";
 
 // The numbers, and how finely each can be set.
 const EVIDENCE = { threshold: 0.05, max_documents: 1 };
 const SIMILARITY = { similarity_results: 1, similarity_threshold: 0.05 };
 const CHUNKS = { chunk_tokens: 50, chunk_overlap_tokens: 10 };
 
-// `save` answers whether the service took them.
-export function SettingsForm({ settings, save, locked }) {
+// `save` answers whether the service took them. `refused` is the error if it did not.
+export function SettingsForm({ settings, save, refused, locked }) {
   const [changes, setChanges] = useState({});
   const changed = Object.keys(changes).length > 0;
   const given = { ...settings, ...changes };
@@ -67,9 +68,17 @@ export function SettingsForm({ settings, save, locked }) {
           <button type="submit" aria-disabled=${changed ? undefined : "true"}>${t("settings.save")}</button>
           <button type="button" class="outline" onClick=${restore}>${t("settings.restore")}</button>
         </div>
+        ${refused && html`<${Refused} error=${refused} />`}
       </fieldset>
     </form>
   `;
+}
+
+// It stands below the buttons, so the page may have to move for it to be seen.
+function Refused({ error }) {
+  const place = useRef(null);
+  useEffect(() => void place.current.scrollIntoView({ block: "nearest" }), [error]);
+  return html`<div ref=${place}><${Failure} error=${error} /></div>`;
 }
 
 function Slider({ name, step, value, range, set }) {

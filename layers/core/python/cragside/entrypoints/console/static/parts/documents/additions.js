@@ -31,6 +31,14 @@ export function again(item) {
   pump();
 }
 
+// Sends other files in place of one that was refused. They are of the folder that it was of.
+export function replace(item, [{ name, open }, ...others]) {
+  const folder = item.name.slice(0, item.name.lastIndexOf("/") + 1);
+  Object.assign(item, { name: folder + name, open });
+  again(item);
+  addFiles(others.map((other) => ({ ...other, name: folder + other.name })), item.workspace);
+}
+
 // Goes on after what held everything up is over.
 export function resume() {
   held.value = null;

@@ -1,15 +1,18 @@
 // How far the additions are: each of a few, or a summary of many with what is going on and what went wrong.
 import { number, t } from "../../texts.js";
-import { html, signal } from "../../vendor/ui.js";
+import { html, signal, useRef } from "../../vendor/ui.js";
 import { Failure } from "../basics.js";
 import { focusSoon } from "../focus.js";
-import { again, resume, stop } from "./additions.js";
+import { again, replace, resume, stop } from "./additions.js";
+import { chosen } from "./dropped.js";
 import { active, changes, clear, counts, held, items, problems, unfinished, unsent } from "./items.js";
 
 // More than these are summarised.
 const FEW = 12;
 const MOST_ACTIVE = 6;
 const MOST_PROBLEMS = 20;
+// The statuses with which the service refuses a file for what it is.
+const AT_FAULT = [400, 413, 415];
 const allProblems = signal(false);
 
 export function Progress() {
@@ -76,8 +79,25 @@ function Item({ item }) {
       ${error && html`<small>${error.message} ${remedy(error)}</small>`}
       ${item.unread && html`<small>${t("additions.unread", { what: item.unread })}</small>`}
       ${state.errors?.map(({ name, message }) => html`<small><bdi>${name}</bdi>: ${message}</small>`)}
-      ${["refused", "stopped"].includes(phase) && html`<button class="small outline" onClick=${() => then(() => again(item))}>${t("retry")}</button>`}
+      ${["refused", "stopped"].includes(phase) && html`<${Anew} item=${item} error=${error} />`}
     </li>
+  `;
+}
+
+// The same file would be refused again, so another one can be chosen. A page or a repository may answer the next time.
+function Anew({ item, error }) {
+  const input = useRef(null);
+  if (item.kind !== "file" || !AT_FAULT.includes(error?.status)) {
+    return html`<button class="small outline" onClick=${() => then(() => again(item))}>${t("retry")}</button>`;
+  }
+  const take = (event) => {
+    const { files } = chosen(event.target.files);
+    event.target.value = "";
+    if (files.length) then(() => replace(item, files));
+  };
+  return html`
+    <button type="button" class="small outline" onClick=${() => input.current.click()}>${t("additions.choose")}</button>
+    <input ref=${input} type="file" hidden multiple aria-label=${t("additions.choose")} onChange=${take} />
   `;
 }
 
