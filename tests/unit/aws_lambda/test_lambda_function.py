@@ -1,5 +1,6 @@
 import asyncio
 import base64
+import gzip
 import json
 import time
 from collections.abc import Callable
@@ -45,6 +46,16 @@ def test_a_plain_prompt_is_returned_unchanged(function: Function) -> None:
 def test_health_asks_for_no_token(function: Function) -> None:
     answer = function.answer(health(), Context())
     assert (answer["statusCode"], body_of(answer)) == (200, {"ok": True})
+
+
+def test_the_console_needs_no_token_and_arrives_packed(function: Function) -> None:
+    asked = health()
+    asked["rawPath"] = asked["requestContext"]["http"]["path"] = "/console/"
+    asked["headers"]["accept-encoding"] = "gzip"
+    answer = function.answer(asked, Context())
+    assert (answer["statusCode"], answer["headers"]["content-encoding"]) == (200, "gzip")
+    assert answer["isBase64Encoded"] is True
+    assert b"app.js" in gzip.decompress(base64.b64decode(answer["body"]))
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-api-key": "wrong"}, {"authorization": "Bearer wrong"}])
