@@ -57,8 +57,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     configured = Settings(home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
     built = Container(configured, upload_store=FolderUploadStore(home / ".uploads"))
     server = uvicorn.Server(uvicorn.Config(create_app(built), log_level="critical", lifespan="on"))
+
+    async def serve() -> None:
+        await server.serve(sockets=[listening])
+        await built.close()
+
     with listen("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True

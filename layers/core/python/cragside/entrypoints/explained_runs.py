@@ -1,9 +1,10 @@
 """A run whose steps are handed on as they end."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
+
+from cragside.entrypoints.stopping import stop
 
 Step = TypeVar("Step")
 Result = TypeVar("Result")
@@ -17,13 +18,11 @@ async def followed(
     The run stops when whoever follows it is cancelled or closes this.
     """
     ended: asyncio.Queue[Step | None] = asyncio.Queue()
-    run = asyncio.ensure_future(work(ended.put_nowait))
+    run = asyncio.create_task(work(ended.put_nowait))
     run.add_done_callback(lambda _: ended.put_nowait(None))
     try:
         while (step := await ended.get()) is not None:
             yield step
         yield await run
     finally:
-        run.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await run
+        await stop(run)

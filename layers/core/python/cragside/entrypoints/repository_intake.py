@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from cragside.bootstrap import Container
@@ -18,6 +18,7 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
+from cragside.entrypoints.stopping import stop
 
 # The longest time that a repository is taken in, with the clone's own ten minutes.
 _MOST_SECONDS = 1800.0
@@ -116,10 +117,10 @@ async def followed(
     try:
         yield told.heard()
     finally:
-        if not limit.expired():
-            working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
+        if limit.expired():
+            await asyncio.wait({working})  # it is cleaning up already
+        else:
+            await stop(working)
 
 
 async def _tell(run: AsyncGenerator[Taken], told: "_Told", limit: asyncio.Timeout) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from typing_extensions import override
 
 from cragside.adapters.lightrag.indexing.accepting import accept
-from cragside.adapters.lightrag.indexing.sweeping import sweep, sweep_if_free
+from cragside.adapters.lightrag.indexing.sweeping import sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
@@ -138,13 +138,6 @@ class LightRagLibrary(Library):
         async with failing_as_unavailable():
             store = await self._access.existing()
             return await read(store.ledger) if store else nothing
-
-
-async def delete(store: Store, document_id: str) -> bool:
-    """Forget a document and what only it contributed to the graph, whoever is writing to that."""
-    known = await forget(store, document_id)
-    await sweep(store)  # also what an interrupted one has left
-    return known
 
 
 async def forget(store: Store, document_id: str) -> bool:
