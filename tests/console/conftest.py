@@ -58,10 +58,17 @@ def watch(context: "BrowserContext") -> Iterator[Watch]:
 
 
 @pytest.fixture
-def page(context: "BrowserContext", watch: Watch) -> "Iterator[Page]":
-    opened = context.new_page()
-    yield opened
-    opened.wait_for_timeout(0)  # lets the last events arrive
+def page(context: "BrowserContext", watch: Watch) -> "Page":
+    return context.new_page()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Close the page before its service stops: what it still asks for would fail."""
+    page = getattr(item, "funcargs", {}).get("page")
+    if page is not None and not page.is_closed():
+        page.wait_for_timeout(0)  # lets the last events arrive
+        page.close()
 
 
 @pytest.fixture
