@@ -171,10 +171,9 @@ def _jars() -> Path:
 
 def main() -> None:
     """Serve until interrupted."""
-    with Neo4jServer() as running:
+    with Neo4jServer() as running, suppress(KeyboardInterrupt):
         print(running.uri, flush=True)
-        with suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 if __name__ == "__main__":

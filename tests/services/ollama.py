@@ -188,10 +188,9 @@ def _flat_model(weights: Path) -> Path:
 
 def main() -> None:
     """Serve until interrupted."""
-    with server() as running:
+    with server() as running, suppress(KeyboardInterrupt):
         print(running.url, flush=True)
-        with suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 if __name__ == "__main__":

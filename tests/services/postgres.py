@@ -186,10 +186,9 @@ def _from_pypi() -> Path:
 
 def main() -> None:
     """Serve until interrupted."""
-    with PostgresServer(age=True) as running:
+    with PostgresServer(age=True) as running, suppress(KeyboardInterrupt):
         print(running.uri, flush=True)
-        with suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -93,10 +93,9 @@ class Redis:
 
 def main() -> None:
     """Serve until interrupted."""
-    with RedisServer() as running:
+    with RedisServer() as running, suppress(KeyboardInterrupt):
         print(running.uri, flush=True)
-        with suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -176,10 +176,9 @@ class SearxngServer(Server):
 
 def main() -> None:
     """Serve until interrupted."""
-    with SearxngServer(Engine()) as running:
+    with SearxngServer(Engine()) as running, suppress(KeyboardInterrupt):
         print(running.url, flush=True)
-        with suppress(KeyboardInterrupt):
-            signal.pause()
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -13,5 +13,5 @@ export function neighbour(ids, button, otherwise) {
   return () => (beside && document.getElementById(beside)?.querySelector(button)) || document.getElementById(otherwise);
 }
 
-// After the page was drawn anew.
-export const focusSoon = (find) => setTimeout(() => find()?.focus(), 50);
+// After the page was drawn anew, unless somebody has moved the focus meanwhile.
+export const focusSoon = (find) => setTimeout(() => document.activeElement === document.body && find()?.focus(), 50);
