@@ -31,4 +31,4 @@ async def test_a_run_cleans_up_although_its_request_is_cancelled_again() -> None
         await asyncio.sleep(0)
     await asyncio.wait({following})
     async with asyncio.timeout(60):
-        await cleaned.wait()
+        assert await cleaned.wait()

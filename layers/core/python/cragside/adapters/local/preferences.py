@@ -45,20 +45,24 @@ class PreferenceFile(PreferenceStore):
         try:
             make_folder(self._path.parent)
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
-                everything = dict(self._stored())
+                everything = dict(self._undamaged())
                 merged = {**everything.get(workspace, {}), **changes}
                 new = everything[workspace] = {name: value for name, value in merged.items() if value is not None}
                 check(new)
                 kept = {name: changes for name, changes in everything.items() if changes}
                 replace_file(self._path, json.dumps(kept, indent=2))
-        except (ValueError, RecursionError) as error:
-            # Writing would lose the settings of all workspaces.
-            remedy = f"Restore {self._path.name} from a backup, or move it away"
-            raise ServiceUnavailable("settings", f"The saved settings are damaged. {remedy}.") from error
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {reason}.") from error
         return new
+
+    def _undamaged(self) -> dict[str, dict[str, Any]]:
+        """What is saved. Raises `ServiceUnavailable` if the file is damaged: writing would lose everybody's settings."""
+        try:
+            return self._stored()
+        except (ValueError, RecursionError) as error:
+            remedy = f"Restore {self._path.name} from a backup, or move it away"
+            raise ServiceUnavailable("settings", f"The saved settings are damaged. {remedy}.") from error
 
     def _stored(self) -> dict[str, dict[str, Any]]:
         try:
