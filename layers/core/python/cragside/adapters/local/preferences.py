@@ -57,7 +57,7 @@ class PreferenceFile(PreferenceStore):
         return new
 
     def _undamaged(self) -> dict[str, dict[str, Any]]:
-        """What is saved. Raises `ServiceUnavailable` if the file is damaged: writing would lose everybody's settings."""
+        """What is saved. Raises `ServiceUnavailable` if the file is damaged: a change would lose all of it."""
         try:
             return self._stored()
         except (ValueError, RecursionError) as error:
