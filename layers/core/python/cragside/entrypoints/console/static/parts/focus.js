@@ -13,5 +13,10 @@ export function neighbour(ids, button, otherwise) {
   return () => (beside && document.getElementById(beside)?.querySelector(button)) || document.getElementById(otherwise);
 }
 
-// After the page was drawn anew, unless somebody has moved the focus meanwhile.
-export const focusSoon = (find) => setTimeout(() => document.activeElement === document.body && find()?.focus(), 50);
+// After the page was drawn anew, unless somebody has moved the focus meanwhile. The last call counts: a deletion that is
+// undone at once puts the focus on its own row, not on the next one.
+let waiting = 0;
+export function focusSoon(find) {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => document.activeElement === document.body && find()?.focus(), 50);
+}
