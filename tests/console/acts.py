@@ -1,6 +1,7 @@
 """What people do with the pages of the console, and what tests expect to see then."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -37,3 +38,9 @@ def drop(page: "Page", paths: Sequence[Path]) -> None:
 def focused(page: "Page") -> str:
     """What has the focus, as a screen reader names it."""
     return str(page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"))
+
+
+def stop_clock(page: "Page") -> None:
+    """From now on, the page's timers wait for `page.clock.run_for`, however busy this machine is."""
+    page.clock.install()
+    page.clock.pause_at(datetime.now() + timedelta(minutes=1))

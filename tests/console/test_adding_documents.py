@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>.md"
 MARKUP = "<script>alert(2)</script> <b>bold</b> <img src=x onerror=alert(3)> The keeper lights the lamp at dusk."
@@ -209,3 +210,63 @@ def test_a_service_that_stops_while_files_are_sent_goes_on_when_it_is_back(
     section.get_by_role("button", name="Try again").click()
     expects(section.get_by_text("1 of 1 added").first).to_be_visible()
     expects(row(panel, "tart.md")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP, "tart.md": TART})])
+def test_a_file_that_waits_for_a_deletion_can_be_stopped(
+    panel: "Page", service: CragsideServer, tmp_path: Path
+) -> None:
+    (tmp_path / "sheds.txt").write_text(SHEDS)
+    deletions: list[Route] = []
+    panel.route(
+        "**/v1/documents/*",
+        lambda route: deletions.append(route) if route.request.method == "DELETE" else route.fallback(),
+    )
+    panel.get_by_role("button", name="Delete tart.md").click()
+    expects(rows(panel)).to_have_count(1)
+    with panel.expect_request(lambda request: request.method == "DELETE"):
+        drop(panel, [tmp_path / "sheds.txt"])
+    section = panel.get_by_role("region", name="Being added")
+    section.get_by_role("button", name="Stop").click()
+    with panel.expect_response(lambda answer: answer.request.method == "DELETE"):
+        deletions[0].continue_()
+    expects(section.get_by_text("1 stopped").first).to_be_visible()
+    assert stored(service) == {"lamp.md"}
+
+
+def test_a_failure_is_told_however_many_others_failed(panel: "Page", service: CragsideServer, tmp_path: Path) -> None:
+    others = [{"id": f"doc-{number}", "error": "another failure"} for number in range(1000)]
+
+    def listed(route: "Route") -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        if query.get("status") == ["pending"]:
+            route.fulfill(json={"documents": [], "total": 0})
+        elif query.get("status") == ["failed"]:
+            with service.client() as client:
+                mine = [{"id": each["id"]} for each in client.get("/v1/documents").json()["documents"]]
+            found = others if query["offset"] == ["0"] else [{**each, "error": "the lamp broke"} for each in mine]
+            route.fulfill(json={"documents": found, "total": len(others) + len(mine)})
+        else:
+            route.fallback()
+
+    for number in range(4):
+        (tmp_path / f"note-{number}.md").write_text(f"Note {number} is about shed {number} of the harbour.")
+    panel.route("**/v1/documents/*/events*", lambda _: None)  # two documents are followed by these
+    panel.route("**/v1/documents?*", listed)
+    drop(panel, [tmp_path])
+    failed = panel.locator(".addition.failed")
+    expects(failed).to_have_count(2)
+    expects(failed.first).to_contain_text("the lamp broke")
+
+
+def test_an_outage_while_a_document_is_indexed_is_no_failure_of_it(panel: "Page", tmp_path: Path) -> None:
+    outage = 'event: failed\ndata: {"error": {"type": "service_unavailable", "message": "The store is away."}}\n\n'
+    (tmp_path / "lamp.md").write_text(LAMP)
+    panel.route("**/v1/documents/*/events*", lambda route: route.fulfill(content_type="text/event-stream", body=outage))
+    drop(panel, [tmp_path / "lamp.md"])
+    section = panel.get_by_role("region", name="Being added")
+    expects(section.get_by_role("alert")).to_contain_text("The store is away.")
+    expects(panel.locator(".addition.failed")).to_have_count(0)
+    panel.unroute("**/v1/documents/*/events*")
+    section.get_by_role("button", name="Try again").click()
+    done(panel, 1)

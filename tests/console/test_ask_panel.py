@@ -39,6 +39,7 @@ def ask(page: "Page", service: CragsideServer, question: str = QUESTION) -> None
 def test_a_question_shows_each_step_with_its_time(page: "Page", shared_service: CragsideServer) -> None:
     ask(page, shared_service)
     steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
+    expects(steps).to_have_count(4)  # once the last item, which says that it works, is gone
     assert [each.split("\n")[0] for each in steps.all_inner_texts()] == ["Retrieve", "Grade", "Decide", "Inject"]
     assert all(" ms" in each for each in steps.all_inner_texts())
     expects(page.get_by_text("Evidence from the knowledge base.")).to_be_visible()

@@ -11,7 +11,7 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.settings import load_settings
-from tests.console.acts import PATIENCE, drop, expects, focused
+from tests.console.acts import PATIENCE, drop, expects, focused, stop_clock
 from tests.console.documents_page import LAMP, TART, THREE, done, names, opened, row, rows, stored
 from tests.console.looks import EVERY_LOOK, GERMAN, NARROW, Look
 from tests.console.watch import Watch
@@ -96,22 +96,36 @@ def test_a_slow_list_is_not_asked_for_again_before_it_answers(
 
 
 @pytest.mark.parametrize("given", [THREE])
+def test_an_answer_that_breaks_off_is_told_with_a_way_out(panel: "Page") -> None:
+    panel.route("**/v1/documents?*", lambda route: route.fulfill(content_type="application/json", body='{"total": 3'))
+    panel.get_by_role("searchbox", name="Search").fill("tart")
+    expects(panel.get_by_role("alert")).to_contain_text("The service does not answer.")
+    panel.unroute("**/v1/documents?*")
+    panel.get_by_role("alert").get_by_role("button", name="Try again").click()
+    expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [THREE])
 def test_a_deletion_can_be_undone(panel: "Page", service: CragsideServer) -> None:
     expects(rows(panel)).to_have_count(3)
+    stop_clock(panel)
     panel.get_by_role("button", name="Delete tart.md").press("Enter")
     expects(rows(panel)).to_have_count(2)
     expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
+    # At once: the focus has not moved to the next document yet.
     panel.get_by_role("button", name="Undo").press("Enter")
     expects(rows(panel)).to_have_count(3)
+    panel.clock.run_for(1_000)
     expects(panel.get_by_role("button", name="tart.md", exact=True)).to_be_focused()
     assert "tart.md" in stored(service)
 
 
 @pytest.mark.parametrize("given", [THREE])
 def test_keys_undo_a_deletion_unless_they_undo_what_was_typed(panel: "Page", service: CragsideServer) -> None:
+    stop_clock(panel)
     panel.get_by_role("button", name="Delete tart.md").press("Enter")
     expects(rows(panel)).to_have_count(2)
-    # The focus goes to the next document a moment later.
+    panel.clock.run_for(1_000)
     expects(panel.locator(".acts button:focus")).to_have_count(1)
     panel.get_by_role("searchbox", name="Search").press("Control+z")
     expects(rows(panel)).to_have_count(2)
@@ -137,10 +151,13 @@ def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page",
     panel.get_by_role("checkbox", name="Select tart.md").check()
     panel.get_by_role("checkbox", name="Select lamp.md").check()
     group = panel.get_by_role("region", name="2 selected")
+    stop_clock(panel)
+    group.get_by_role("button", name="Delete").click()
+    expects(panel.get_by_text("2 documents were deleted.")).to_be_visible()
+    panel.clock.run_for(5_000)
+    assert len(stored(service)) == 3
     with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
-        group.get_by_role("button", name="Delete").click()
-        expects(panel.get_by_text("2 documents were deleted.")).to_be_visible()
-        assert len(stored(service)) == 3
+        panel.clock.run_for(1_000)
     expects(panel.get_by_text("2 documents were deleted.")).to_have_count(0)
     expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
     assert stored(service) == {"sheds.txt"}
@@ -243,7 +260,7 @@ def test_failed_work_is_told_with_its_reason_and_revived(service: CragsideServer
     page.goto(service.console("#/documents"))
     expects(row(page, "lamp.md")).to_contain_text("failed")
     expects(row(page, "lamp.md")).to_contain_text(
-        "the model is gone Remove the cause, then reprocess it, or delete it."
+        "the model is gone Remove the cause and reprocess the document, or delete the document."
     )
     page.get_by_text("given up").click()
     letters = page.locator(".dead li")
@@ -293,15 +310,18 @@ def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_p
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP, "tart.md": TART})])
 def test_a_deletion_that_fails_shows_the_document_again(panel: "Page", service: CragsideServer, watch: Watch) -> None:
     watch.allow("net::ERR_")
+    stop_clock(panel)
     panel.get_by_role("button", name="Delete tart.md").click()
     expects(rows(panel)).to_have_count(1)
     service.kill()
+    panel.clock.run_for(6_000)
     expects(panel.get_by_text("This was not deleted: The service does not answer.")).to_be_visible()
     expects(rows(panel)).to_have_count(2)
     service.start()
     panel.locator(".notice", has_text="This was not deleted").get_by_role("button", name="Try again").click()
     expects(rows(panel)).to_have_count(1)
     expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+    panel.clock.resume()
     panel.reload()
     expects(rows(panel)).to_have_count(1)
 

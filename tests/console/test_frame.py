@@ -46,6 +46,7 @@ def test_the_token_is_asked_for_once_and_kept_for_the_tab(
     watch.allow("status of 401")
     page.goto(shared_service.console())
     dialog = page.get_by_role("dialog", name="Token")
+    expects(dialog).to_be_visible()
     assert axe(page) == []
     dialog.get_by_label("Token").fill("wrong-wrong-wrong")
     dialog.get_by_role("button", name="Continue").click()

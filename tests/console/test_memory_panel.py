@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.acts import PATIENCE, expects, focused
+from tests.console.acts import PATIENCE, expects, focused, stop_clock
 from tests.console.looks import EVERY_LOOK, GERMAN
 from tests.console.watch import Watch
 from tests.services.axe import Violation
@@ -100,21 +100,27 @@ def test_a_search_goes_on_while_something_is_forgotten(panel: "Page") -> None:
 
 
 def test_forgetting_can_be_undone(panel: "Page", service: CragsideServer) -> None:
+    stop_clock(panel)
     exchanges(panel).first.get_by_role("button", name="Forget").press("Enter")
     expects(exchanges(panel)).to_have_count(2)
     expects(panel.get_by_text("2 exchanges")).to_be_visible()
+    panel.clock.run_for(1_000)
     expects(exchanges(panel).first.get_by_role("button", name="Forget")).to_be_focused()
     panel.get_by_role("button", name="Undo").press("Enter")
     expects(exchanges(panel)).to_have_count(3)
+    panel.clock.run_for(1_000)
     expects(exchanges(panel).first.get_by_role("button", name="Forget")).to_be_focused()
     assert focused(panel).startswith("Forget the exchange of")
     assert remembered(service) == 3
 
 
 def test_an_exchange_is_forgotten_once_the_time_for_undoing_is_over(panel: "Page", service: CragsideServer) -> None:
+    stop_clock(panel)
+    exchanges(panel).first.get_by_role("button", name="Forget").click()
+    panel.clock.run_for(5_000)
+    assert remembered(service) == 3
     with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
-        exchanges(panel).first.get_by_role("button", name="Forget").click()
-        assert remembered(service) == 3
+        panel.clock.run_for(1_000)
     expects(panel.get_by_text("The exchange was forgotten.")).to_have_count(0)
     expects(panel.get_by_text("2 exchanges")).to_be_visible()
     assert remembered(service) == 2

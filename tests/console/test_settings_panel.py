@@ -44,6 +44,18 @@ def test_changes_are_saved_and_defaults_restored(panel: "Page", service: Cragsid
     assert (restored["mode"], restored["chunk_tokens"], restored["persona"]) == ("corrective", 1000, None)
 
 
+@pytest.mark.parametrize("given", [Given(environment={"RAG_PERSONA": "strict-de"})])
+def test_the_plain_instruction_can_be_chosen_though_the_default_is_another(
+    panel: "Page", service: CragsideServer
+) -> None:
+    expects(panel.get_by_label("Persona")).to_have_value("strict-de")
+    panel.get_by_label("Persona").select_option("plain")
+    panel.get_by_role("button", name="Save").click()
+    expects(panel.get_by_text("Saved.")).to_be_visible()
+    expects(panel.get_by_label("Persona")).to_have_value("plain")
+    assert settings(service)["persona"] == "plain"
+
+
 def test_a_pair_that_does_not_fit_is_refused_in_words(panel: "Page", watch: Watch) -> None:
     watch.allow("status of 400")
     panel.get_by_label("Length in tokens").fill("500")

@@ -60,7 +60,7 @@ def test_the_events_arrive_and_end_with_the_evidence(service: httpx.Client) -> N
                 names.append(line.removeprefix("event: "))
             elif line.startswith("data: "):
                 data = json.loads(line.removeprefix("data: "))
-    assert names == ["step"] * 4 + ["candidates", "done"]
+    assert names == ["step"] * 4 + ["done"]
     assert data["candidates"][0]["content"] == TEXT
     assert data["candidates"][0]["kept"] is True
 

@@ -62,7 +62,7 @@ def test_events_of_an_explanation_arrive_together_at_the_end(function: Function)
     answer = function.answer(asked, Context())
     assert answer["isBase64Encoded"] is False
     names = [line for line in answer["body"].split("\n") if line.startswith("event: ")]
-    assert names == ["event: step"] * 4 + ["event: candidates", "event: done"]
+    assert names == ["event: step"] * 4 + ["event: done"]
 
 
 def test_neither_prompt_nor_evidence_is_logged_at_any_level(

@@ -20,8 +20,8 @@ def test_without_a_persona_the_plain_instruction_stays() -> None:
     assert block.startswith(f"{PLAIN.replace('{code}', CODE)}\n<evidence-{CODE}>\n")
 
 
-def test_there_is_a_witness_and_a_strict_answerer_in_german_and_english() -> None:
-    assert list(PERSONAS) == ["strict-de", "strict-en", "witness-de", "witness-en"]
+def test_there_are_the_plain_instruction_a_witness_and_a_strict_answerer_in_german_and_english() -> None:
+    assert list(PERSONAS) == ["plain", "strict-de", "strict-en", "witness-de", "witness-en"]
 
 
 @pytest.mark.parametrize("name", PERSONAS)

@@ -1,11 +1,13 @@
 """Citations of an answer are checked over HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cragside.application.citations import CitationChecker, CitedPassage
 from cragside.ports.support_judge import Support
 from tests.knowledge import Knowledge
 
@@ -69,3 +71,21 @@ async def test_an_answer_of_many_citations_is_refused_in_words(knowledge: Knowle
     answer = await knowledge.http.post("/v1/citations", json=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"] == "The answer has 1,001 citations; 1,000 can be checked."
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_check_waits_for_one_check_of_each_other_holder_at_most() -> None:
+    order: list[str] = []
+
+    class Judge:
+        def judge(self, sentence: str, *, title: str, text: str) -> Support:
+            order.append(sentence)
+            return Support(1.0, supported=True)
+
+    checker = CitationChecker(Judge(), timeout=30)
+    passages = {1: CitedPassage("It is lit.")}
+    async with asyncio.TaskGroup() as checks:
+        for number in range(5):
+            checks.create_task(checker.check(f"Of many {number} [1].", passages, holder="busy"))
+        checks.create_task(checker.check("Of one [1].", passages, holder="other"))
+    assert order.index("Of one.") == 1

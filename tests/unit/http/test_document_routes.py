@@ -9,7 +9,8 @@ import pytest
 
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.reading import NEEDS_OCR
-from cragside.domain.indexing import Task
+from cragside.bootstrap import Container
+from cragside.domain.indexing import DocumentRecord, Task
 from cragside.entrypoints.http.v1 import document_events
 from tests.knowledge import Knowledge
 from tests.unit.documents.pictures import joined, scan_of, text_pdf
@@ -246,7 +247,10 @@ async def test_a_document_is_shown_read_and_forgotten(knowledge: Knowledge) -> N
         "tier3": None,
     }
     assert (await knowledge.http.get(f"{where}/content")).json()["text"] == OTTER
-    assert (await knowledge.http.delete(where)).status_code == 204
+    other = await knowledge.http.delete(where, params={"content_hash": "of another text"})
+    assert other.status_code == 400
+    assert "otter.md has changed since you saw it." in other.json()["error"]["message"]
+    assert (await knowledge.http.delete(where, params={"content_hash": shown["content_hash"]})).status_code == 204
     gone = [
         await knowledge.http.request(*ask) for ask in (("GET", where), ("DELETE", where), ("GET", f"{where}/content"))
     ]
@@ -309,6 +313,37 @@ async def test_progress_of_a_document_that_is_forgotten_meanwhile_ends(
     async with asyncio.timeout(30):
         events = events_of(await told)
     assert events[-1][0] == "failed"
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_the_streams_of_one_document_share_each_look_and_have_a_limit(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
+    monkeypatch.setattr(document_events, "_MOST_STREAMS", 5)
+    looks: list[str] = []
+    look = document_events.document_record
+
+    async def counted(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
+        looks.append(document_id)
+        await asyncio.sleep(0.05)
+        return await look(container, workspace, document_id)
+
+    monkeypatch.setattr(document_events, "document_record", counted)
+    added = await add(knowledge)
+    where = f"/v1/documents/{added['id']}/events"
+    told = [asyncio.create_task(knowledge.http.get(where)) for _ in range(5)]
+    while not looks:
+        await asyncio.sleep(0)
+    refused = await knowledge.http.get(where)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (503, "service_unavailable")
+    assert "5 streams are open." in refused.json()["error"]["message"]
+    assert len(looks) == 1
+    await knowledge.index()
+    async with asyncio.timeout(30):
+        ends = [events_of(answer)[-1][0] for answer in await asyncio.gather(*told)]
+    assert ends == ["done"] * 5
+    assert (await knowledge.http.get(where)).status_code == 200
 
 
 async def test_progress_of_an_unknown_document_is_not_found(knowledge: Knowledge) -> None:

@@ -44,6 +44,8 @@ async def test_the_environment_has_the_defaults_and_null_restores_them(tmp_path:
     try:
         shown = (await built.http.patch("/v1/settings", json={"mode": "similarity", "persona": "witness-de"})).json()
         assert (shown["mode"], shown["threshold"], shown["persona"]) == ("similarity", 0.7, "witness-de")
+        shown = (await built.http.patch("/v1/settings", json={"persona": "plain"})).json()
+        assert shown["persona"] == "plain"
         shown = (await built.http.patch("/v1/settings", json={"mode": None, "persona": None})).json()
         assert (shown["mode"], shown["persona"]) == ("off", "strict-en")
     finally:

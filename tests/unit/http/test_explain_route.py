@@ -127,16 +127,15 @@ async def test_a_passage_of_another_document_is_not_found(knowledge: Knowledge) 
     assert (await knowledge.http.get(path)).json()["passage"] is None
 
 
-async def test_events_come_step_by_step_then_candidates_then_the_json_answer(knowledge: Knowledge) -> None:
+async def test_events_come_step_by_step_then_the_json_answer(knowledge: Knowledge) -> None:
     answer = await knowledge.http.post("/v1/explain", json={"prompt": QUESTION}, headers=EVENTS)
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert answer.headers["cache-control"] == "no-cache"
-    *steps, candidates, done = events_in(answer.text)
-    assert [name for name, _ in (*steps, candidates, done)] == ["step"] * 4 + ["candidates", "done"]
+    *steps, done = events_in(answer.text)
+    assert [name for name, _ in (*steps, done)] == ["step"] * 4 + ["done"]
     assert [step for _, step in steps] == done[1]["steps"]
     assert all(StepBody.model_validate(step, extra="forbid") for _, step in steps)
-    assert all(CandidateBody.model_validate(each, extra="forbid") for each in candidates[1]["candidates"])
-    assert candidates[1]["candidates"] == done[1]["candidates"]
+    assert all(CandidateBody.model_validate(each, extra="forbid") for each in done[1]["candidates"])
     as_json = await explained(knowledge, prompt=QUESTION)
     assert done[1].keys() == as_json.keys()
     assert done[1]["candidates"] == as_json["candidates"]
@@ -256,7 +255,7 @@ async def test_the_openapi_document_has_both_types_and_every_field(knowledge: Kn
     answers = operation["responses"]["200"]["content"]
     assert answers.keys() == {"application/json", "text/event-stream"}
     assert answers["application/json"]["schema"] == {"$ref": "#/components/schemas/ExplanationBody"}
-    for event in ("step", "candidates", "done", "failed"):
+    for event in ("step", "done", "failed"):
         assert f"`{event}`" in answers["text/event-stream"]["schema"]["description"]
     told = await explained(knowledge, prompt=QUESTION)
     schemas = document["components"]["schemas"]

@@ -15,6 +15,7 @@ import pytest
 
 from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.sqlite.copying import ANSWERS
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
@@ -367,3 +368,13 @@ async def test_the_version_changes_with_what_another_process_writes(tmp_path: Pa
     assert process.exitcode == 0
     assert await repository.version() != before
     await container.close()
+
+
+async def test_a_copied_document_costs_the_time_of_its_own_passages(container: Container) -> None:
+    await container.intake.text(text("swan.md", SWAN), workspace="w")
+    await container.worker().run(until_idle=True, sweep=False)
+    [file] = container.settings.home.rglob("store.sqlite3")
+    with closing(sqlite3.connect(file)) as database:
+        plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {ANSWERS}", (1,))]
+    assert plan[0].startswith("SEARCH chunk")
+    assert not [step for step in plan if step.startswith("SCAN") and "named" not in step]

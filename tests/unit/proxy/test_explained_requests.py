@@ -142,6 +142,36 @@ async def test_the_explanation_is_of_what_ollama_would_get(proxied: Proxied) -> 
     assert without_code(sent) in without_code(explained)
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("similarity", [r"\. Mode: similarity\.", r"cosine 0\.\d\d: kept as \[1\]"]),
+        ("off", [r"\. Mode: off\.", "say that prompts get no evidence"]),
+    ],
+)
+@pytest.mark.parametrize("streams", [True, False])
+async def test_evidence_that_nobody_graded_is_explained_too(
+    proxied: Proxied, mode: str, told: list[str], streams: bool
+) -> None:
+    await proxied.container.preferences.change("default", {"mode": mode, "similarity_threshold": 0.0})
+    reply = await proxied.post("/api/generate", asked("/api/generate", stream=streams))
+    text = "".join(json.loads(line)["response"] for line in reply.body.splitlines())
+    assert "threshold" not in text
+    for each in told:
+        assert re.search(each, text), text
+
+
+async def test_what_breaks_inside_is_not_shown(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise TypeError("a secret of the inside")
+
+    monkeypatch.setattr("cragside.domain.markdown._candidate", broken)
+    for streams in (True, False):
+        reply = await proxied.post("/api/chat", asked("/api/chat", stream=streams))
+        assert b"could not be explained" in reply.body
+        assert b"secret" not in reply.body
+
+
 async def test_a_client_that_leaves_stops_the_run(proxied: Proxied) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 

@@ -90,6 +90,14 @@ class StorageLimits:
         async with self.room(workspace, size, key):
             pass
 
+    async def check_workspace(self, workspace: str) -> None:
+        """Raises `Forbidden` if the workspace is a new one, and there is no room for another."""
+        allowance = _current.get()
+        if allowance is not None and (most := allowance.limits.workspaces) is not None:
+            owners = {owner_of(name) for name in await self._names(allowance)}
+            if owner_of(workspace) not in owners:
+                _refuse_above("workspaces", most, len(owners), 1)
+
     async def check_change(self, workspace: str) -> None:
         """Raises `Forbidden` for a change of documents that are there, if changes that wait leave no room for more."""
         allowance = _current.get()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from cragside.domain.citations import Cited, citations_in
 from cragside.domain.errors import DeadlineExceeded, ValidationError
@@ -34,18 +35,23 @@ class CheckedCitation:
 class CitationChecker:
     """Checks citations in a thread, one answer at a time, for 3 seconds each.
 
-    An answer waits `timeout` seconds at most for its turn and its check.
+    An answer waits `timeout` seconds at most for its turn and its check: first for others of the same `holder`, then
+    for one of each other holder.
     """
 
     def __init__(self, judge: SupportJudge, *, timeout: float) -> None:
         self._judge = judge
         self._timeout = timeout
-        self._turn = asyncio.Semaphore(1)
+        self._turn = asyncio.Lock()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def check(self, answer: str, passages: Mapping[int, CitedPassage]) -> list[CheckedCitation]:
+    async def check(
+        self, answer: str, passages: Mapping[int, CitedPassage], *, holder: str = ""
+    ) -> list[CheckedCitation]:
         """Each citation of an answer in its order. Raises `DeadlineExceeded`, and `ValidationError` over 1,000."""
         try:
-            async with asyncio.timeout(self._timeout), self._turn:
+            own = self._turns.setdefault(holder, asyncio.Lock())
+            async with asyncio.timeout(self._timeout), own, self._turn:
                 ends = time.monotonic() + min(_LONGEST_CHECK, self._timeout)
                 return await asyncio.to_thread(self._checked, answer, passages, ends)
         except TimeoutError as error:

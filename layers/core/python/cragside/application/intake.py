@@ -144,12 +144,19 @@ class Intake:
         await self._limits.check_change(workspace)
         return await library.move(document_id, source=source, name=name)
 
-    async def delete(self, document_id: str, *, workspace: str) -> bool:
+    async def delete(self, document_id: str, *, workspace: str, content_hash: str | None = None) -> bool:
         """Delete a document and its tasks. False if there is none.
 
-        It disappears from search at once. The worker may remove its contributions to the graph later.
+        It disappears from search at once. The worker may remove its contributions to the graph later. Raises
+        `ValidationError` if it no longer has the text with this `content_hash`.
         """
         library = (await self._workspaces.open(workspace)).documents
+        known = None if content_hash is None else await library.document(document_id)
+        if known is not None and known.content_hash != content_hash:
+            raise ValidationError(
+                f"{known.name} has changed since you saw it. Look at it, and delete it again if you still want to.",
+                field="content_hash",
+            )
         await self._queue.discard(workspace=workspace, document_id=document_id)
         deleted = await library.delete(document_id)
         await self._queue.send(await library.restart(document_id, failures=False))

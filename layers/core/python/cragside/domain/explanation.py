@@ -50,17 +50,13 @@ class Explanation:
             "question": self.context.query,
             "standalone_question": self.context.standalone_question,
             "steps": [step.as_dict() for step in self.steps],
-            "candidates": self.candidates_as_dicts(),
+            "candidates": [_told(*each) for each in zip(self.candidates, self.reasons, strict=True)],
             "mode": self.context.mode,
             **{name: told[name] for name in shared},
             **({"memory": told["memory"]} if "memory" in told else {}),
             "prompt": self.request["prompt"] if messages is None else None,
             "messages": messages,
         }
-
-    def candidates_as_dicts(self) -> list[dict[str, Any]]:
-        """The JSON form of the candidates."""
-        return [_told(*each) for each in zip(self.candidates, self.reasons, strict=True)]
 
 
 def _told(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:

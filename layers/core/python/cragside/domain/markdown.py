@@ -30,11 +30,16 @@ def rest_of(explanation: Explanation) -> Iterator[str]:
     searched = context.standalone_question
     yield f"\n**Verdict: {context.verdict}** for {in_line(context.query)}"
     yield f", searched as {in_line(searched)}" if searched else ""
-    yield f". The threshold is {context.threshold:g}.\n"
+    corrective = context.mode == "corrective"
+    yield f". The threshold is {context.threshold:g}.\n" if corrective else f". Mode: {context.mode}.\n"
     for degradation in context.degraded:
         yield f"\nDegraded: {degradation.component}: {in_line(degradation.reason)}\n"
     for number, (candidate, reasons) in enumerate(zip(explanation.candidates, explanation.reasons, strict=True), 1):
         yield _candidate(number, candidate, reasons)
+    if context.mode == "off":
+        yield "\nThe settings of this workspace say that prompts get no evidence.\n"
+    elif not explanation.candidates:
+        yield "\nNo passage was found.\n"
     yield f"\nThe model would get:\n\n{in_block(_prompt(explanation.request))}\n"
 
 
@@ -57,11 +62,9 @@ def _longest_run(text: str) -> int:
 
 def _candidate(number: int, candidate: Candidate, reasons: Reasons) -> str:
     document = candidate.document
-    score = "no score" if document.score is None else f"{document.score:.2f}"
     fate = _DROPPED[candidate.dropped] if candidate.dropped else f"kept as [{candidate.number}]"
-    title, grader = in_line(document.title or document.id), in_line(candidate.grader or "nobody")
-    rated = f"{score} of {candidate.needed:g} by {grader}"
-    lines = [f"\n**{number}.** {title} ({document.source}), {rated}: {fate}\n"]
+    title = in_line(document.title or document.id)
+    lines = [f"\n**{number}.** {title} ({document.source}), {_rated(candidate)}: {fate}\n"]
     place = [document.url, document.metadata.get("filename")]
     place += [f"{name} {document.metadata[name]}" for name in ("page", "section") if document.metadata.get(name)]
     lines += [f"- from {in_line(', '.join(str(each) for each in place if each))}\n"] if any(place) else []
@@ -70,6 +73,14 @@ def _candidate(number: int, candidate: Candidate, reasons: Reasons) -> str:
         lines.append(f"- best strip, {reasons.strip.score:.2f} by the embedded grader:\n\n")
         lines.append(f"{in_block(reasons.strip.text)}\n")
     return "".join(lines)
+
+
+def _rated(candidate: Candidate) -> str:
+    document = candidate.document
+    if candidate.needed is None:
+        return "no score" if document.similarity is None else f"cosine {document.similarity:.2f}"
+    score = "no score" if document.score is None else f"{document.score:.2f}"
+    return f"{score} of {candidate.needed:g} by {in_line(candidate.grader or 'nobody')}"
 
 
 def _prompt(request: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ _QUOTED_DE = (
 
 PERSONAS: Mapping[str, str] = MappingProxyType(
     {
+        "plain": PLAIN,
         "strict-de": (
             "Beantworte die folgende Frage auf Deutsch und ausschließlich mit dem, was in den nummerierten Belegen "
             "unten steht. Vermute nichts und ergänze nichts aus eigenem Wissen. Steht die Antwort nicht darin, so sage "

@@ -27,7 +27,9 @@ def show_explanation(told: dict[str, Any]) -> None:
         print_prose(console, f"Step     {_one_line(line)}")
     for failed in told["degraded"]:
         print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
-    if not told["candidates"]:
+    if told["mode"] == "off":
+        print_prose(console, "\nThe settings of this workspace say that prompts get no evidence.")
+    elif not told["candidates"]:
         console.print("\nNo passage was found.")
     for candidate in told["candidates"]:
         _show(candidate)

@@ -45,6 +45,7 @@ from cragside.entrypoints.http.v1 import (
 )
 from cragside.entrypoints.http.v1 import graph as graph_parts
 from cragside.entrypoints.http.v1 import query as passages
+from cragside.entrypoints.http.v1.document_events import ProgressStreams
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
 from cragside.entrypoints.repository_intake import RepositoryTurns
@@ -112,6 +113,7 @@ def create_app(
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
     app.state.repository_turns = RepositoryTurns()
+    app.state.progress_streams = ProgressStreams(container)
     app.state.components = ComponentReport(container)
     app.state.outside = Outside(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)

@@ -92,6 +92,12 @@ def for_client(error: CragsideError) -> CragsideError:
     return ServiceUnavailable("configuration", "The service is not set up to answer this; its log says why.")
 
 
+def hidden(failure: Exception, method: str, path: str) -> ProcessingError:
+    """Log a failure that nobody expected, and return what a client may know of it."""
+    _log.error("%s %r failed", method, path, exc_info=failure)
+    return ProcessingError("Something failed inside; the log has the details.")
+
+
 def complaint_of(error: Mapping[str, Any]) -> str:
     """FastAPI's complaint about a request, without quoting the request."""
     if error["type"] == "json_invalid":
@@ -150,11 +156,8 @@ def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
         return Response(status_code=400)
 
     async def unexpected(request: Request, error: Exception) -> Response:
-        _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
-        return error_response(
-            ProcessingError("Something failed inside; the log has the details."),
-            getattr(request.state, "identifier", None),
-        )
+        told = hidden(error, request.method, request.url.path)
+        return error_response(told, getattr(request.state, "identifier", None))
 
     app.add_exception_handler(HTTPException, routing)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -42,6 +42,11 @@ def token_of(request: Request, workspace: str) -> str | None:
     return None if bearer.id == ANONYMOUS else bearer.id
 
 
+def holder_of(request: Request) -> str:
+    """The id of the token to which a request without a workspace is attributed."""
+    return _grant(request).bearer(None).id
+
+
 def note_documents(request: Request, documents: Iterable[str]) -> None:
     """Have the audit log list these documents, by their ids."""
     request.state.documents = [*getattr(request.state, "documents", ()), *documents]

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: AsyncIterator[Step | Explanation]) -> None:
-    """Send each step when it ends, then the rest. Raises the run's failure if nothing has been sent yet."""
+    """Send each step when it ends, then the rest. Raises a `CragsideError` if nothing has been sent yet."""
     pieces = _pieces(items)
     # The run fails before its first step if the store is misconfigured. Then the answer has a status of its own.
     first = await anext(pieces)
@@ -33,8 +33,7 @@ async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: Asyn
     try:
         async for piece in pieces:
             await _send(send, answer.piece(piece))
-    except Exception as failure:
-        error = failure if isinstance(failure, CragsideError) else _hidden(failure)
+    except CragsideError as error:
         told = for_client(error)
         await _send(send, answer.failure(error_body(path, code_of(told), told.message)), more=False)
         return
@@ -42,18 +41,19 @@ async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: Asyn
 
 
 async def _pieces(items: AsyncIterator[Step | Explanation]) -> AsyncIterator[str]:
-    async for item in items:
-        if isinstance(item, Step):
-            yield step_line(item)
-        else:
-            for piece in rest_of(item):
-                if piece:
-                    yield piece
-
-
-def _hidden(failure: Exception) -> CragsideError:
-    logger.error("An explanation failed", exc_info=failure)
-    return ProcessingError("The request could not be explained.")
+    try:
+        async for item in items:
+            if isinstance(item, Step):
+                yield step_line(item)
+            else:
+                for piece in rest_of(item):
+                    if piece:
+                        yield piece
+    except CragsideError:
+        raise
+    except Exception as failure:
+        logger.exception("An explanation failed")
+        raise ProcessingError("The request could not be explained.") from failure
 
 
 async def _start(send: Send, answer: OwnAnswer) -> None:

@@ -14,7 +14,7 @@ from cragside.domain.steps import Watch
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.explained_runs import followed
+from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins

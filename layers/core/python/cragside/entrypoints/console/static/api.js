@@ -10,6 +10,7 @@ export class ApiError extends Error {
     const error = body?.error;
     super((typeof error === "object" ? error?.message : error) || t("error.status", { status }));
     this.status = status;
+    this.type = error?.type;
   }
 }
 
@@ -17,11 +18,11 @@ export class ApiError extends Error {
 // sent although the page is left.
 export async function call(method, path, { query = {}, body, shared = false, signal, keepalive = false } = {}) {
   const response = await send(method, path, { query, body, shared, signal, keepalive });
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : received(response.json());
 }
 
-// The server-sent events of a route, as {event, data}, while they come. What fails after the answer began is told by an
-// event, and thrown with the status of the answer.
+// The server-sent events of a route, as {event, data}, while they come. A failure after the answer began comes as an
+// event; it is thrown with the status of the answer.
 export async function* events(method, path, { query = {}, body, signal } = {}) {
   const headers = { Accept: "text/event-stream" };
   const response = await send(method, path, { query, body, headers, signal });
@@ -88,32 +89,34 @@ async function send(method, path, { query = {}, body, shared = false, headers = 
     sent.headers["Content-Type"] = "application/json";
     sent.body = JSON.stringify({ ...place, ...body });
   }
-  let response;
-  try {
-    response = await fetch(url(path, body === undefined ? { ...place, ...query } : query), sent);
-  } catch (error) {
-    throw isAbort(error) ? error : unreachable();
-  }
+  const response = await received(fetch(url(path, body === undefined ? { ...place, ...query } : query), sent));
   if (response.ok) return response;
   if (response.status === 401) askForToken(used);
   throw new ApiError(response.status, await response.json().catch(() => null));
 }
 
+// What the service sends, unless the connection breaks off.
+async function received(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    throw isAbort(error) ? error : unreachable();
+  }
+}
+
+// What stands before each separator. A block that broke off is left out.
 async function* blocks(stream, separator) {
   const decoder = new TextDecoderStream();
   const reader = stream.pipeThrough(decoder).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
+      const { done, value } = await received(reader.read());
+      if (done) return;
       const parts = (rest + value).split(separator);
       rest = parts.pop();
       yield* parts;
     }
-    if (rest.trim()) yield rest;
-  } catch (error) {
-    throw isAbort(error) ? error : unreachable();
   } finally {
     reader.cancel().catch(() => {});
   }

@@ -61,7 +61,7 @@ function App() {
     </main>
     <${Notices} />
     ${access.value && html`<${DropZone} />`}
-    ${opened.value && html`<${DocumentView} key=${opened.value.passage} />`}
+    ${opened.value && html`<${DocumentView} key=${`${opened.value.id} ${opened.value.passage}`} />`}
     ${tokenWanted.value && !later && html`<${TokenDialog} close=${() => setLater(true)} />`}
   `;
 }

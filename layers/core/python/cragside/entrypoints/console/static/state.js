@@ -45,7 +45,7 @@ export function link(panel, query = {}) {
 let told = 0;
 
 // Shows a message for some seconds. `action` is {label, run, keys}; the message can be closed by `close`.
-export function notify(text, { kind = "info", action = null, seconds = 8, gone = () => {} } = {}) {
+export function notify(text, { kind = "info", action = null, seconds = kind === "error" ? 30 : 8, gone = () => {} } = {}) {
   const notice = { id: (told += 1), text, kind, action };
   const close = () => {
     clearTimeout(timer);

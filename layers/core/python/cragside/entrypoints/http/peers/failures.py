@@ -4,7 +4,6 @@ rag-stack's failures have `error` and LightRAG's `detail`. `/query` belongs to b
 `/query/data` has a form of its own.
 """
 
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
@@ -16,16 +15,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from typing_extensions import override
 
-from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
+from cragside.domain.errors import CragsideError, ValidationError
 from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, raises, retry_headers, routing_headers
+from cragside.entrypoints.http.errors import (
+    STATUS,
+    complaint_of,
+    for_client,
+    hidden,
+    raises,
+    retry_headers,
+    routing_headers,
+)
 
 # The compatibility routes are at these paths and below them.
 PEER_PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
 _QUERY, _QUERY_DATA, _LIGHTRAG = "/query", "/query/data", "/documents"
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-_log = logging.getLogger("cragside")
 
 
 class RagStackFailure(BaseModel):
@@ -130,5 +136,4 @@ def _for_client(request: Request, error: Exception) -> CragsideError:
         return ValidationError(f"Validation failed: {'; '.join(complaint_of(each) for each in error.errors()[:3])}")
     if isinstance(error, HTTPException) and error.status_code < 500:
         return ValidationError(f"Validation failed: {error.detail}")
-    _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
-    return ProcessingError("Something failed inside; the log has the details.")
+    return hidden(error, request.method, request.url.path)

@@ -1,13 +1,13 @@
 """Whether the passages that an answer cites support it."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.citations import CheckedCitation, CitedPassage
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import AppContainer
+from cragside.entrypoints.http.request_access import AppContainer, holder_of
 
 _LONGEST_ANSWER = 50_000
 _LONGEST_PASSAGE = 50_000
@@ -65,14 +65,14 @@ router = APIRouter(tags=["enrich"], route_class=BoundedRoute, responses=error_re
 
 
 @router.post("/v1/citations")
-async def check_citations(body: CitedAnswer, container: AppContainer) -> CitationsBody:
+async def check_citations(request: Request, body: CitedAnswer, container: AppContainer) -> CitationsBody:
     """Check each `[n]` of an answer against passage n. Words, numbers and names are compared; no model is asked."""
     passages = {each.number: CitedPassage(each.content, each.title) for each in body.passages}
     if len(passages) < len(body.passages):
         raise ValidationError("Each passage needs a number of its own.", field="passages")
     if sum(len(each.content) for each in body.passages) > _MOST_CHARACTERS:
         raise ValidationError(f"The passages can have {_MOST_CHARACTERS:,} characters in all.", field="passages")
-    checked = await container.citations.check(body.answer, passages)
+    checked = await container.citations.check(body.answer, passages, holder=holder_of(request))
     return CitationsBody(citations=[_told(each) for each in checked])
 
 

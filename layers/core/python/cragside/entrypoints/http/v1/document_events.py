@@ -2,26 +2,63 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 from fastapi.sse import ServerSentEvent
 from pydantic import BaseModel
 
 from cragside.application.contract import error_envelope
 from cragside.bootstrap import Container
-from cragside.domain.errors import CragsideError, NotFound
+from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.http.v1.document_models import progress_of
 
 # Seconds between two looks at the progress.
 _LOOKS_EVERY = 0.5
+# Streams that one token may have open; without tokens, all clients together.
+_MOST_STREAMS = 100
 # Seconds that a host with a time limit needs after the last event.
 _MARGIN = 1.0
 
 
+class ProgressStreams:
+    """The open streams of a service. Those of one document share each look at it."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._open: Counter[str] = Counter()
+        self._looks: dict[tuple[str, str], asyncio.Task[DocumentRecord | None]] = {}
+
+    @contextmanager
+    def opened(self, holder: str) -> Iterator[None]:
+        """Count a stream during the block. Raises `ServiceUnavailable` if the holder has too many."""
+        if self._open[holder] >= _MOST_STREAMS:
+            raise ServiceUnavailable(
+                "streams", f"{_MOST_STREAMS} streams are open. Close some, or list documents with ?status=pending."
+            )
+        self._open[holder] += 1
+        try:
+            yield
+        finally:
+            self._open[holder] -= 1
+            if not self._open[holder]:
+                del self._open[holder]
+
+    async def look(self, workspace: str, document_id: str) -> DocumentRecord | None:
+        """A document as it was half a second ago at most."""
+        key = workspace, document_id
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = asyncio.create_task(document_record(self._container, workspace, document_id))
+            asyncio.get_running_loop().call_later(_LOOKS_EVERY, self._looks.pop, key, None)
+        return await asyncio.shield(look)
+
+
 async def progress_events(
-    container: Container, workspace: str, record: DocumentRecord, *, ends: float | None
+    streams: ProgressStreams, workspace: str, record: DocumentRecord, *, ends: float | None
 ) -> AsyncIterator[ServerSentEvent]:
     """`progress` at each change, then `done` or `failed`, or `later` if the host's time `ends` before that."""
     sent: BaseModel | None = None
@@ -39,7 +76,7 @@ async def progress_events(
             return
         await asyncio.sleep(_LOOKS_EVERY)
         try:
-            current = await document_record(container, workspace, record.id)
+            current = await streams.look(workspace, record.id)
         except CragsideError as error:
             yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
             return

@@ -21,7 +21,7 @@ def document_name(name: str) -> str:
     """A valid name of a document. Raises `ValueError`."""
     name = name.strip()
     if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
-        raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters")
+        raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters: rename it")
     return name
 
 

@@ -6,12 +6,18 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from cragside.application.allowance import taking_turns
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
 from cragside.entrypoints.http.errors import error_responses, json_error_responses
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
-from cragside.entrypoints.http.v1.document_events import document_record, progress_events, unknown_document
+from cragside.entrypoints.http.v1.document_events import (
+    ProgressStreams,
+    document_record,
+    progress_events,
+    unknown_document,
+)
 from cragside.entrypoints.http.v1.document_models import (
     MOST_SEARCH_CHARACTERS,
     MOST_SOURCE_CHARACTERS,
@@ -164,9 +170,14 @@ async def move_document(
 
 
 @router.delete("/{document_id}", status_code=204)
-async def delete_document(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
+async def delete_document(
+    document_id: str,
+    container: AppContainer,
+    workspace: QueryWorkspace,
+    content_hash: Annotated[str | None, Query(description="Delete it only if its text still has this hash.")] = None,
+) -> None:
     """Delete a document, its passages and its tasks, and what only it contributed to the graph."""
-    if not await container.intake.delete(document_id, workspace=workspace):
+    if not await container.intake.delete(document_id, workspace=workspace, content_hash=content_hash):
         raise unknown_document(document_id)
 
 
@@ -181,13 +192,23 @@ async def reprocess_document(
     return Restarted(tasks=await container.intake.restart(record.id, workspace=workspace, force=force))
 
 
+async def _streams(request: Request, workspace: QueryWorkspace) -> AsyncIterator[ProgressStreams]:
+    """The open streams, among them that of this request until it ends."""
+    streams: ProgressStreams = request.app.state.progress_streams
+    with streams.opened(taking_turns(workspace)):
+        yield streams
+
+
+OpenStreams = Annotated[ProgressStreams, Depends(_streams)]
+
+
 @router.get("/{document_id}/events", response_class=EventSourceResponse, responses=json_error_responses())
 async def follow_document(
-    request: Request, record: FoundDocument, container: AppContainer, workspace: QueryWorkspace
+    request: Request, record: FoundDocument, streams: OpenStreams, workspace: QueryWorkspace
 ) -> AsyncIterator[ServerSentEvent]:
     """The progress of a document as server-sent events: `progress` at each change, then `done` or `failed`.
 
     If the host limits the time of a request, the last event may be `later`. EventSource then asks again.
     """
-    async for event in progress_events(container, workspace, record, ends=getattr(request.state, "ends", None)):
+    async for event in progress_events(streams, workspace, record, ends=getattr(request.state, "ends", None)):
         yield event

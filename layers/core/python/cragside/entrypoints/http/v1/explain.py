@@ -1,7 +1,6 @@
 """The route that explains how a prompt gets its evidence."""
 
 import json
-import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,9 +14,9 @@ from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Step, Watch
 from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.explained_runs import followed
+from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import json_object
-from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.errors import error_responses, for_client, hidden
 from cragside.entrypoints.http.request_access import choose_workspace, container_of
 from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
 from cragside.entrypoints.http.v1.enrich_models import EnrichRequest
@@ -25,8 +24,8 @@ from cragside.entrypoints.http.v1.explain_models import ExplanationBody
 from cragside.entrypoints.memory_header import memory_asked
 
 _EVENTS_DESCRIPTION = (
-    "With `Accept: text/event-stream`: server-sent events. `step` with a StepBody whenever a step ends, `candidates` "
-    'with `{"candidates": [CandidateBody]}`, then `done` with the ExplanationBody, or `failed` with an ErrorBody.'
+    "With `Accept: text/event-stream`: server-sent events. `step` with a StepBody whenever a step ends, then `done` "
+    "with the ExplanationBody, or `failed` with an ErrorBody."
 )
 _BODY = {"content": {"application/json": {"schema": EnrichRequest.model_json_schema()}}, "required": True}
 _ANSWER: dict[int | str, dict[str, Any]] = {
@@ -37,7 +36,6 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
     }
 }
 
-logger = logging.getLogger("cragside")
 router = APIRouter(tags=["enrich"], responses=error_responses())
 
 
@@ -98,22 +96,16 @@ async def _next(items: AsyncIterator[Step | Explanation]) -> Step | Explanation:
 async def _events(
     request: Request, first: Step | Explanation, items: AsyncIterator[Step | Explanation]
 ) -> AsyncIterator[bytes]:
-    for event in _told(first):
-        yield event
+    yield _event(first)
     try:
         async for item in items:
-            for event in _told(item):
-                yield event
+            yield _event(item)
     except CragsideError as error:
         yield sent_event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
     except Exception as error:
-        logger.error("POST /v1/explain failed", exc_info=error)
-        hidden = ProcessingError("Something failed inside; the log has the details.")
-        yield sent_event("failed", error_envelope(hidden, getattr(request.state, "identifier", None)))
+        told = hidden(error, "POST", "/v1/explain")
+        yield sent_event("failed", error_envelope(told, getattr(request.state, "identifier", None)))
 
 
-def _told(item: Step | Explanation) -> list[bytes]:
-    if isinstance(item, Step):
-        return [sent_event("step", item.as_dict())]
-    candidates = {"candidates": item.candidates_as_dicts()}
-    return [sent_event("candidates", candidates), sent_event("done", item.as_dict())]
+def _event(item: Step | Explanation) -> bytes:
+    return sent_event("step" if isinstance(item, Step) else "done", item.as_dict())

@@ -1,7 +1,6 @@
 """The route that builds a workspace anew with the configured embedding model."""
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -11,11 +10,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError, DeadlineExceeded, ProcessingError
+from cragside.domain.errors import CragsideError, DeadlineExceeded
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.explained_runs import followed
+from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.errors import error_responses, for_client, hidden
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
 from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
 from cragside.ports.workspaces import Workspaces
@@ -32,7 +31,6 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {EVENTS: {"schema": {"type": "string", "description": _DESCRIPTION}}}, "description": "Progress."}
 }
 
-logger = logging.getLogger("cragside")
 router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
 
 
@@ -97,9 +95,7 @@ async def _events(
     except CragsideError as error:
         yield sent_event("failed", error_envelope(for_client(error), identifier))
     except Exception as error:
-        logger.error("POST /v1/reindex failed", exc_info=error)
-        hidden = ProcessingError("Something failed inside; the log has the details.")
-        yield sent_event("failed", error_envelope(hidden, identifier))
+        yield sent_event("failed", error_envelope(hidden(error, "POST", "/v1/reindex"), identifier))
     finally:
         first.cancel()
         await items.aclose()  # type: ignore[attr-defined]  # it is a generator

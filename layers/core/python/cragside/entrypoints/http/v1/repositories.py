@@ -1,6 +1,5 @@
 """Repositories, whose files are added to a workspace."""
 
-import logging
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -9,9 +8,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import for_client, json_error_responses
+from cragside.entrypoints.http.errors import for_client, hidden, json_error_responses
 from cragside.entrypoints.http.request_access import (
     WORKSPACE,
     AppContainer,
@@ -20,8 +19,6 @@ from cragside.entrypoints.http.request_access import (
     token_of,
 )
 from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
-
-_log = logging.getLogger("cragside")
 
 
 class RepositoryRequest(BaseModel):
@@ -102,9 +99,7 @@ async def add_repository(
     except CragsideError as error:
         yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
     except Exception as error:
-        _log.error("POST /v1/repositories failed", exc_info=error)
-        hidden = ProcessingError("Something failed inside; the log has the details.")
-        yield ServerSentEvent(event="failed", data=error_envelope(hidden))
+        yield ServerSentEvent(event="failed", data=error_envelope(hidden(error, "POST", "/v1/repositories")))
 
 
 def _done(taken: Taken) -> RepositoryDone:

@@ -116,6 +116,7 @@ async def change_settings(request: Request, change: SettingsChange, container: A
     given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
     for name in sorted(given.keys() - set(CHANGEABLE)):
         raise ValidationError(_why_not(name), field=name)
+    await container.limits.check_workspace(workspace)
     return await _body(container, workspace, await container.preferences.change(workspace, given))
 
 

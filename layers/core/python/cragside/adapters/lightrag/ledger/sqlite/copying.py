@@ -12,11 +12,12 @@ _COLUMNS = (
     " enrich, tier1, metadata, marks, text"
 )
 
-# What a model said of a version's passages.
-_ANSWERS = """SELECT DISTINCT kept.namespace, kept.id, kept.value FROM chunk
-    JOIN kv AS text ON text.namespace = 'text_chunks' AND text.id = chunk.id
-    JOIN json_each(text.value, '$.llm_cache_list') AS named
-    JOIN kv AS kept ON kept.namespace = 'llm_response_cache' AND kept.id = named.value WHERE chunk.version = ?"""
+# What a model said of a version's passages. CROSS JOIN keeps this order: otherwise SQLite pairs every answer of the
+# store with every text.
+ANSWERS = """SELECT DISTINCT kept.namespace, kept.id, kept.value FROM chunk
+    CROSS JOIN kv AS text ON text.namespace = 'text_chunks' AND text.id = chunk.id
+    CROSS JOIN json_each(text.value, '$.llm_cache_list') AS named
+    CROSS JOIN kv AS kept ON kept.namespace = 'llm_response_cache' AND kept.id = named.value WHERE chunk.version = ?"""
 
 
 class Copying(Notes):
@@ -45,7 +46,7 @@ class Copying(Notes):
             " JOIN chunk ON chunk.id = kv.id WHERE namespace = 'text_chunks' AND version = ?",
             (version,),
         )
-        answers = old.all(_ANSWERS, (version,))
+        answers = old.all(ANSWERS, (version,))
         origins = old.all("SELECT document_id, source FROM origin WHERE document_id = ?", (document_id,))
         with self._transaction() as connection:
             marks = ", ".join("?" * len(row))

@@ -19,6 +19,9 @@ const models = signal(null);
 const model = signal("");
 // The question of the address that was asked last, so that it is asked once.
 let linked = null;
+// What "Try again" repeats, whatever the fields say by then.
+let asked = "";
+let answering = "";
 
 // Another workspace or token has other evidence.
 effect(() => {
@@ -84,7 +87,7 @@ function Run() {
   return html`
     <section aria-live="polite" aria-busy=${running.value ? "true" : "false"}>
       ${(steps.value.length > 0 || running.value) && html`<${Steps} />`}
-      ${failure.value && html`<${Failure} error=${failure.value} retry=${() => ask(question.value)} />`}
+      ${failure.value && html`<${Failure} error=${failure.value} retry=${() => ask(asked)} />`}
       ${found &&
       html`
         <p class=${`verdict ${found.verdict}`}>
@@ -92,13 +95,14 @@ function Run() {
           ${" "}${t("ask.took", { ms: found.processing_time_ms })}
           ${found.mode === "corrective" && ` ${t("ask.needed", { threshold: number(found.threshold, 2) })}`}
         </p>
+        ${halved(found) !== null && html`<p>${t("ask.halved", { needed: number(halved(found), 2) })}</p>`}
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
           ({ component, reason }) => html`<p class="notice warning">${t("ask.degraded", { component, reason })}</p>`,
         )}
       `}
     </section>
-    ${found && html`<${Answer} answer=${answer.value} retry=${() => write(found)} /><${Prompt} found=${found} />`}
+    ${found && html`<${Answer} answer=${answer.value} retry=${() => write(found, answering)} /><${Prompt} found=${found} />`}
     ${found &&
     html`
       <h2>${t("ask.candidates", { n: found.candidates.length })}</h2>
@@ -106,6 +110,12 @@ function Run() {
       <div class="cards">${found.candidates.map((each) => html`<${CandidateCard} key=${each.id} candidate=${each} />`)}</div>
     `}
   `;
+}
+
+// What sufficed because the web could not be asked; null if nothing less than the threshold did.
+function halved({ candidates, threshold }) {
+  const needed = candidates.find(({ source }) => source === "local")?.needed ?? threshold;
+  return needed < threshold ? needed : null;
 }
 
 function Steps() {
@@ -158,20 +168,20 @@ function Prompt({ found }) {
   `;
 }
 
-async function ask(asked) {
+async function ask(text) {
   const run = new AbortController();
   batch(() => {
     forget();
-    question.value = asked;
+    question.value = asked = text;
     running.value = run;
   });
   try {
-    for await (const { event, data } of events("POST", "v1/explain", { body: { prompt: asked }, signal: run.signal })) {
+    for await (const { event, data } of events("POST", "v1/explain", { body: { prompt: text }, signal: run.signal })) {
       if (event === "step") steps.value = [...steps.value, data];
       if (event === "done") explanation.value = data;
     }
     if (!explanation.value) throw Object.assign(new Error(t("error.unreachable")), { status: 0 });
-    if (model.value) await write(explanation.value, run);
+    if (model.value) await write(explanation.value, model.value, run);
   } catch (error) {
     if (running.value === run && !isAbort(error)) failure.value = error;
   } finally {
@@ -193,9 +203,10 @@ function forget() {
   });
 }
 
-async function write(found, run = new AbortController()) {
+async function write(found, by, run = new AbortController()) {
   running.value = run;
-  const body = { model: model.value, messages: [{ role: "user", content: found.prompt }], stream: true };
+  answering = by;
+  const body = { model: by, messages: [{ role: "user", content: found.prompt }], stream: true };
   await follow(answer, lines("api/chat", body, run.signal), found.candidates, run.signal);
   if (running.value === run) running.value = null;
 }
@@ -210,8 +221,8 @@ async function findModels() {
 }
 
 // The request as a command. It names the token's variable, so that no token is copied.
-function curl(asked) {
-  const body = JSON.stringify({ prompt: asked, workspace: workspace.value }).replaceAll("'", "'\\''");
+function curl(prompt) {
+  const body = JSON.stringify({ prompt, workspace: workspace.value }).replaceAll("'", "'\\''");
   const header = token.value ? ' -H "Authorization: Bearer $RAG_API_TOKEN"' : "";
   return `curl${header} --json '${body}' '${url("v1/explain")}'`;
 }

@@ -4,7 +4,7 @@ import { has, score, t } from "../texts.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { ScoreBar } from "./basics.js";
 import { slice } from "./code_points.js";
-import { atPage, isWeb } from "./web_address.js";
+import { atPage, hostOf, isWeb } from "./web_address.js";
 
 // Above the marked strip.
 const MARGIN_PIXELS = 16;
@@ -38,7 +38,7 @@ export function CandidateCard({ candidate }) {
       </dl>
       ${candidate.document && html`<button class="small outline" onClick=${() => openDocument(candidate.document, candidate.id, reasons.strip)}>${t("candidate.open")}</button>`}
       ${isWeb(candidate.url) &&
-      html`<a href=${atPage(candidate.url, candidate.page)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")}</a>`}
+      html`<a href=${atPage(candidate.url, candidate.page)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")} (${hostOf(candidate.url)})</a>`}
     </article>
   `;
 }

@@ -5,7 +5,7 @@ import { t } from "../texts.js";
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { Dialog, Failure, Waiting } from "./basics.js";
 import { unitsAfter } from "./code_points.js";
-import { atPage, isWeb } from "./web_address.js";
+import { atPage, hostOf, isWeb } from "./web_address.js";
 
 // Characters shown before and after the place; a document may have millions.
 const AROUND = 20_000;
@@ -26,6 +26,11 @@ export function DocumentView() {
     return () => leaving.abort();
   }, [id, passage]);
   const close = () => (opened.value = null);
+  // The Back button leads away from what was opened.
+  useEffect(() => {
+    addEventListener("hashchange", close);
+    return () => removeEventListener("hashchange", close);
+  }, []);
   return html`
     <${Dialog} title=${text?.name ?? t("document")} close=${close} wide>
       ${failure && html`<${Failure} error=${failure} />`}
@@ -40,7 +45,7 @@ function Original({ facts, page }) {
   if (!isWeb(facts.source)) return null;
   const shown = facts.file_type === "pdf" ? page : null;
   const told = shown ? t("document.original_page", { page: String(shown) }) : t("document.original");
-  return html`<p><a href=${atPage(facts.source, shown)} target="_blank" rel="noopener noreferrer">${told}</a></p>`;
+  return html`<p><a href=${atPage(facts.source, shown)} target="_blank" rel="noopener noreferrer">${told} (${hostOf(facts.source)})</a></p>`;
 }
 
 function Text({ document, strip }) {

@@ -46,6 +46,7 @@ export function GraphCanvas({ graph, types, chosen, onEntity, onRelationship }) 
 
 function draw(container, { entities, relationships }, types, chosen) {
   const ink = getComputedStyle(container).color;
+  const ground = getComputedStyle(document.documentElement).backgroundColor;
   const picture = new Graph({ multi: false, type: "undirected" });
   entities.forEach(({ name, type, mentions }, index) => {
     // A spiral: every start is the same, and no two nodes share a place.
@@ -66,6 +67,7 @@ function draw(container, { entities, relationships }, types, chosen) {
   return new Sigma(picture, container, {
     enableEdgeEvents: entities.length <= MOST_CLICKED,
     labelColor: { color: ink },
+    defaultDrawNodeHover: (canvas, node, settings) => drawChosen(canvas, node, settings, ground),
     defaultEdgeColor: "#a8a8a8",
     // One name in each part of the picture that is as large as a name is long: that of the largest entity there.
     labelRenderedSizeThreshold: 0,
@@ -78,6 +80,18 @@ function draw(container, { entities, relationships }, types, chosen) {
     // The place has no size for a moment while the panel changes.
     allowInvalidContainer: true,
   });
+}
+
+// The label of an entity that is pointed at, or in the middle, covers what is behind it. Sigma's own ground is white.
+function drawChosen(canvas, node, settings, ground) {
+  const height = settings.labelSize + 8;
+  canvas.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
+  canvas.fillStyle = ground;
+  canvas.beginPath();
+  canvas.arc(node.x, node.y, node.size + 3, 0, 2 * Math.PI);
+  canvas.rect(node.x, node.y - height / 2, node.size + canvas.measureText(node.label ?? "").width + 8, height);
+  canvas.fill();
+  settings.defaultDrawNodeLabel(canvas, node, settings);
 }
 
 // Lets the layout settle a little in each frame, so that the page stays responsive. Returns a way to stop it.

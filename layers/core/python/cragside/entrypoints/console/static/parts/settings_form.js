@@ -46,9 +46,10 @@ export function SettingsForm({ settings, save, refused, locked }) {
         ${numbers(EVIDENCE)}
         <label>
           ${t("settings.persona")}
-          <select onChange=${(event) => set("persona", event.target.value || null)}>
-            <option value="" selected=${!given.persona}>${t("settings.no_persona")}</option>
-            ${settings.personas.map((name) => html`<option value=${name} selected=${name === given.persona}>${name}</option>`)}
+          <select onChange=${(event) => set("persona", event.target.value)}>
+            ${settings.personas.map(
+              (name) => html`<option value=${name} selected=${name === (given.persona ?? "plain")}>${name === "plain" ? t("settings.no_persona") : name}</option>`,
+            )}
           </select>
         </label>
         <h2>${t("settings.similarity")}</h2>

@@ -3,6 +3,7 @@ import { mayWrite } from "../state.js";
 import { bytes, number, t } from "../texts.js";
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { Dialog, Failure } from "./basics.js";
+import { focusSoon } from "./focus.js";
 import { rebuild, rebuilds } from "./rebuild.js";
 
 export function StorePart({ settings, reload }) {
@@ -16,14 +17,15 @@ export function StorePart({ settings, reload }) {
     if (ran.current && !running) reload();
     ran.current = running;
   }, [running]);
-  const begin = () => {
-    setAsking(false);
+  const begin = (event) => {
+    event.target.closest("dialog").close();
     rebuild(workspace, store.documents);
+    focusSoon(() => document.getElementById("store-title"));
   };
   const differs = configured && store.embedding_model && configured !== store.embedding_model;
   return html`
     <section>
-      <h2>${t("store")}</h2>
+      <h2 id="store-title" tabindex="-1">${t("store")}</h2>
       ${store.reason && html`<p class="notice error">${store.reason}</p>`}
       <dl>
         ${["documents", "passages", "entities", "relations"].map(

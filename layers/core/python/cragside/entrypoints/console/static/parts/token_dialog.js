@@ -4,12 +4,16 @@ import { t } from "../texts.js";
 import { html, useState } from "../vendor/ui.js";
 import { Dialog } from "./basics.js";
 
+// Browsers put nothing else into a header.
+const SENDABLE = /^[\x21-\x7e]+$/;
+
 export function TokenDialog({ close }) {
   const [text, setText] = useState("");
   const refused = tokenRefused.value;
   const enter = (event) => {
     event.preventDefault();
-    tokenRefused.value = false;
+    tokenRefused.value = !SENDABLE.test(text.trim());
+    if (tokenRefused.value) return;
     // The same value would change nothing, so a second try goes by the empty one.
     if (token.value === text.trim()) token.value = "";
     token.value = text.trim();

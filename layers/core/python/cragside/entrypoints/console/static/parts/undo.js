@@ -9,15 +9,16 @@ const AT_ONCE = 3;
 
 // What panels leave out of their lists, as `keyOf` tells it.
 export const removed = signal(new Set());
-// Each is {paths, left, place, done, again, notice, sending}. `left` are the paths that the service did not answer yet.
+// Each is {paths, hashes, left, place, done, again, notice, sending}. `left` are the paths that the service did not answer yet.
 const waiting = new Set();
 
 export const keyOf = (path, place = workspace.value) => `${place} ${path}`;
 
-// Removes what the paths stand for. `text` is shown meanwhile; `done` is called once the service was asked, `undone` if
-// somebody thought better of it. `again` says that the same may be added again later, and is shown then.
-export function remove(paths, { text, done = () => {}, undone = () => {}, again = false }) {
-  const work = begun({ paths, place: workspace.value, done, again });
+// Removes what the paths stand for. `text` is shown meanwhile. `done` is called once the service was asked, `undone` if
+// the removal is undone. `again`: show the paths again after the removal, because the same may be added later. `hashes`
+// are those of the texts to remove, by path: what has changed meanwhile stays.
+export function remove(paths, { text, done = () => {}, undone = () => {}, again = false, hashes = new Map() }) {
+  const work = begun({ paths, hashes, place: workspace.value, done, again });
   work.notice = notify(text, {
     seconds: SECONDS,
     gone: () => send(work),
@@ -49,7 +50,7 @@ function begun(work) {
 
 async function send(work) {
   if (work.sending || !waiting.has(work)) return;
-  const { paths, place, done, again } = work;
+  const { paths, hashes, place, done, again } = work;
   const unsent = [...paths];
   const failed = [];
   let failure = null;
@@ -57,7 +58,7 @@ async function send(work) {
     while (unsent.length) {
       const path = unsent.pop();
       try {
-        await ask(path, place);
+        await deleteNow(path, work);
       } catch (error) {
         failed.push(path);
         failure = error;
@@ -72,14 +73,14 @@ async function send(work) {
   await done();
   if (again) show(paths, place);
   if (failure) {
-    const retry = { label: t("retry"), run: () => send(begun({ paths: failed, place, done, again })) };
-    notify(t("undo.failed", { n: failed.length, reason: failure.message }), { kind: "error", seconds: 30, action: retry });
+    const retry = { label: t("retry"), run: () => send(begun({ paths: failed, hashes, place, done, again })) };
+    notify(t("undo.failed", { n: failed.length, reason: failure.message }), { kind: "error", action: retry });
   }
 }
 
-async function ask(path, place, keepalive = false) {
+async function deleteNow(path, { place, hashes }, keepalive = false) {
   try {
-    await call("DELETE", path, { query: { workspace: place }, keepalive });
+    await call("DELETE", path, { query: { workspace: place, content_hash: hashes.get(path) }, keepalive });
   } catch (error) {
     // Somebody else removed it.
     if (error.status !== 404) throw error;
@@ -88,9 +89,12 @@ async function ask(path, place, keepalive = false) {
 
 // Who leaves the page does not undo any more.
 addEventListener("pagehide", () => {
-  for (const { left, place } of waiting) for (const path of left) ask(path, place, true).catch(() => {});
+  for (const work of waiting) for (const path of work.left) deleteNow(path, work, true).catch(() => {});
   waiting.clear();
 });
+
+// A page that the browser kept still offers to undo what was deleted when it was left.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 
 function hide(paths, place) {
   removed.value = new Set([...removed.value, ...paths.map((path) => keyOf(path, place))]);

@@ -25,9 +25,10 @@ export function Welcome({ ask }) {
   const add = async () => {
     setState("adding");
     setFailure(null);
+    const place = workspace.value;
     try {
-      await finish(workspace.value);
-      const { documents, errors } = await call("POST", "v1/samples", { body: {} });
+      await finish(place);
+      const { documents, errors } = await call("POST", "v1/samples", { body: { workspace: place } });
       for (const { name, message } of errors) notify(t("welcome.refused", { name, message }), { kind: "error" });
       await searchable(new Set(documents.map(({ id }) => id)), setDone, leaving.current.signal);
       notify(t("welcome.added", { n: documents.length }));

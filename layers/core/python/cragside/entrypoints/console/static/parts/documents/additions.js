@@ -5,7 +5,7 @@ import { t } from "../../texts.js";
 import { refreshAccess } from "../access.js";
 import { finish } from "../undo.js";
 import { follow, followed } from "./following.js";
-import { active, change, held, newItem } from "./items.js";
+import { change, held, newItem } from "./items.js";
 import { clone } from "./repository.js";
 
 // Browsers open six connections to a service: some stay free for following, and for the list.
@@ -13,7 +13,7 @@ const AT_ONCE = 3;
 const TRIES = 6;
 const BUSY_SECONDS = 5;
 const queue = [];
-let running = 0;
+const sending = new Set();
 
 export function addFiles(files, place = workspace.value) {
   for (const { name, open } of files) queue.push(newItem({ kind: "file", name, open, workspace: place }));
@@ -49,26 +49,28 @@ export function resume() {
 // Drops what was not sent yet, and stops what is being sent.
 export function stop() {
   for (const item of queue.splice(0)) change(item, { phase: "stopped" });
-  for (const item of active) item.leaving?.abort();
+  for (const item of sending) item.leaving.abort();
   if (held.value) resume();
 }
 
 function pump() {
-  while (running < AT_ONCE && queue.length && !held.value) {
-    running += 1;
-    send(queue.shift()).finally(() => {
-      running -= 1;
+  while (sending.size < AT_ONCE && queue.length && !held.value) {
+    const item = queue.shift();
+    item.leaving = new AbortController();
+    sending.add(item);
+    send(item).finally(() => {
+      sending.delete(item);
       pump();
-      if (!running && !queue.length) refreshAccess().catch(() => {});
+      if (!sending.size && !queue.length) refreshAccess().catch(() => {});
     });
   }
 }
 
 async function send(item) {
-  item.leaving = new AbortController();
   for (let tried = 1; ; tried += 1) {
     try {
       await finish(item.workspace);
+      item.leaving.signal.throwIfAborted();
       await SENDERS[item.kind](item);
       return;
     } catch (thrown) {

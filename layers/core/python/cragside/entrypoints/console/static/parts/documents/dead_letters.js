@@ -76,9 +76,9 @@ async function revive(document_id, place = workspace.value) {
   try {
     const { tasks } = await call("POST", "v1/queue/revive", { body: { workspace: place, ...(document_id && { document_id }) } });
     notify(t("dead.revived", { n: tasks }));
-    focusSoon(() => document.querySelector(".dead summary") ?? document.getElementById("list-title"));
   } catch (error) {
     notify(error.message, { kind: "error", action: { label: t("retry"), run: () => revive(document_id, place) } });
   }
   await Promise.all([loadDead(), load({ quiet: true })]);
+  focusSoon(() => document.querySelector(".dead summary") ?? document.getElementById("list-title"));
 }

@@ -38,8 +38,8 @@ async function stream(item) {
       await pause(AGAIN_MS);
     }
   } catch (error) {
-    // 200: the events of this document end with an error.
-    if ([200, 403, 404].includes(error.status)) settle(item, { phase: "failed", error });
+    // Others may be over soon: the store does not answer, or the service.
+    if (error.status === 403 || error.type === "not_found") settle(item, { phase: "failed", error });
     else held.value = error;
   } finally {
     leaving.abort();
@@ -74,9 +74,8 @@ async function look(place) {
   const pending = await listed("pending", place);
   // Too many to see all. The streams go on meanwhile, and the worker makes them fewer.
   if (pending.total > pending.documents.length) return;
-  const failed = await listed("failed", place);
   const waiting = new Set(pending.documents.map(({ id }) => id));
-  const errors = new Map(failed.documents.map(({ id, error }) => [id, error]));
+  const errors = await failures(place);
   for (const item of mine) {
     if (waiting.has(item.document)) continue;
     const error = errors.get(item.document);
@@ -84,8 +83,18 @@ async function look(place) {
   }
 }
 
-const listed = (status, place) =>
-  call("GET", "v1/documents", { query: { status, workspace: place, sort: "changed", limit: MOST_LISTED } });
+// The reasons of all documents that failed, by their ids.
+async function failures(place) {
+  const errors = new Map();
+  for (let offset = 0; ; offset += MOST_LISTED) {
+    const { documents, total } = await listed("failed", place, offset);
+    for (const { id, error } of documents) errors.set(id, error);
+    if (offset + documents.length >= total || !documents.length) return errors;
+  }
+}
+
+const listed = (status, place, offset = 0) =>
+  call("GET", "v1/documents", { query: { status, workspace: place, sort: "changed", limit: MOST_LISTED, offset } });
 
 function settle(item, state) {
   const at = followed.indexOf(item);

@@ -2,7 +2,7 @@
 import { mayWrite, openDocument } from "../../state.js";
 import { date, number, t } from "../../texts.js";
 import { html } from "../../vendor/ui.js";
-import { isWeb } from "../web_address.js";
+import { hostOf, isWeb } from "../web_address.js";
 import { chosen } from "./listing.js";
 import { removeDocuments, reprocess } from "./row_actions.js";
 
@@ -43,7 +43,7 @@ function Origin({ document: { label, title, source, file_type } }) {
     ${isWeb(source) &&
     html`
       <small>
-        <a href=${source} target="_blank" rel="noopener noreferrer">${t(file_type === "pdf" ? "documents.visit_pdf" : "documents.visit")}</a>
+        <a href=${source} target="_blank" rel="noopener noreferrer">${t(file_type === "pdf" ? "documents.visit_pdf" : "documents.visit")} (${hostOf(source)})</a>
       </small>
     `}
   `;

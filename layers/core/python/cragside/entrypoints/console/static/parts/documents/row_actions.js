@@ -18,7 +18,8 @@ export function removeDocuments(documents) {
     await refreshAccess().catch(() => {});
   };
   const undone = () => focusSoon(() => document.querySelector(`#${CSS.escape(rows[0])} .open`));
-  remove(documents.map(({ id }) => pathOf(id)), { text, done, undone, again: true });
+  const hashes = new Map(documents.map(({ id, content_hash }) => [pathOf(id), content_hash]));
+  remove([...hashes.keys()], { text, done, undone, again: true, hashes });
   const gone = new Set(documents.map(({ id }) => id));
   chosen.value = new Set([...chosen.value].filter((id) => !gone.has(id)));
   focusSoon(next);
