@@ -57,6 +57,13 @@ def test_a_candidate_says_why_it_was_kept_and_another_why_not(page: "Page", shar
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_the_page_says_what_sufficed_without_the_web(page: "Page", shared_service: CragsideServer) -> None:
+    ask(page, shared_service, "Who invented the lemon?")
+    expects(page.get_by_text("A passage needs a relevance above 0.60.")).to_be_visible()
+    expects(page.get_by_text("The web could not be asked, so a relevance above 0.30 was enough.")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", service: CragsideServer) -> None:
     with service.client() as client:
         client.patch("/v1/settings", json={"mode": "similarity"}).raise_for_status()
@@ -71,7 +78,7 @@ def test_a_workspace_without_evidence_says_so(page: "Page", service: CragsideSer
     with service.client() as client:
         client.patch("/v1/settings", json={"mode": "off"}).raise_for_status()
     ask(page, service)
-    page.get_by_role("link", name="Evidence is switched off in this workspace.").click()
+    page.get_by_role("link", name="Evidence is off in this workspace.").click()
     expects(page.get_by_role("heading", name="Evidence", exact=True)).to_be_visible()
 
 

@@ -136,6 +136,49 @@ def test_keys_undo_a_deletion_unless_they_undo_what_was_typed(panel: "Page", ser
 
 
 @pytest.mark.parametrize("given", [THREE])
+def test_a_document_that_changed_meanwhile_is_not_deleted(panel: "Page", service: CragsideServer, watch: Watch) -> None:
+    watch.allow("status of 400")
+    stop_clock(panel)
+    panel.get_by_role("button", name="Delete tart.md").click()
+    expects(rows(panel)).to_have_count(2)
+    with service.client() as client:
+        files = {"files": ("tart.md", "Bake it for an hour instead.")}
+        client.post("/v1/documents", files=files).raise_for_status()
+    panel.clock.run_for(6_000)
+    expects(panel.get_by_text("This was not deleted: tart.md has changed since you saw it.")).to_be_visible()
+    expects(rows(panel)).to_have_count(3)
+    assert "tart.md" in stored(service)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_page_that_the_browser_kept_offers_no_undo_of_what_was_deleted(
+    panel: "Page", service: CragsideServer
+) -> None:
+    stop_clock(panel)
+    panel.get_by_role("button", name="Delete tart.md").click()
+    expects(rows(panel)).to_have_count(2)
+    with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
+        panel.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    panel.clock.resume()
+    with panel.expect_event("load"):
+        panel.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expects(rows(panel)).to_have_count(2)
+    expects(panel.get_by_role("button", name="Undo")).to_have_count(0)
+    assert stored(service) == {"lamp.md", "sheds.txt"}
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_the_way_back_closes_a_document(panel: "Page", service: CragsideServer) -> None:
+    panel.get_by_role("link", name="Memory").click()
+    panel.get_by_role("link", name="Documents").click()
+    panel.get_by_role("button", name="lamp.md", exact=True).click()
+    expects(panel.get_by_role("dialog", name="lamp.md")).to_be_visible()
+    panel.go_back()
+    expects(panel.get_by_role("heading", name="Memory")).to_be_visible()
+    expects(panel.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", [THREE])
 def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
     panel.get_by_role("button", name="Name", exact=True).click()
     expects(panel.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")

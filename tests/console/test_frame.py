@@ -48,6 +48,9 @@ def test_the_token_is_asked_for_once_and_kept_for_the_tab(
     dialog = page.get_by_role("dialog", name="Token")
     expects(dialog).to_be_visible()
     assert axe(page) == []
+    dialog.get_by_label("Token").fill("no header takes this €")
+    dialog.get_by_role("button", name="Continue").click()
+    expects(dialog.get_by_role("alert")).to_contain_text("does not know this token")
     dialog.get_by_label("Token").fill("wrong-wrong-wrong")
     dialog.get_by_role("button", name="Continue").click()
     expects(dialog.get_by_role("alert")).to_contain_text("does not know this token")

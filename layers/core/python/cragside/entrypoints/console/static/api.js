@@ -34,7 +34,7 @@ export async function* events(method, path, { query = {}, body, signal } = {}) {
       if (name === "data") fields.data.push(value);
     }
     if (!fields.data.length) continue;
-    const data = JSON.parse(fields.data.join("\n"));
+    const data = parsed(fields.data.join("\n"));
     // A document that failed has its reason as text.
     if (fields.event === "failed" && data.error?.message) throw new ApiError(response.status, data);
     yield { event: fields.event, data };
@@ -45,7 +45,7 @@ export async function* events(method, path, { query = {}, body, signal } = {}) {
 export async function* lines(path, body, signal) {
   const headers = { "X-RAG-Workspace": workspace.value };
   const response = await send("POST", path, { body, shared: true, headers, signal });
-  for await (const line of blocks(response.body, /\n/)) if (line.trim()) yield JSON.parse(line);
+  for await (const line of blocks(response.body, /\n/)) if (line.trim()) yield parsed(line);
 }
 
 // Sends a form of files, and tells how much of it is sent as 0..1. XMLHttpRequest can tell that, fetch can't.
@@ -95,6 +95,14 @@ async function send(method, path, { query = {}, body, shared = false, headers = 
   throw new ApiError(response.status, await response.json().catch(() => null));
 }
 
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw unreachable(); // it broke off
+  }
+}
+
 // What the service sends, unless the connection breaks off.
 async function received(promise) {
   try {
@@ -104,7 +112,6 @@ async function received(promise) {
   }
 }
 
-// What stands before each separator. A block that broke off is left out.
 async function* blocks(stream, separator) {
   const decoder = new TextDecoderStream();
   const reader = stream.pipeThrough(decoder).getReader();
@@ -112,11 +119,12 @@ async function* blocks(stream, separator) {
   try {
     for (;;) {
       const { done, value } = await received(reader.read());
-      if (done) return;
+      if (done) break;
       const parts = (rest + value).split(separator);
       rest = parts.pop();
       yield* parts;
     }
+    if (rest.trim()) yield rest;
   } finally {
     reader.cancel().catch(() => {});
   }
