@@ -45,6 +45,8 @@ def test_an_image_is_pinned_to_a_version(name: str) -> None:
     for image in versions(made_here) if made_here else [service["image"]]:
         assert re.search(r":v?\d+(\.\d+)+", image), image
     assert service["image"].endswith(":local") == bool(made_here)
+    # Nobody else's image of the same name is taken.
+    assert service.get("pull_policy") == (("build" if "build" in service else "never") if made_here else None)
 
 
 @every_service
