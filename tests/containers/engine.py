@@ -12,11 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.services import tools
+import psutil
+from filelock import FileLock
+
+from tests.services import server, tools
 from tests.services.tools import Unavailable
 
 _COMPOSE = "2.40.3"
@@ -70,13 +74,15 @@ class Engine:
         self._socket = self.home / "docker.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self._compose: list[str] = []
+        self._alone = FileLock(self.home / "owner")
 
     def start(self) -> Self:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it answers. Another run waits for its turn."""
         self._look()
+        self._alone.acquire()
         self._compose = _compose(self.home)
         pid = self.home / "daemon.pid"
-        pid.unlink(missing_ok=True)
+        _end_survivor(pid, self.home)
         self._socket.unlink(missing_ok=True)
         places = f"--data-root {self.home}/data --exec-root {self.home}/exec --pidfile {pid}"
         daemon = f"exec dockerd --host unix://{self._socket} {places} --bip 172.31.250.1/24"
@@ -112,6 +118,7 @@ class Engine:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._process = None
+        self._alone.release()
 
     def docker(self, *command: str, seconds: float = 300) -> str:
         """The output of Docker's command line. Raises `Failed`."""
@@ -174,6 +181,15 @@ class Engine:
         missing = {package for program, package in _NEEDED.items() if not _is_there(program)}
         if missing:
             raise Unavailable(f"a container engine needs Debian's packages {', '.join(sorted(missing))}")
+
+
+def _end_survivor(note: Path, home: Path) -> None:
+    """End the daemon of a run that was killed."""
+    with suppress(OSError, ValueError, psutil.NoSuchProcess):
+        left = psutil.Process(int(note.read_text()))
+        if f"{home}/data" in " ".join(left.cmdline()):
+            server.end([left, *left.children(recursive=True)])
+    note.unlink(missing_ok=True)
 
 
 def _is_there(program: str) -> bool:
