@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -29,9 +29,12 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # The same for tests of real servers and `make test-services`.
 SERVERS ?= required
+# And for tests of the compose file in a container engine.
+CONTAINERS ?= required
+COMPOSE := docker compose --file docker-compose.local.yml
 # Marks of tests that share servers, and of all that need more than Python packages, or a minute.
 SHARED_MARKS := services or real_ollama or real_searxng or browser
-SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers or containers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -62,7 +65,7 @@ test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
-	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS))" $(ARGS)
+	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
 	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
@@ -129,3 +132,12 @@ destroy: artifacts $(CDK_PROGRAM) ## destroy the stack of ENV
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, destroy it
 	@E2E=$(E2E) $(INFRA) pytest tests/e2e -m e2e -s $(ARGS)
+
+up: ## start the whole stack in containers: docker-compose.local.yml, with the secrets of .env
+	@$(COMPOSE) up --detach --build --wait
+
+down: ## end the stack and keep its data
+	@$(COMPOSE) --profile "*" down
+
+test-containers: $(UV) ## bring the compose file up in a container engine and test it; takes minutes, not part of `make check`
+	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers -m containers -s $(ARGS)

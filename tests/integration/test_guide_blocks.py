@@ -17,9 +17,14 @@ AWS = "needs an AWS account; `make e2e` deploys into an emulator"
 OPEN_WEBUI = "needs Open WebUI, and models from Ollama's registry"
 SYSTEMD = "needs root and a running systemd"
 COPYING = "needs PostgreSQL; tests/unit/cli/test_cli_copy.py runs these commands"
+DOCKER = "needs Docker, images and models; tests/containers brings the file up"
 # The only blocks of commands that are not run, by page and how they begin, with the reason.
 NOT_RUN = {
     ("README.md", "make test"): "runs this test",
+    ("docs/compose.md", "cp .env.example"): DOCKER,
+    ("docs/compose.md", "TOKEN="): DOCKER,
+    ("docs/compose.md", "docker compose -f docker-compose.local.yml exec"): DOCKER,
+    ("docs/compose.md", "docker compose -f docker-compose.local.yml stop"): DOCKER,
     ("docs/deployment.md", ".uv/bin/uv run --frozen --group infra npx"): AWS,
     ("docs/deployment.md", "make deploy ENV=dev"): AWS,
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,

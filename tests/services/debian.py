@@ -109,7 +109,7 @@ def _updated(scratch: Path) -> list[str]:
     sources = scratch / "sources.list"
     settings = (f"Dir::Etc::sourcelist={sources}", "Dir::Etc::sourceparts=-", "APT::Install-Recommends=false")
     command = apt(scratch, *settings)
-    for mirror in _mirrors():
+    for mirror in mirrors():
         sources.write_text(f"deb [signed-by={_KEYS}] {mirror} {RELEASE} main\n")
         try:
             tools.run([*command, "--error-on=any", "update"], cwd=scratch)
@@ -122,7 +122,8 @@ def _updated(scratch: Path) -> list[str]:
     )
 
 
-def _mirrors() -> list[str]:
+def mirrors() -> list[str]:
+    """Where Debian's packages may be had."""
     if given := os.environ.get("TEST_DEBIAN_MIRROR"):
         return [given]
     listed = tools.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])

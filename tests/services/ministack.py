@@ -16,7 +16,7 @@ VERSION = "1.5.33"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
-_REQUIREMENTS = (
+REQUIREMENTS = (
     f"ministack=={VERSION}",
     "boto3==1.43.106",  # Lambda's runtime brings it, and what SnapStart's hooks need
     "botocore==1.43.106",
@@ -80,7 +80,7 @@ class Ministack(Server):
         """The launcher, on the emulator's own Python."""
         folder = tools.cache(f"ministack-py{self.minor}")
         with tools.exclusive(folder):
-            python = tools.environment(folder, _REQUIREMENTS, self._interpreter)
+            python = tools.environment(folder, REQUIREMENTS, self._interpreter)
         # -P: this folder has a module named like the emulator's.
         return [str(python), "-P", str(Path(__file__).with_name("ministack_launcher.py"))]
 

@@ -80,7 +80,7 @@ class Neo4jServer(LoggingServer):
 
     def command(self) -> list[str]:
         """Java, with the jars of the cache folder."""
-        jars = _jars()
+        jars = jars_folder()
         configuration = self.home / "conf"
         configuration.mkdir(exist_ok=True)
         (configuration / "neo4j.conf").write_text(_CONFIGURATION.format(port=self.port))
@@ -150,7 +150,7 @@ def _auth(uri: str) -> tuple[str, str]:
     return unquote(parts.username or "neo4j"), unquote(parts.password or "")
 
 
-def _jars() -> Path:
+def jars_folder() -> Path:
     """The folder of the jars, fetched at the first call."""
     for tool, wanted in (("java", "Java 17 or 21"), ("mvn", "Maven")):
         if shutil.which(tool) is None:

@@ -48,8 +48,8 @@ class OllamaServer(Server):
 
     def __init__(self, binary: Path, models: Path) -> None:
         super().__init__("ollama", "/api/version")
-        self._binary = binary
-        self._models = models
+        self.binary = binary
+        self.models = models
 
     def version(self) -> str:
         """The version that was built."""
@@ -57,16 +57,16 @@ class OllamaServer(Server):
 
     def command(self) -> list[str]:
         """The program."""
-        return [str(self._binary), "serve"]
+        return [str(self.binary), "serve"]
 
     def environment(self) -> dict[str, str]:
         """What server and command line need to find each other, and nothing in the user's home."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         return {
             **kept,
-            "HOME": str(self._models.parent),
+            "HOME": str(self.models.parent),
             "OLLAMA_HOST": f"127.0.0.1:{self.port}",
-            "OLLAMA_MODELS": str(self._models),
+            "OLLAMA_MODELS": str(self.models),
             "OLLAMA_NOPRUNE": "1",
         }
 

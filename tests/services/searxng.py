@@ -17,7 +17,7 @@ from typing import Any
 from tests.services import tools
 from tests.services.server import Server
 
-_REQUIREMENTS = (
+REQUIREMENTS = (
     "annotated-doc==0.0.7",
     "annotated-types==0.8.0",
     "anyio==4.16.0",
@@ -120,13 +120,13 @@ class SearxngServer(Server):
 
     def version(self) -> str:
         """The package that it comes from."""
-        return next(f"SearXNG of {pinned}" for pinned in _REQUIREMENTS if pinned.startswith("searxng"))
+        return next(f"SearXNG of {pinned}" for pinned in REQUIREMENTS if pinned.startswith("searxng"))
 
     def command(self) -> list[str]:
         """Its development server, in an environment of its own."""
         folder = tools.cache("searxng")
         with tools.exclusive(folder):
-            python = tools.environment(folder, _REQUIREMENTS)
+            python = tools.environment(folder, REQUIREMENTS)
         return [str(python), "-m", "searx.webapp"]
 
     def environment(self) -> dict[str, str]:

@@ -1,0 +1,63 @@
+"""The compose file and what belongs to it, read as a program reads it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docker-compose.local.yml"
+TEXT = FILE.read_text()
+EXAMPLE = ROOT / ".env.example"
+# `${NAME}`, `${NAME:-default}`, `${NAME-default}` and `${NAME:?why it is refused}`.
+_VARIABLE = re.compile(r"\$\{(\w+)(?:(:?[-?])([^}]*))?\}")
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """The services by name, with anchors resolved and variables as they stand."""
+    found: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+    return found
+
+
+def variables() -> dict[str, set[str]]:
+    """The variables that the file asks for, each with the signs behind its name: `:-`, `-`, `:?` or nothing."""
+    found: dict[str, set[str]] = {}
+    for name, sign, _ in _VARIABLE.findall(TEXT):
+        found.setdefault(name, set()).add(sign)
+    return found
+
+
+def secrets() -> set[str]:
+    """The variables without which the file is refused."""
+    return {name for name, signs in variables().items() if ":?" in signs}
+
+
+def example() -> dict[str, str]:
+    """What .env.example sets."""
+    lines = [line for line in EXAMPLE.read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def filled_in(text: str, given: dict[str, str]) -> str:
+    """The text with its variables replaced as compose does it."""
+
+    def value(match: re.Match[str]) -> str:
+        name, sign, default = match.groups()
+        if name in given and (given[name] or ":" not in (sign or "")):
+            return given[name]
+        return default if sign in (":-", "-") else ""
+
+    return _VARIABLE.sub(value, text)
+
+
+def is_once(service: dict[str, Any]) -> bool:
+    """Whether the service ends when its work is done."""
+    return service.get("restart") == "no"
+
+
+def dockerfile_of(service: dict[str, Any]) -> str:
+    """The text of the Dockerfile that makes the service's image here; empty for an image from elsewhere."""
+    folders = {each["image"]: each["build"] for each in services().values() if "build" in each}
+    folder = folders.get(service["image"])
+    return (ROOT / folder / "Dockerfile").read_text() if folder else ""
