@@ -322,23 +322,35 @@ async def test_the_streams_of_one_document_share_each_look_and_have_a_limit(
     monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
     monkeypatch.setattr(document_events, "_MOST_STREAMS", 5)
     looks: list[str] = []
+    looking = asyncio.Event()
     look = document_events.document_record
 
     async def counted(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
         looks.append(document_id)
-        await asyncio.sleep(0.05)
+        await looking.wait()
         return await look(container, workspace, document_id)
 
+    waiting: list[str] = []
+    shared = document_events.ProgressStreams.look
+
+    async def waited(streams: document_events.ProgressStreams, workspace: str, document_id: str) -> object:
+        waiting.append(document_id)
+        return await shared(streams, workspace, document_id)
+
     monkeypatch.setattr(document_events, "document_record", counted)
+    monkeypatch.setattr(document_events.ProgressStreams, "look", waited)
     added = await add(knowledge)
     where = f"/v1/documents/{added['id']}/events"
     told = [asyncio.create_task(knowledge.http.get(where)) for _ in range(5)]
-    while not looks:
-        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        while len(waiting) < 5:
+            await asyncio.sleep(0)
     refused = await knowledge.http.get(where)
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "service_unavailable")
     assert "5 streams are open." in refused.json()["error"]["message"]
     assert len(looks) == 1
+    monkeypatch.setattr(document_events, "document_record", look)
+    looking.set()
     await knowledge.index()
     async with asyncio.timeout(30):
         ends = [events_of(answer)[-1][0] for answer in await asyncio.gather(*told)]

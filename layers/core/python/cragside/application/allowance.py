@@ -91,12 +91,19 @@ class StorageLimits:
             pass
 
     async def check_workspace(self, workspace: str) -> None:
-        """Raises `Forbidden` if the workspace is a new one, and there is no room for another."""
+        """Raises `Forbidden` for a workspace without a store, if the token has a limit of workspaces.
+
+        That limit counts stores. What is kept for other workspaces would have none.
+        """
         allowance = _current.get()
-        if allowance is not None and (most := allowance.limits.workspaces) is not None:
-            owners = {owner_of(name) for name in await self._names(allowance)}
-            if owner_of(workspace) not in owners:
-                _refuse_above("workspaces", most, len(owners), 1)
+        if allowance is None or (most := allowance.limits.workspaces) is None:
+            return
+        if owner_of(workspace) not in {owner_of(name) for name in await self._names(allowance)}:
+            raise Forbidden(
+                f"The token has a limit of {most} workspaces, so this needs a workspace with documents. Add one first.",
+                limit="workspaces",
+                most=most,
+            )
 
     async def check_change(self, workspace: str) -> None:
         """Raises `Forbidden` for a change of documents that are there, if changes that wait leave no room for more."""

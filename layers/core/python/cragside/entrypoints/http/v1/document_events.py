@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from fastapi.sse import ServerSentEvent
 from pydantic import BaseModel
@@ -53,8 +54,13 @@ class ProgressStreams:
         look = self._looks.get(key)
         if look is None:
             look = self._looks[key] = asyncio.create_task(document_record(self._container, workspace, document_id))
-            asyncio.get_running_loop().call_later(_LOOKS_EVERY, self._looks.pop, key, None)
+            look.add_done_callback(partial(self._looked, key))
         return await asyncio.shield(look)
+
+    def _looked(self, key: tuple[str, str], look: asyncio.Task[DocumentRecord | None]) -> None:
+        asyncio.get_running_loop().call_later(_LOOKS_EVERY, self._looks.pop, key, None)
+        if not look.cancelled():
+            look.exception()  # it is told to whoever still waits
 
 
 async def progress_events(

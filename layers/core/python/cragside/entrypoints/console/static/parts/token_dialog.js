@@ -4,8 +4,8 @@ import { t } from "../texts.js";
 import { html, useState } from "../vendor/ui.js";
 import { Dialog } from "./basics.js";
 
-// Browsers put nothing else into a header.
-const SENDABLE = /^[\x21-\x7e]+$/;
+// Browsers put no other characters into a header.
+const SENDABLE = /^[\x20-\xff]+$/;
 
 export function TokenDialog({ close }) {
   const [text, setText] = useState("");

@@ -53,6 +53,7 @@ async function send(work) {
   const { paths, hashes, place, done, again } = work;
   const unsent = [...paths];
   const failed = [];
+  const repeatable = [];
   let failure = null;
   const sendSome = async () => {
     while (unsent.length) {
@@ -61,6 +62,8 @@ async function send(work) {
         await deleteNow(path, work);
       } catch (error) {
         failed.push(path);
+        // A document that has changed would be refused again.
+        if (error.status !== 400) repeatable.push(path);
         failure = error;
       }
       work.left.delete(path);
@@ -73,7 +76,7 @@ async function send(work) {
   await done();
   if (again) show(paths, place);
   if (failure) {
-    const retry = { label: t("retry"), run: () => send(begun({ paths: failed, hashes, place, done, again })) };
+    const retry = repeatable.length > 0 && { label: t("retry"), run: () => send(begun({ paths: repeatable, hashes, place, done, again })) };
     notify(t("undo.failed", { n: failed.length, reason: failure.message }), { kind: "error", action: retry });
   }
 }

@@ -5,6 +5,8 @@ import { change, held } from "./items.js";
 const STREAMS = 2;
 const POLL_MS = 2000;
 const AGAIN_MS = 1000;
+const BUSY_MS = 5000;
+const TRIES = 5;
 const MOST_LISTED = 1000;
 
 // The items whose documents are being indexed, in the order in which they were accepted.
@@ -29,13 +31,20 @@ async function stream(item) {
   const path = `v1/documents/${encodeURIComponent(item.document)}/events`;
   const leaving = new AbortController();
   try {
-    while (followed.includes(item)) {
-      for await (const { event, data } of events("GET", path, { query: { workspace: item.workspace }, signal: leaving.signal })) {
-        told(item, event, data);
-        if (!followed.includes(item)) return;
+    for (let refused = 0; followed.includes(item); ) {
+      try {
+        for await (const { event, data } of events("GET", path, { query: { workspace: item.workspace }, signal: leaving.signal })) {
+          refused = 0;
+          told(item, event, data);
+          if (!followed.includes(item)) return;
+        }
+        // The host's time for a request was over (`later`), or the connection was.
+        await pause(AGAIN_MS);
+      } catch (error) {
+        // Too many others follow documents.
+        if (error.status !== 503 || (refused += 1) > TRIES) throw error;
+        await pause(BUSY_MS);
       }
-      // The host's time for a request was over (`later`), or the connection was.
-      await pause(AGAIN_MS);
     }
   } catch (error) {
     // Others may be over soon: the store does not answer, or the service.
@@ -75,9 +84,9 @@ async function look(place) {
   // Too many to see all. The streams go on meanwhile, and the worker makes them fewer.
   if (pending.total > pending.documents.length) return;
   const waiting = new Set(pending.documents.map(({ id }) => id));
-  const errors = await failures(place);
-  for (const item of mine) {
-    if (waiting.has(item.document)) continue;
+  const settled = mine.filter(({ document }) => !waiting.has(document));
+  const errors = settled.length ? await failures(place) : new Map();
+  for (const item of settled) {
     const error = errors.get(item.document);
     settle(item, error === undefined ? { phase: "done" } : { phase: "failed", error: { message: error } });
   }
