@@ -9,6 +9,20 @@ from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Step
 
+# Why a candidate is not in the prompt, in words.
+DROPPED: Mapping[str, str] = {
+    "score": "dropped: its score is too low",
+    "limit": "dropped: others took the places",
+    "room": "dropped: no room for it",
+}
+
+
+def no_candidates(mode: str) -> str:
+    """Why a run in this mode considered nothing, in words."""
+    if mode == "off":
+        return "The settings of this workspace say that prompts get no evidence."
+    return "No passage was found."
+
 
 @dataclass(frozen=True, slots=True)
 class Strip:

@@ -5,16 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cragside.domain.candidates import Candidate
-from cragside.domain.explanation import Explanation, Reasons
+from cragside.domain.explanation import DROPPED, Explanation, Reasons, no_candidates
 from cragside.domain.neutral import as_name
 from cragside.domain.steps import Step
 
 _LONGEST_NAME = 300
-_DROPPED = {
-    "score": "dropped: its score is too low",
-    "limit": "dropped: others took the places",
-    "room": "dropped: no room for it",
-}
 _TICKS = re.compile("`+")
 
 
@@ -36,10 +31,8 @@ def rest_of(explanation: Explanation) -> Iterator[str]:
         yield f"\nDegraded: {degradation.component}: {in_line(degradation.reason)}\n"
     for number, (candidate, reasons) in enumerate(zip(explanation.candidates, explanation.reasons, strict=True), 1):
         yield _candidate(number, candidate, reasons)
-    if context.mode == "off":
-        yield "\nThe settings of this workspace say that prompts get no evidence.\n"
-    elif not explanation.candidates:
-        yield "\nNo passage was found.\n"
+    if not explanation.candidates:
+        yield f"\n{no_candidates(context.mode)}\n"
     yield f"\nThe model would get:\n\n{in_block(_prompt(explanation.request))}\n"
 
 
@@ -62,7 +55,7 @@ def _longest_run(text: str) -> int:
 
 def _candidate(number: int, candidate: Candidate, reasons: Reasons) -> str:
     document = candidate.document
-    fate = _DROPPED[candidate.dropped] if candidate.dropped else f"kept as [{candidate.number}]"
+    fate = DROPPED[candidate.dropped] if candidate.dropped else f"kept as [{candidate.number}]"
     title = in_line(document.title or document.id)
     lines = [f"\n**{number}.** {title} ({document.source}), {_rated(candidate)}: {fate}\n"]
     place = [document.url, document.metadata.get("filename")]

@@ -2,16 +2,12 @@
 
 from typing import Any
 
+from cragside.domain.explanation import DROPPED, no_candidates
 from cragside.domain.neutral import as_name
 from cragside.entrypoints.cli.terminal import output, printable
 from cragside.entrypoints.cli.wrapping import print_prose
 
 _LONGEST = 300
-_DROPPED = {
-    "score": "dropped: its score is too low",
-    "limit": "dropped: others took the places",
-    "room": "dropped: no room for it",
-}
 
 
 def show_explanation(told: dict[str, Any]) -> None:
@@ -27,10 +23,8 @@ def show_explanation(told: dict[str, Any]) -> None:
         print_prose(console, f"Step     {_one_line(line)}")
     for failed in told["degraded"]:
         print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
-    if told["mode"] == "off":
-        print_prose(console, "\nThe settings of this workspace say that prompts get no evidence.")
-    elif not told["candidates"]:
-        console.print("\nNo passage was found.")
+    if not told["candidates"]:
+        print_prose(console, f"\n{no_candidates(told['mode'])}")
     for candidate in told["candidates"]:
         _show(candidate)
     console.print("\nThe prompt that a model would get:\n")
@@ -40,7 +34,7 @@ def show_explanation(told: dict[str, Any]) -> None:
 def _show(candidate: dict[str, Any]) -> None:
     console, reasons, strip = output(), candidate["reasons"], candidate["reasons"]["strip"]
     score = _figure(candidate)
-    fate = f"kept as [{candidate['number']}]" if candidate["kept"] else _DROPPED[candidate["dropped"]]
+    fate = f"kept as [{candidate['number']}]" if candidate["kept"] else DROPPED[candidate["dropped"]]
     place = [candidate["url"] or candidate["filename"]]
     place += [f"{name} {candidate[name]}" for name in ("page", "section") if candidate[name]]
     where = ", ".join(str(part) for part in place if part)
