@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -40,7 +42,7 @@ async def bring(knowledge: Knowledge, text: str, name: str = "notes.md") -> str:
 async def shrunk(home: Path) -> int:
     """The size of the store once it has been tidied up, while it stays open."""
     store = home / "default"
-    for _ in range(200):
+    for _ in range(3000):
         if size(store) < EMPTY:
             break
         await asyncio.sleep(0.02)
@@ -83,6 +85,21 @@ async def test_a_kill_before_the_disk_is_given_back_leaves_it_to_the_next_worker
 async def test_replacing_a_large_document_frees_disk_space(knowledge: Knowledge, tmp_path: Path) -> None:
     await bring(knowledge, LARGE)
     await bring(knowledge, SMALL)
+    assert await shrunk(tmp_path / "home") < EMPTY
+
+
+async def test_a_short_reader_does_not_keep_the_disk_space(
+    knowledge: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = await bring(knowledge, LARGE)
+    refused = threading.Event()
+    monkeypatch.setattr(time, "sleep", lambda seconds: refused.set() if seconds > 0.01 else None)
+    with closing(sqlite3.connect(tmp_path / "home" / "default" / "store.sqlite3", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM chunk").fetchone()
+        monkeypatch.setattr(tidying, "_CUTS", 100_000)
+        await knowledge.http.delete(f"/v1/documents/{document}")
+        assert await asyncio.to_thread(refused.wait, 60)
     assert await shrunk(tmp_path / "home") < EMPTY
 
 

@@ -15,6 +15,8 @@ PAUSE_SECONDS = 2.0
 # Each step is a transaction of some milliseconds; others may write between two of them.
 _ROWS, _PAGES, _MERGED = 500, 1000, 500
 _BETWEEN_SECONDS = 0.002
+# The log is cut in a moment in which nobody reads or writes.
+_CUTS, _BETWEEN_CUTS_SECONDS = 20, 0.05
 
 # What a model has said of passages that no document has any more. What another passage refers to stays: LightRAG
 # rebuilds descriptions from it.
@@ -76,8 +78,8 @@ def _in_steps(path: Path) -> None:
             if _number(connection, "freelist_count") >= before:
                 break
             time.sleep(_BETWEEN_SECONDS)
-        _settle(connection, mark)
-        _cut_log(connection)
+        if _cut_log(connection):
+            _settle(connection, mark)
 
 
 def _settle(connection: sqlite3.Connection, mark: tuple[str] | None) -> None:
@@ -108,10 +110,18 @@ def _merge_full_text(connection: sqlite3.Connection) -> None:
         time.sleep(_BETWEEN_SECONDS)
 
 
-def _cut_log(connection: sqlite3.Connection) -> None:
-    """Write the log into the file and cut it, unless somebody reads or writes: waiting would keep writers out."""
+def _cut_log(connection: sqlite3.Connection) -> bool:
+    """Write the log into the file and cut it; False if somebody always reads or writes.
+
+    SQLite itself would wait with new writers kept out, so this asks again instead.
+    """
     connection.execute("PRAGMA busy_timeout = 0")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    for _ in range(_CUTS):
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not busy:
+            return True
+        time.sleep(_BETWEEN_CUTS_SECONDS)
+    return False
 
 
 def _opened(path: Path) -> "closing[sqlite3.Connection]":
