@@ -124,7 +124,8 @@ async def test_mmr_chooses_among_the_nearest_passages(container: Container) -> N
     assert {name for name, _ in chosen} == {name for name, _ in await found(container, limit=2)}
 
 
-MANY = 700
+# Passages, and how many of them are in one document.
+MANY, TOGETHER = 700, 50
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +144,15 @@ async def many(home_of_many: Path, shared_backend: Backend) -> AsyncIterator[Con
 
 
 async def fill(home: Path, backend: Backend) -> None:
-    container = Container(load_settings({"RAG_HOME": str(home)}), backend=backend)
+    # So many tokens that each paragraph becomes a passage.
+    container = Container(
+        load_settings({"RAG_HOME": str(home), "RAG_CHUNK_TOKENS": "50", "RAG_CHUNK_OVERLAP_TOKENS": "0"}),
+        backend=backend,
+    )
+    paragraphs = [" ".join([f"Sea otters eat sea urchins, number {n}."] * 3) for n in range(MANY)]
     texts = [
-        SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
-        for n in range(MANY)
+        SourceText(f"near/{n}.md", "\n\n".join(paragraphs[n : n + TOGETHER]), metadata={"shelf": "near"})
+        for n in range(0, MANY, TOGETHER)
     ]
     marks = (Mark(0, page=3, section="s"),)
     far = [
@@ -169,6 +175,8 @@ async def fill(home: Path, backend: Backend) -> None:
         for n in range(3)
     ]
     await searchable(container, *texts, *far)
+    library = (await container.workspaces.open("default")).documents
+    assert sum((await library.counts()).values()) == MANY + len(far)
     await container.close()
 
 
