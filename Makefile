@@ -65,7 +65,7 @@ test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
-	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
+	@$(CHECKED) pytest $(PARALLEL) -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
 	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
