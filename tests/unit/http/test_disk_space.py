@@ -103,6 +103,27 @@ async def test_a_short_reader_does_not_keep_the_disk_space(
     assert await shrunk(tmp_path / "home") < EMPTY
 
 
+async def test_a_writer_after_the_cut_does_not_leave_the_store_untidy(
+    knowledge: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = await bring(knowledge, LARGE)
+    store = tmp_path / "home" / "default" / "store.sqlite3"
+    cut = tidying._cut_log
+
+    def cut_and_write(connection: sqlite3.Connection) -> bool:
+        done = cut(connection)
+        writer = sqlite3.connect(store, isolation_level=None, check_same_thread=False)
+        writer.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.3, writer.close).start()
+        return done
+
+    monkeypatch.setattr(tidying, "_cut_log", cut_and_write)
+    await knowledge.http.delete(f"/v1/documents/{document}")
+    await knowledge.container.close()
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT 1 FROM meta WHERE key = 'untidy'").fetchone() is None
+
+
 async def test_the_answers_about_other_documents_are_kept(knowledge: Knowledge, tmp_path: Path) -> None:
     await bring(knowledge, SMALL, "small.md")
     store = tmp_path / "home" / "default" / "store.sqlite3"

@@ -115,9 +115,10 @@ def _cut_log(connection: sqlite3.Connection) -> bool:
 
     SQLite itself would wait with new writers kept out, so this asks again instead.
     """
-    connection.execute("PRAGMA busy_timeout = 0")
     for _ in range(_CUTS):
+        connection.execute("PRAGMA busy_timeout = 0")
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         if not busy:
             return True
         time.sleep(_BETWEEN_CUTS_SECONDS)
