@@ -97,6 +97,13 @@ def service(given: Given, request: pytest.FixtureRequest) -> Iterator[CragsideSe
         yield running
 
 
+@pytest.fixture
+def started() -> Iterator[Callable[[Given], CragsideServer]]:
+    """A function that starts a service of which only the test knows what it is given."""
+    with ExitStack() as stack:
+        yield lambda given: stack.enter_context(CragsideServer(given, ollama=NOBODY))
+
+
 @pytest.fixture(scope="module")
 def services(request: pytest.FixtureRequest) -> Iterator[Callable[[Given], CragsideServer]]:
     running: dict[str, CragsideServer] = {}

@@ -334,20 +334,22 @@ def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page") ->
     assert panel.get_by_role("region", name="Being added").count() == 0
 
 
-def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_path: Path) -> None:
+def test_a_token_that_may_only_read_is_told_so(
+    page: "Page", watch: Watch, tmp_path: Path, started: Callable[[Given], CragsideServer]
+) -> None:
     watch.allow("status of 401")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
     program = "from cragside.entrypoints.cli.main import main; main()"
     token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).split()[-1]
     given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="writer")
-    with CragsideServer(given) as service:
-        service.add({"lamp.md": LAMP})
-        page.goto(service.console("#/documents"))
-        page.get_by_role("textbox", name="Token").fill(token)
-        page.get_by_role("button", name="Continue").click()
-        expects(row(page, "lamp.md")).to_be_visible()
-        expects(page.get_by_text("Your token may read but not write")).to_be_visible()
-        assert page.get_by_role("button", name="Delete").count() == 0
+    service = started(given)
+    service.add({"lamp.md": LAMP})
+    page.goto(service.console("#/documents"))
+    page.get_by_role("textbox", name="Token").fill(token)
+    page.get_by_role("button", name="Continue").click()
+    expects(row(page, "lamp.md")).to_be_visible()
+    expects(page.get_by_text("Your token may read but not write")).to_be_visible()
+    assert page.get_by_role("button", name="Delete").count() == 0
 
 
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP, "tart.md": TART})])

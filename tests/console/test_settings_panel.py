@@ -1,6 +1,7 @@
 """The panel Settings: what is changed is saved for the workspace; the store and the components say how they do."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,20 +116,22 @@ def _rebuild(panel: "Page") -> None:
     panel.get_by_role("dialog").get_by_role("button", name="Rebuild", exact=True).click()
 
 
-def test_a_token_of_one_workspace_is_told_why_it_sees_no_components(page: "Page", watch: Watch, tmp_path: Path) -> None:
+def test_a_token_of_one_workspace_is_told_why_it_sees_no_components(
+    page: "Page", watch: Watch, tmp_path: Path, started: Callable[[Given], CragsideServer]
+) -> None:
     watch.allow("status of 40[13]")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
     program = "from cragside.entrypoints.cli.main import main; main()"
     command = [sys.executable, "-c", program, "token", "new", "reader", "--workspace", "default"]
     token = run(command, env=tokens).split()[-1]
     given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="all")
-    with CragsideServer(given) as service:
-        page.goto(service.console("#/settings"))
-        page.get_by_role("textbox", name="Token").fill(token)
-        page.get_by_role("button", name="Continue").click()
-        expects(page.get_by_text("The components serve all workspaces.")).to_be_visible()
-        expects(page.get_by_role("heading", name="Evidence", exact=True)).to_be_visible()
-        expects(page.get_by_role("alert")).to_have_count(0)
+    service = started(given)
+    page.goto(service.console("#/settings"))
+    page.get_by_role("textbox", name="Token").fill(token)
+    page.get_by_role("button", name="Continue").click()
+    expects(page.get_by_text("The components serve all workspaces.")).to_be_visible()
+    expects(page.get_by_role("heading", name="Evidence", exact=True)).to_be_visible()
+    expects(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [KNOWN])
