@@ -3,16 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
-from fastapi import Depends, FastAPI, Security
-from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi import FastAPI
 
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.console import files as console
-from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.component_report import ComponentReport
 from cragside.entrypoints.http.cross_origin import CrossOrigin
@@ -21,61 +17,14 @@ from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
 from cragside.entrypoints.http.outside import Outside
-from cragside.entrypoints.http.peers import query
 from cragside.entrypoints.http.peers.failures import install_peer_handlers
-from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
-from cragside.entrypoints.http.peers.lightrag import query_data
-from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
-from cragside.entrypoints.http.request_access import authorise
-from cragside.entrypoints.http.v1 import (
-    citations,
-    components,
-    documents,
-    enrich,
-    explain,
-    memories,
-    queue,
-    reindex,
-    repositories,
-    samples,
-    settings,
-    uploads,
-    workspaces,
-)
-from cragside.entrypoints.http.v1 import graph as graph_parts
-from cragside.entrypoints.http.v1 import query as passages
+from cragside.entrypoints.http.routes import ROUTES
 from cragside.entrypoints.http.v1.document_events import ProgressStreams
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
 from cragside.entrypoints.repository_intake import RepositoryTurns
 
-# The routers in the order of the OpenAPI document. All of these routes need a token.
-ROUTERS = (
-    health.router,
-    metrics_route.router,
-    enrich.router,
-    explain.router,
-    citations.router,
-    passages.router,
-    documents.router,
-    uploads.router,
-    samples.router,
-    repositories.router,
-    workspaces.router,
-    components.router,
-    memories.router,
-    graph_parts.router,
-    settings.router,
-    reindex.router,
-    queue.router,
-    ingest.router,
-    query.router,
-    query_data.router,
-    enrichment.router,
-    graph.router,
-    lightrag_documents.router,
-)
 # The files of all requests together may take the memory of this many files of the largest size.
 _LARGEST_FILES = 4
 
@@ -105,7 +54,7 @@ def create_app(
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
+        routes=ROUTES.routes,
     )
     app.openapi = partial(openapi_document, app)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
@@ -123,18 +72,4 @@ def create_app(
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
     install_error_handlers(app, raises=raises)
     install_peer_handlers(app)
-    app.include_router(health.open_router)
-    app.include_router(pages.router)
-    app.include_router(console.router)
-    # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
-    schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
-    guard = [Depends(authorise), *schemes]
-    for router in ROUTERS:
-        app.include_router(route_rules.check(router), dependencies=guard)
-
-    @app.get("/openapi.json", dependencies=guard, include_in_schema=False)
-    async def openapi() -> dict[str, Any]:
-        """The routes in OpenAPI's form."""
-        return app.openapi()
-
     return app
