@@ -11,7 +11,7 @@ COPY tools/uv.txt tools/
 RUN python -m venv /uv && /uv/bin/pip install --no-cache-dir --require-hashes --requirement tools/uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/cragside UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 # `servers`: PostgreSQL, Neo4j, Redis, Qdrant; `aws`: S3 and SQS; `ocr`: pictures of text.
-ARG EXTRAS="aws ocr servers"
+ARG EXTRAS="aws ocr otel servers"
 COPY pyproject.toml uv.lock README.md LICENSE ./
 # What cragside depends on changes less often than cragside.
 RUN /uv/bin/uv sync --frozen --no-dev --no-install-project --python "$(command -v python)" \

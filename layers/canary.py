@@ -28,6 +28,7 @@ NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.proxy",
     "cragside.plugins",
     "cragside.adapters.git",
+    "cragside.adapters.otel",
     "cragside.adapters.documents.archives",
     "cragside.adapters.documents.ocr",
     "cragside.adapters.documents.pdf",

@@ -37,6 +37,7 @@ from cragside.ports.audit_log import AuditLog
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.page_fetcher import PageFetcher
 from cragside.ports.token_store import TokenStore
+from cragside.ports.tracer import Tracer
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -142,7 +143,18 @@ class Container(Stores):
             memory=self.memory,
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,
+            tracer=self.tracer,
         )
+
+    @cached_property
+    def tracer(self) -> Tracer | None:
+        """Traces runs, None unless RAG_TRACES is set."""
+        if not self.settings.traces:
+            return None
+        from cragside.composition.traces import tracer_of
+
+        tracer = tracer_of()
+        return self._closed(tracer, tracer.close)
 
     @cached_property
     def answerer(self) -> Answerer:

@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -22,6 +22,7 @@ from cragside.domain.query import Query, ask
 from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
+from cragside.ports.tracer import Tracer
 from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
@@ -103,6 +104,7 @@ class Enricher:
         memory: Recalling | None = None,
         recalls: bool = False,
         count_tokens: CountTokens = len,
+        tracer: Tracer | None = None,
     ) -> None:
         self._finders = finders
         self._workspaces = workspaces
@@ -116,6 +118,7 @@ class Enricher:
         self._memory = memory
         self._recalls = recalls
         self._count_tokens = count_tokens
+        self._tracer = tracer
 
     async def enrich(
         self,
@@ -145,6 +148,31 @@ class Enricher:
         query = self._query(request, question, workspace)
         wants_memory = self._wants_memory(request, memory)
         tokens = self._evidence_tokens if evidence_tokens is None else evidence_tokens
+        with nullcontext() if self._tracer is None else self._tracer.run() as trace:
+            enriched = await self._enriched(
+                request,
+                query,
+                deadline,
+                persona=persona,
+                wants_memory=wants_memory,
+                tokens=tokens,
+                watch=watch if trace is None else _both(trace.step, watch),
+            )
+            if trace is not None and enriched.rag_context is not None:
+                trace.found(enriched.rag_context)
+            return enriched
+
+    async def _enriched(
+        self,
+        request: Mapping[str, Any],
+        query: Query,
+        deadline: Deadline,
+        *,
+        persona: str | None,
+        wants_memory: bool,
+        tokens: int,
+        watch: Watch | None,
+    ) -> Enriched:
         preferred, outdated = await self._preferences.at_hand(
             query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
         )
@@ -204,7 +232,8 @@ class Enricher:
         )
         if watch is not None:
             spent = (time.perf_counter() - started) * 1000
-            watch(Step("recall", spent, {"exchanges": len(recollection.documents)}))
+            lost = tuple(degradation.component for degradation in recollection.degraded)
+            watch(Step("recall", spent, {"exchanges": len(recollection.documents)}, lost))
         return recollection
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
@@ -228,6 +257,15 @@ class Enricher:
         with suppress(CragsideError, OSError, TimeoutError):
             async with asyncio.timeout(min(deadline.remaining(), _REMEMBER_SECONDS)):
                 await (await self._workspaces.open(query.workspace)).passages.save_query(query)
+
+
+def _both(first: Watch, second: Watch | None) -> Watch:
+    def watch(step: Step) -> None:
+        first(step)
+        if second is not None:
+            second(step)
+
+    return watch
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

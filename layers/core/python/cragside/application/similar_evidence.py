@@ -64,7 +64,7 @@ class SimilarEvidence(EvidenceFinder):
             found = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
         except ServiceUnavailable as error:
             degraded = (Degradation("knowledge_base", error.message),)
-        steps.ended("retrieve", "retrieve", passages=len(found))
+        steps.ended("retrieve", "retrieve", degraded, passages=len(found))
         packed = pack(found, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
         steps.ended("inject", "inject", passages=len(packed.documents))
         return Findings(
@@ -99,12 +99,12 @@ class _Steps:
         self._watch = watch
         self._began = time.perf_counter()
 
-    def ended(self, timing: str, name: str, **told: Any) -> None:
+    def ended(self, timing: str, name: str, degraded: Sequence[Degradation] = (), **told: Any) -> None:
         now = time.perf_counter()
         spent, self._began = (now - self._began) * 1000, now
         self.timings_ms[timing] = spent
         if self._watch is not None:
-            self._watch(Step(name, spent, told))
+            self._watch(Step(name, spent, told, tuple(degradation.component for degradation in degraded)))
 
 
 def _considered(found: Sequence[Document], packed: Sequence[Document]) -> tuple[Candidate, ...]:

@@ -66,7 +66,8 @@ def timed(node: Node) -> Node:
         spent = (time.perf_counter() - started) * 1000
         if runtime.context.watch is not None:
             name, told = _TOLD[node.__name__]
-            runtime.context.watch(Step(name, spent, told(update)))
+            lost = tuple(degradation.component for degradation in update.get("degraded", ()))
+            runtime.context.watch(Step(name, spent, told(update), lost))
         return {**update, "timings_ms": {node.__name__: spent}}
 
     return run

@@ -7,11 +7,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the graph that has ended: its measured milliseconds, and what it `told`."""
+    """A step of the graph that has ended: its measured milliseconds, what it `told`, and the components that failed."""
 
     name: str
     ms: float
     told: Mapping[str, Any] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Its JSON form."""

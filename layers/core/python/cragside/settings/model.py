@@ -339,6 +339,13 @@ class Settings(BaseModel):
     slow_seconds: float = Field(
         2.0, ge=0, description="A request that takes this long has the time of each step in its line of the log."
     )
+    traces: bool = Field(
+        False,
+        description="Whether each prompt that asks for evidence is traced: spans with time and outcome of its steps "
+        "go to an OpenTelemetry collector, by OTLP over HTTP. It needs the extra `otel`. The environment variables of "
+        "OpenTelemetry's SDK hold: OTEL_EXPORTER_OTLP_ENDPOINT says where the collector is, unset "
+        "http://localhost:4318.",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -1,5 +1,6 @@
 """Gives each request an id, and writes a line to the log when it has been answered."""
 
+import contextlib
 import logging
 import secrets
 import string
@@ -15,8 +16,10 @@ from cragside.entrypoints.log import Event, request_id
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.ports.tracer import Tracer
 
 REQUEST_ID = b"x-request-id"
+_TRACE_HEADERS = ("traceparent", "tracestate")
 # Not a status of HTTP: servers write it for clients that left before the answer began.
 CLIENT_LEFT = 499
 _SAFE = (string.ascii_letters + string.digits + "-._").encode()
@@ -54,12 +57,15 @@ class Observer:
     """Observes the requests of a server.
 
     A request keeps the id that its client sent as `X-Request-ID`, if it is short and plain; others get a new one. Each
-    answer has it. `listeners` are told of each answered request.
+    answer has it. `listeners` are told of each answered request, and the `tracer` of the trace that a client continues.
     """
 
-    def __init__(self, slow_seconds: float, listeners: Sequence[Listener] = ()) -> None:
+    def __init__(
+        self, slow_seconds: float, listeners: Sequence[Listener] = (), *, tracer: Tracer | None = None
+    ) -> None:
         self._slow = slow_seconds
         self._listeners = listeners
+        self._tracer = tracer
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """An application that is observed."""
@@ -86,7 +92,8 @@ class Observer:
             await send(message)
 
         try:
-            await app(scope, receive, sending)
+            with self._called(identifier, scope["headers"]):
+                await app(scope, receive, sending)
         except Exception:
             if first_byte is None:
                 path: str = scope["path"]
@@ -95,6 +102,15 @@ class Observer:
             raise  # uvicorn logs it
         finally:
             self._tell(scope, status, time.perf_counter() - began, first_byte)
+
+    def _called(
+        self, identifier: bytes, headers: Sequence[tuple[bytes, bytes]]
+    ) -> contextlib.AbstractContextManager[None]:
+        if self._tracer is None:
+            return contextlib.nullcontext()
+        given = {name: value_of(headers, name.encode()) for name in _TRACE_HEADERS}
+        caller = {name: value.decode("latin-1") for name, value in given.items() if value}
+        return self._tracer.called(identifier.decode(), caller)
 
     def _tell(self, scope: Scope, status: int, seconds: float, first_byte: float | None) -> None:
         path: str = scope["path"]

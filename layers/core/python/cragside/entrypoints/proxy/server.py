@@ -25,7 +25,7 @@ from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
-from cragside.entrypoints.proxy.observed import Answered, Observer
+from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
 from cragside.entrypoints.proxy.ollama_scopes import KNOWN
 from cragside.entrypoints.proxy.path_prefix import below
 
@@ -91,7 +91,8 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
 
 
 def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Observer]:
-    observer, exposition = Observer(container.settings.slow_seconds), None
+    listeners: list[Listener] = []
+    exposition = None
     if metrics is not None:
         from cragside.entrypoints.metrics import RequestCounts
         from cragside.entrypoints.metrics import exposition as exposed
@@ -101,8 +102,9 @@ def _application(container: "Container", host: str, metrics: str | None) -> tupl
         except OSError as error:
             _log.warning("Requests are not counted for /metrics: %s", error.strerror)
         else:
-            observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
+            listeners.append(partial(_count, counts))
             exposition = partial(exposed, metrics)
+    observer = Observer(container.settings.slow_seconds, listeners, tracer=container.tracer)
     return observer.wrap(below(container.settings.path_prefix, _proxy(container, host, exposition))), observer
 
 

@@ -1,0 +1,115 @@
+"""Traces in OpenTelemetry's form, sent to a collector with OTLP over HTTP.
+
+The SDK reads its own variables, which begin with OTEL_: where the collector is, headers, the sampler, a name.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from threading import Thread
+
+from opentelemetry import context as contexts
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from cragside.domain.errors import CragsideError
+from cragside.domain.outcome import RagContext
+from cragside.domain.steps import Step
+
+# How long the end of a program waits for a collector.
+_CLOSING_SECONDS = 1.0
+# What steps tell, but for what quotes the question.
+_TOLD = frozenset({"passages", "grader", "next", "searched", "exchanges"})
+_REQUEST_ID = contexts.create_key("cragside.request_id")
+
+
+class OtelTracer:
+    """Has a span for each run, and below it one for each step. A thread sends them; what it cannot send is dropped.
+
+    The thread is started by the first run, so that a process may fork before.
+    """
+
+    def __init__(self, version: str, exporter: SpanExporter | None = None) -> None:
+        self._version = version
+        self._exporter = exporter
+
+    @cached_property
+    def _provider(self) -> TracerProvider:
+        usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: self._version})
+        told = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
+        # Else the end of the program would wait for a collector that is away.
+        provider = TracerProvider(resource=told, shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(self._exporter or OTLPSpanExporter()))
+        return provider
+
+    @contextmanager
+    def run(self) -> Iterator["_Trace"]:
+        """See the port."""
+        tracer = self._provider.get_tracer("cragside", self._version)
+        # The message of an exception may quote the request.
+        with tracer.start_as_current_span(
+            "cragside.enrich", record_exception=False, set_status_on_exception=False
+        ) as span:
+            if request_id := contexts.get_value(_REQUEST_ID):
+                span.set_attribute("cragside.request_id", str(request_id))
+            try:
+                yield _Trace(tracer, span)
+            except BaseException as error:
+                kind = error.code if isinstance(error, CragsideError) else type(error).__name__
+                span.set_attribute("error.type", kind)
+                span.set_status(trace.StatusCode.ERROR)
+                raise
+
+    @contextmanager
+    def called(self, request_id: str, caller: Mapping[str, str]) -> Iterator[None]:
+        """See the port."""
+        context = TraceContextTextMapPropagator().extract(caller)
+        token = contexts.attach(contexts.set_value(_REQUEST_ID, request_id, context))
+        try:
+            yield
+        finally:
+            contexts.detach(token)
+
+    async def close(self) -> None:
+        """Send what is left, if the collector takes it at once."""
+        if "_provider" in vars(self):
+            ending = Thread(target=self._provider.shutdown, daemon=True)
+            ending.start()
+            await asyncio.to_thread(ending.join, _CLOSING_SECONDS)
+
+
+class _Trace:
+    def __init__(self, tracer: trace.Tracer, span: trace.Span) -> None:
+        self._tracer = tracer
+        self._span = span
+
+    def step(self, step: Step) -> None:
+        ended = time.time_ns()
+        told = {f"cragside.{name}": value for name, value in step.told.items() if name in _TOLD and value is not None}
+        if step.degraded:
+            told["cragside.degraded"] = step.degraded
+        span = self._tracer.start_span(
+            step.name,
+            trace.set_span_in_context(self._span),
+            attributes=told,
+            start_time=ended - round(step.ms * 1e6),
+            record_exception=False,
+        )
+        span.end(ended)
+
+    def found(self, context: RagContext) -> None:
+        self._span.set_attributes(
+            {
+                "cragside.verdict": context.verdict,
+                "cragside.mode": context.mode,
+                "cragside.documents": len(context.documents),
+                "cragside.search_performed": context.search_performed,
+                "cragside.degraded": sorted({degradation.component for degradation in context.degraded}),
+            }
+        )

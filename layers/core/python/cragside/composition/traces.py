@@ -1,0 +1,19 @@
+"""The tracer of RAG_TRACES."""
+
+from typing import TYPE_CHECKING
+
+from cragside import __version__
+from cragside.domain.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cragside.adapters.otel import OtelTracer
+
+
+def tracer_of() -> "OtelTracer":
+    """A tracer that sends spans to an OpenTelemetry collector. Raises `ConfigurationError`."""
+    try:
+        from cragside.adapters.otel import OtelTracer
+    except ModuleNotFoundError as error:
+        missing = f"RAG_TRACES is set, but {error.name} is not installed. Install cragside[otel]."
+        raise ConfigurationError(missing, variable="RAG_TRACES") from error
+    return OtelTracer(__version__)

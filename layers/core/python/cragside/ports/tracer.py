@@ -1,0 +1,28 @@
+"""Traces of runs, for a collector."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from cragside.domain.outcome import RagContext
+from cragside.domain.steps import Step
+
+
+class Trace(Protocol):
+    """The trace of one run. It gets no question, no evidence and no secret."""
+
+    def step(self, step: Step) -> None:
+        """Note a step that has just ended."""
+
+    def found(self, context: RagContext) -> None:
+        """Note the outcome of the run."""
+
+
+class Tracer(Protocol):
+    """Traces runs. It never makes a run fail or wait."""
+
+    def run(self) -> AbstractContextManager[Trace]:
+        """The trace of a run, which lasts as long as this block."""
+
+    def called(self, request_id: str, caller: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Runs in this block belong to the request, and to the trace that W3C's headers of its `caller` name."""
