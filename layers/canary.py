@@ -24,6 +24,8 @@ from typing import Any
 # Functions parse no files either, read no repositories, and keep no store in PostgreSQL: the layer lacks the libraries.
 NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.cli",
+    "cragside.entrypoints.database_metrics",
+    "cragside.entrypoints.metric_files",
     "cragside.entrypoints.metrics",
     "cragside.entrypoints.proxy",
     "cragside.plugins",

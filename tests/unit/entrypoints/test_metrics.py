@@ -1,5 +1,6 @@
 """`GET /metrics`: what the processes of a server have counted together."""
 
+import asyncio
 import errno
 import multiprocessing
 import os
@@ -10,37 +11,26 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
+from cragside.adapters.gate import Gate, ServerFailure
 from cragside.application.attempts import Handled
 from cragside.bootstrap import Container
 from cragside.domain.indexing import Task
+from cragside.entrypoints.database_metrics import DatabaseCounts
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.metrics import RequestCounts, TaskCounts, counting_folder, exposition
+from cragside.entrypoints.metric_files import counting_folder
+from cragside.entrypoints.metrics import RequestCounts, TaskCounts, exposition
+from cragside.entrypoints.metrics import worker as a_worker
 from cragside.entrypoints.proxy import server
 from cragside.ports.index_queue import QueueStats
 from cragside.settings import load_settings
-
-Counted = dict[tuple[str, frozenset[tuple[str, str]]], float]
+from tests.figures import of, read
 
 
 @pytest.fixture
 def folder() -> Iterator[str]:
     with counting_folder() as made:
         yield made
-
-
-def read(text: bytes) -> Counted:
-    families = text_string_to_metric_families(text.decode())
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in families
-        for sample in family.samples
-    }
-
-
-def of(counted: Counted, name: str, **labels: str) -> float | None:
-    return counted.get((name, frozenset(labels.items())))
 
 
 def _serve_one(_: int) -> None:
@@ -121,6 +111,52 @@ def test_workers_that_follow_each_other_continue_one_count(folder: str) -> None:
     assert len(list(Path(folder).iterdir())) == 1
 
 
+def _crowd_of_one(_: int) -> None:
+    DatabaseCounts().connections("neo4j", most=10, in_use=1, waiting=2)
+    os._exit(0)  # without any good order
+
+
+def test_what_a_killed_process_used_counts_no_more(folder: str) -> None:
+    DatabaseCounts().connections("neo4j", most=10, in_use=3, waiting=0)
+    process = multiprocessing.get_context("fork").Process(target=_crowd_of_one, args=(0,))
+    process.start()
+    process.join()
+    counted = read(exposition(folder, None))
+    assert of(counted, "cragside_database_connections", server="neo4j", state="in_use") == 3
+    assert of(counted, "cragside_database_connections", server="neo4j", state="open") is None
+
+
+def test_a_worker_begins_with_no_connections_of_the_one_before(folder: str) -> None:
+    DatabaseCounts(a_worker).connections("postgres", most=10, in_use=3, waiting=0, opened=4)
+    DatabaseCounts(a_worker).statement("read", 0.1)
+    counted = read(exposition(folder, None))
+    assert of(counted, "cragside_database_connections", server="postgres", state="in_use") is None
+    assert of(counted, "cragside_postgres_statement_seconds_count", kind="read") == 1
+
+
+async def test_a_gate_tells_who_uses_a_server_and_who_waits(folder: str) -> None:
+    async def alive() -> None:
+        """It is."""
+
+    gate = Gate("Redis", ServerFailure, alive, most=1, figures=DatabaseCounts())
+
+    def counts() -> list[float | None]:
+        counted = read(exposition(folder, None))
+        states = ("most", "in_use", "waiting")
+        return [of(counted, "cragside_database_connections", server="redis", state=state) for state in states]
+
+    async def wait() -> None:
+        async with gate.passed():
+            """Through."""
+
+    async with gate.passed():
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        assert counts() == [1, 1, 1]
+    await waiting
+    assert counts() == [1, 0, 0]
+
+
 async def test_no_label_has_a_value_that_a_client_chooses(folder: str, tmp_path: Path) -> None:
     home = {"RAG_HOME": str(tmp_path), "OLLAMA_HOST": "127.0.0.1:1"}
     container = Container(load_settings(home))
@@ -147,7 +183,7 @@ async def test_a_token_of_some_workspaces_does_not_see_all_requests(folder: str,
     tokens = {"RAG_API_TOKEN": "all", "RAG_WORKSPACE_TOKENS": '{"some": ["a"]}'}
     container = Container(load_settings({"RAG_HOME": str(tmp_path), **tokens}))
 
-    def exposed(_: Any) -> bytes:
+    def exposed(*_: Any) -> bytes:
         return b"figures"
 
     transport = httpx.ASGITransport(create_app(container, exposition=exposed))

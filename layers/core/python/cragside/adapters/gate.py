@@ -2,8 +2,12 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import cast
+
+from cragside.ports.figures import DatabaseFigures, Server
 
 # A server that is silent for longer is asked for a sign of life, and has so long to give it.
 SILENCE_SECONDS = 1.0
@@ -37,6 +41,7 @@ class Gate:
         *,
         most: int,
         clock: Callable[[], float] = time.monotonic,
+        figures: DatabaseFigures | None = None,
     ) -> None:
         """`sign_of_life` asks the server for something small on a connection of its own. It raises if that fails.
 
@@ -53,6 +58,9 @@ class Gate:
         self._asking: asyncio.Task[None] | None = None
         self._outage: ServerFailure | None = None
         self._next_try = 0.0
+        self._figures = figures
+        self._counts = Counter[str]()
+        self._count()
 
     @asynccontextmanager
     async def passed(self) -> AsyncIterator[None]:
@@ -100,16 +108,29 @@ class Gate:
     @asynccontextmanager
     async def _turn(self, free: asyncio.Semaphore) -> AsyncIterator[None]:
         """One of the connections may be used in this block. The driver's own queue would not look for an outage."""
+        self._count(waiting=1)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await free.acquire()
         except TimeoutError:
             busy = f"all {self._most} connections to {self._name} are in use"
             raise self._failure(busy, f"is busy: {busy}") from None
+        finally:
+            self._count(waiting=-1)
+        self._count(in_use=1)
         try:
             yield
         finally:
             free.release()
+            self._count(in_use=-1)
+
+    def _count(self, **changes: int) -> None:
+        self._counts.update(changes)
+        if self._figures is not None:
+            server = cast(Server, self._name.lower())
+            self._figures.connections(
+                server, most=self._most, in_use=self._counts["in_use"], waiting=self._counts["waiting"]
+            )
 
     def _check(self, now: float) -> None:
         if self._outage is not None:

@@ -10,6 +10,7 @@ from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.ports.figures import DatabaseFigures, Standing
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
@@ -27,7 +28,9 @@ _OLDEST_NEO4J = (5, 23)
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
 
-def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresDatabase":
+def postgres_of(
+    uri: SecretStr, connections: int | None = None, figures: DatabaseFigures | None = None
+) -> "PostgresDatabase":
     """The database of POSTGRES_URI, with at most this many connections. Raises `ConfigurationError`."""
     try:
         address = PostgresAddress.parse(uri.get_secret_value())
@@ -43,10 +46,10 @@ def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresData
 
         tokens = DatabaseTokens(address.host, address.port, address.user or "")
         address = replace(address, password=tokens.make)
-    return PostgresDatabase(address, most=connections or _usual())
+    return PostgresDatabase(address, most=connections or _usual(), figures=figures)
 
 
-def neo4j_of(settings: "Settings") -> "Neo4jDatabase":
+def neo4j_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "Neo4jDatabase":
     """The database of NEO4J_URI. Raises `ConfigurationError`."""
     from cragside.adapters.neo4j.address import Neo4jAddress
 
@@ -64,10 +67,10 @@ def neo4j_of(settings: "Settings") -> "Neo4jDatabase":
     except ModuleNotFoundError as error:
         missing = f"NEO4J_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="NEO4J_URI") from error
-    return Neo4jDatabase(address, most=settings.neo4j_connections or _usual())
+    return Neo4jDatabase(address, most=settings.neo4j_connections or _usual(), figures=figures)
 
 
-def redis_of(settings: "Settings") -> "RedisDatabase":
+def redis_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "RedisDatabase":
     """The database of REDIS_URI. Raises `ConfigurationError`."""
     from cragside.adapters.redis.address import RedisAddress
 
@@ -80,10 +83,10 @@ def redis_of(settings: "Settings") -> "RedisDatabase":
     except ModuleNotFoundError as error:
         missing = f"REDIS_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="REDIS_URI") from error
-    return RedisDatabase(address, most=settings.redis_connections or _usual())
+    return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures)
 
 
-def qdrant_of(settings: "Settings") -> "QdrantDatabase":
+def qdrant_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "QdrantDatabase":
     """The server of QDRANT_URL. Raises `ConfigurationError`."""
     from cragside.adapters.qdrant.address import QdrantAddress
 
@@ -96,7 +99,7 @@ def qdrant_of(settings: "Settings") -> "QdrantDatabase":
     except ModuleNotFoundError as error:
         missing = f"QDRANT_URL is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="QDRANT_URL") from error
-    return QdrantDatabase(address, most=settings.qdrant_connections or _usual())
+    return QdrantDatabase(address, most=settings.qdrant_connections or _usual(), figures=figures)
 
 
 def _secret(value: SecretStr | None) -> str:
@@ -136,6 +139,13 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
         complete = found == known and (server.age or not needs_age)
         remedy = "" if complete else "Run `cragside migrate`."
     return DatabaseState(server.version, str(database.address), detail, remedy)
+
+
+async def standing(database: "PostgresDatabase") -> Standing:
+    """The leases and the waiting changes there. Raises `ServiceUnavailable`."""
+    from cragside.adapters.lightrag.backends.postgres_tables import standing as found
+
+    return await found(database)
 
 
 async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:

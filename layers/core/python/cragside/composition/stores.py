@@ -11,6 +11,7 @@ from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.memory_name import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
+from cragside.ports.figures import DatabaseFigures
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.object_store import ObjectStore
 from cragside.ports.preference_store import PreferenceStore
@@ -76,6 +77,11 @@ class Stores(Models):
         return WorkspacePreferences(defaults, self.preference_store)
 
     @cached_property
+    def figures(self) -> DatabaseFigures | None:
+        """Counts what is done with databases, None where nobody watches."""
+        return None
+
+    @cached_property
     def database(self) -> "PostgresDatabase | None":
         """The database that several processes share, None when none is configured."""
         if self.settings.postgres_uri is None:
@@ -87,7 +93,7 @@ class Stores(Models):
             )
         from cragside.composition.databases import postgres_of
 
-        database = postgres_of(self.settings.postgres_uri, self.settings.postgres_connections)
+        database = postgres_of(self.settings.postgres_uri, self.settings.postgres_connections, self.figures)
         return self._connected(database, database.close)
 
     @cached_property
@@ -97,7 +103,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import neo4j_of
 
-        database = neo4j_of(self.settings)
+        database = neo4j_of(self.settings, self.figures)
         from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 
         graphs = FencedGraph(database)
@@ -110,7 +116,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import redis_of
 
-        database = redis_of(self.settings)
+        database = redis_of(self.settings, self.figures)
         return self._connected(database, database.close)
 
     @cached_property
@@ -120,7 +126,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import qdrant_of
 
-        database = qdrant_of(self.settings)
+        database = qdrant_of(self.settings, self.figures)
         from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 
         vectors = FencedVectors(database)

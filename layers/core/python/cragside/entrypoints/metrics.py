@@ -3,51 +3,24 @@
 Each process counts in a file of its own in one folder. Whichever process is asked adds them up.
 """
 
-import logging
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, values
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from cragside.application.attempts import Handled
+from cragside.entrypoints.database_metrics import Shared
+from cragside.entrypoints.metric_files import counting_as, sweep_figures
+from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
 
-# The library reads the folder from this variable, and the worker gets it from the server.
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "other"
-_PREFIX = "cragside-metrics-"
-# More than all routes, methods and statuses need.
-_RESERVED_BYTES = 1 << 20
-_log = logging.getLogger("cragside")
-
-
-@contextmanager
-def counting_folder() -> Iterator[str | None]:
-    """A temporary folder for the counts of this process and of those that it starts; None if there is no room."""
-    before = os.environ.get(FOLDER)
-    with ExitStack() as stack:
-        try:
-            _sweep()
-            prefix = f"{_PREFIX}{os.getpid()}-"
-            folder = stack.enter_context(TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True))
-        except OSError as error:
-            _log.warning("Requests are not counted for /metrics: %s", error.strerror)
-            yield None
-            return
-        os.environ[FOLDER] = folder
-        try:
-            yield folder
-        finally:
-            os.environ.pop(FOLDER) if before is None else os.environ.__setitem__(FOLDER, before)
 
 
 class RequestCounts:
@@ -57,7 +30,7 @@ class RequestCounts:
     """
 
     def __init__(self) -> None:
-        registry = _counting_as(os.getpid, "counter", "histogram")
+        registry = counting_as(os.getpid, "counter", "histogram")
         self._requests = Counter(
             "cragside_requests", "Answered requests.", ("route", "method", "status"), registry=registry
         )
@@ -84,6 +57,11 @@ class RequestCounts:
             self._enrichments.labels(verdict).inc()
 
 
+def worker() -> str:
+    """The name of a server's workers, which run one after the other."""
+    return "worker"
+
+
 class TaskCounts:
     """Counts the indexing tasks of a worker. Workers of a server run one after the other and continue one count.
 
@@ -95,7 +73,7 @@ class TaskCounts:
             "cragside_index_tasks",
             "Tried indexing tasks. A document has an embed task and an enrich task for each of its parts.",
             ("stage", "outcome"),
-            registry=_counting_as(lambda: "worker", "counter"),
+            registry=counting_as(worker, "counter"),
         )
 
     def count(self, handled: Handled) -> None:
@@ -103,13 +81,16 @@ class TaskCounts:
         self._tasks.labels(handled.task.stage, handled.outcome).inc()
 
 
-def exposition(folder: str, queue: QueueStats | None) -> bytes:
-    """All counts in Prometheus' text format, with the queue's depth if it is known."""
+def exposition(folder: str, queue: QueueStats | None, standing: Standing | None = None) -> bytes:
+    """All counts in Prometheus' text format, with the queue's depth and what PostgreSQL holds if they are known."""
     registry = CollectorRegistry()
     if Path(folder).is_dir():  # somebody may have tidied the folder of temporary files
+        sweep_figures(Path(folder))
         MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
     if queue is not None:
         registry.register(_Depth({"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}))
+    if standing is not None:
+        registry.register(Shared(standing))
     return generate_latest(registry)
 
 
@@ -122,35 +103,3 @@ class _Depth(Collector):
         for state, count in self._tasks.items():
             family.add_metric((state,), count)
         yield family
-
-
-def _counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry:
-    """A registry for metrics of these kinds, whose files have the process's name."""
-    for kind in kinds:
-        _reserve(Path(os.environ[FOLDER]) / f"{kind}_{process()}.db")
-    values.ValueClass = values.MultiProcessValue(process)  # type: ignore[no-untyped-call]
-    return CollectorRegistry()
-
-
-def _reserve(path: Path) -> None:
-    """Take the space of a file before it is mapped into memory: a full disk would end a process that writes there."""
-    if not path.exists():
-        path.write_bytes(bytes(_RESERVED_BYTES))
-
-
-def _sweep() -> None:
-    """Remove the folders of servers that were killed."""
-    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
-        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if process.isdigit() and not _lives(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -22,6 +22,7 @@ from neo4j.exceptions import (
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
 from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.shares import Shares
+from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
@@ -51,14 +52,21 @@ class Neo4jDatabase:
     In a cluster, all statements go to the leader: another server may lack what was just written.
     """
 
-    def __init__(self, address: Neo4jAddress, *, most: int, statement_seconds: float = STATEMENT_SECONDS) -> None:
+    def __init__(
+        self,
+        address: Neo4jAddress,
+        *,
+        most: int,
+        statement_seconds: float = STATEMENT_SECONDS,
+        figures: DatabaseFigures | None = None,
+    ) -> None:
         self.address = address
         self._most = most
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._shares = Shares(most)
-        self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most)
+        self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most, figures=figures)
 
     @asynccontextmanager
     async def share_of(self, user: str) -> AsyncIterator[None]:

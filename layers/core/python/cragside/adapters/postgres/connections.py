@@ -1,14 +1,18 @@
 """The connections to one PostgreSQL database: how many, for how long, and what happens when they break."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 import asyncpg
 
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.statements import kind_of
+from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 # How long a caller waits while all connections are in use.
@@ -47,7 +51,13 @@ class Connections:
     """
 
     def __init__(
-        self, address: PostgresAddress, *, most: int, statement_seconds: float, wait_seconds: float = WAIT_SECONDS
+        self,
+        address: PostgresAddress,
+        *,
+        most: int,
+        statement_seconds: float,
+        wait_seconds: float = WAIT_SECONDS,
+        figures: DatabaseFigures | None = None,
     ) -> None:
         self._address = address
         self._statement_seconds = statement_seconds
@@ -61,6 +71,9 @@ class Connections:
         self._share = max((most + 1) // 2, 2)
         self._free_of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._direct: bool | None = None
+        self._figures = figures
+        self._counts = Counter[str]()
+        self._count()
 
     @property
     def session_changes(self) -> bool:
@@ -103,13 +116,26 @@ class Connections:
         if user:
             free.insert(0, self._free_of.setdefault(user, asyncio.Semaphore(self._share)))
         async with AsyncExitStack() as taken:
+            self._count(waiting=1)
             try:
                 async with asyncio.timeout(self._wait_seconds):
                     for each in free:
                         await taken.enter_async_context(each)
             except TimeoutError:
                 raise AllBusy(f"all {self._most} connections, or {self._share} of one workspace, are in use") from None
-            yield
+            finally:
+                self._count(waiting=-1)
+            self._count(in_use=1)
+            try:
+                yield
+            finally:
+                self._count(in_use=-1)
+
+    def _count(self, **changes: int) -> None:
+        self._counts.update(changes)
+        if self._figures is not None:
+            told = {name: max(self._counts[name], 0) for name in ("in_use", "waiting", "opened")}
+            self._figures.connections("postgres", most=self._most, **told)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -124,6 +150,7 @@ class Connections:
         if self._loop is not asyncio.get_running_loop():
             # Connections belong to the event loop that made them. That one has ended.
             self._loop, self._pool = asyncio.get_running_loop(), None
+            self._counts["opened"] = 0
             self._opening, self._free = asyncio.Lock(), asyncio.Semaphore(self._most)
             self._free_of.clear()
         async with self._opening:
@@ -146,6 +173,10 @@ class Connections:
         elif self._direct is False:
             arguments["statement_cache_size"] = 0
         connection = await asyncpg.connect(**arguments)
+        self._count(opened=1)
+        connection.add_termination_listener(lambda _: self._count(opened=-1))
+        if self._figures is not None:
+            connection.add_query_logger(partial(_told, self._figures))
         try:
             if self._direct is None:
                 self._direct = await _is_direct(connection)
@@ -158,6 +189,10 @@ class Connections:
             connection.terminate()
             raise
         return connection
+
+
+def _told(figures: DatabaseFigures, ended: Any) -> None:
+    figures.statement(kind_of(ended.query), ended.elapsed)
 
 
 def _bounds(statement_seconds: float, local: str = "") -> str:

@@ -11,6 +11,8 @@ import asyncpg
 
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.connections import CLEANUP_SECONDS, WAIT_SECONDS, ConnectionLost, Connections
+from cragside.adapters.postgres.statements import only_reads
+from cragside.ports.figures import DatabaseFigures
 
 STATEMENT_SECONDS = 30.0
 _SLOWEST_READER_SECONDS = 600
@@ -30,10 +32,12 @@ class PostgresDatabase:
         most: int,
         statement_seconds: float = STATEMENT_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
+        figures: DatabaseFigures | None = None,
     ) -> None:
         self.address = address
+        self.figures = figures
         self._connections = Connections(
-            address, most=most, statement_seconds=statement_seconds, wait_seconds=wait_seconds
+            address, most=most, statement_seconds=statement_seconds, wait_seconds=wait_seconds, figures=figures
         )
         self._seconds = statement_seconds
         self._held: ContextVar[asyncpg.Connection | None] = ContextVar("held", default=None)
@@ -126,7 +130,7 @@ class PostgresDatabase:
             async with self.connection() as connection:
                 return await getattr(connection, method)(sql, *values, timeout=self._seconds)
         except ConnectionLost:
-            if self._held.get() is not None or not (repeat and _only_reads(sql)):
+            if self._held.get() is not None or not (repeat and only_reads(sql)):
                 raise
         async with self.connection() as connection:
             return await getattr(connection, method)(sql, *values, timeout=self._seconds)
@@ -194,9 +198,3 @@ def _without_nul(value: Any) -> Any:
 def _drop(connection: asyncpg.Connection) -> None:
     with suppress(asyncpg.InterfaceError):  # it is closed already
         connection.terminate()
-
-
-def _only_reads(sql: str) -> bool:
-    """Whether a statement writes nothing itself, so that it can be tried once more after its answer was lost."""
-    words = set(sql.split())
-    return bool(words & {"SELECT"}) and not words & {"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"}

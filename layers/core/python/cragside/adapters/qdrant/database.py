@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
+from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 REQUEST_SECONDS = 30.0
@@ -37,13 +38,20 @@ class QdrantFailure(ServerFailure):
 class QdrantDatabase:
     """At most `most` connections to a server, each made when it is needed. All methods may raise `QdrantFailure`."""
 
-    def __init__(self, address: QdrantAddress, *, most: int, request_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        address: QdrantAddress,
+        *,
+        most: int,
+        request_seconds: float | None = None,
+        figures: DatabaseFigures | None = None,
+    ) -> None:
         self.address = address
         self._most = most
         self._seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
         self._client: AsyncQdrantClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gate = Gate("Qdrant", QdrantFailure, self._sign_of_life, most=most)
+        self._gate = Gate("Qdrant", QdrantFailure, self._sign_of_life, most=most, figures=figures)
 
     async def run(self, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         """Make requests. `work` may run again after a connection that the server closed meanwhile."""

@@ -20,6 +20,7 @@ from redis.exceptions import ConnectionError as ConnectionBroken
 
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
+from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 COMMAND_SECONDS = 30.0
@@ -38,13 +39,20 @@ class RedisFailure(ServerFailure):
 class RedisDatabase:
     """At most `most` connections to a database, each made when it is needed. All methods may raise `RedisFailure`."""
 
-    def __init__(self, address: RedisAddress, *, most: int, command_seconds: float = COMMAND_SECONDS) -> None:
+    def __init__(
+        self,
+        address: RedisAddress,
+        *,
+        most: int,
+        command_seconds: float = COMMAND_SECONDS,
+        figures: DatabaseFigures | None = None,
+    ) -> None:
         self.address = address
         self._most = most
         self._seconds = command_seconds
         self._client: Redis | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most)
+        self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most, figures=figures)
 
     async def run(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Run commands.

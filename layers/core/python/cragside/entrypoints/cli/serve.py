@@ -61,7 +61,7 @@ def serve(
     settings = session.settings()
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
-    from cragside.entrypoints.metrics import counting_folder
+    from cragside.entrypoints.metric_files import counting_folder
     from cragside.entrypoints.proxy import server
 
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
@@ -93,7 +93,8 @@ def _serve(
     metrics: str | None,
 ) -> None:
     from cragside.bootstrap import preload
-    from cragside.entrypoints.metrics import FOLDER
+    from cragside.entrypoints.database_metrics import database_counts
+    from cragside.entrypoints.metric_files import FOLDER
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.forking import Forker
     from cragside.entrypoints.proxy.handover import Handover
@@ -117,7 +118,8 @@ def _serve(
                 async with _worker_kept(container, worker) if worker else nullcontext():
                     await serving(container)
 
-        session.run(settings, work, loop_factory=server.loop_factory())
+        figures = database_counts() if metrics and settings.postgres_uri else None
+        session.run(settings, work, loop_factory=server.loop_factory(), members={"figures": figures})
 
     if workers == 1:
         worker = executing(command(_IDLE_SECONDS, _NICE), environment)

@@ -68,11 +68,12 @@ class Session:
         work: Callable[["Container"], Awaitable[Result]],
         *,
         loop_factory: "Callable[[], AbstractEventLoop] | None" = None,
+        members: Mapping[str, Any] | None = None,
     ) -> Result:
-        """Run `work` in a new event loop, and close the container in any case."""
+        """Run `work` in a new event loop, and close the container in any case. `members` replace the container's."""
 
         async def session() -> Result:
-            container = (self.build or self._built)(settings)
+            container = self.build(settings) if self.build else self._built(settings, members or {})
             try:
                 return await work(container)
             finally:
@@ -83,13 +84,13 @@ class Session:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(session())
 
-    def _built(self, settings: "Settings") -> "Container":
+    def _built(self, settings: "Settings", members: Mapping[str, Any]) -> "Container":
         # LightRAG prints a stack trace for each document that fails, which commands report in a line of their own.
         _quieten("lightrag", below=logging.WARNING if self.debug else logging.CRITICAL)
         _quieten("nano-vectordb", below=logging.WARNING)
         from cragside.bootstrap import Container  # pydantic, which --help does without
 
-        return Container(settings)
+        return Container(settings, **members)
 
 
 def session_of(context: typer.Context) -> Session:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
+    from cragside.entrypoints.database_metrics import DatabaseCounts
+    from cragside.settings import Settings
 
 _ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -80,7 +82,8 @@ def worker(
 
     raise_limit()
     with logged(settings.log_level, settings.log_format):
-        tally = session.run(settings, work)
+        figures = _database_counts(settings, session.environment)
+        tally = session.run(settings, work, members={"figures": figures})
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
     if tally["buried"] and (until_idle or idle is not None):
@@ -137,6 +140,16 @@ def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], Non
         progress(handled)
 
     return counted
+
+
+def _database_counts(settings: "Settings", environment: Mapping[str, str]) -> "DatabaseCounts | None":
+    """Counts what is done with databases, if a server that counts has started this worker."""
+    if _COUNTS not in environment or settings.postgres_uri is None:
+        return None
+    from cragside.entrypoints.database_metrics import database_counts
+    from cragside.entrypoints.metrics import worker as name
+
+    return database_counts(name)
 
 
 def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":

@@ -1,17 +1,20 @@
 """The figures of a server, for Prometheus."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
+from cragside.composition.databases import standing
 from cragside.domain.errors import CragsideError, Forbidden, NotFound
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import AppContainer
+from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
 
-Exposition = Callable[[QueueStats | None], bytes]
+T = TypeVar("T")
+Exposition = Callable[[QueueStats | None, Standing | None], bytes]
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE_SECONDS = 2.0
 _ANSWER: dict[int | str, dict[str, Any]] = {
@@ -36,10 +39,19 @@ async def metrics(request: Request, container: AppContainer) -> Response:
         raise Forbidden("The figures are about all workspaces. Use a token that opens all of them.")
     if exposition is None:
         raise NotFound("Only cragside serve counts requests.")
-    stats = None
+    database = container.database
+    stats, known = await asyncio.gather(
+        _known(container.queue.stats()), _known(standing(database)) if database is not None else _known(None)
+    )
+    return Response(exposition(stats, known), media_type=CONTENT_TYPE)
+
+
+async def _known(asked: Awaitable[T] | None) -> T | None:
+    """The answer, None if there is none soon: the other figures are known all the same."""
+    if asked is None:
+        return None
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            stats = await container.queue.stats()
+            return await asked
     except (CragsideError, TimeoutError):
-        pass  # the other figures are known all the same
-    return Response(exposition(stats), media_type=CONTENT_TYPE)
+        return None

@@ -10,15 +10,18 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
     SCHEMA_VERSION,
     TABLES,
     check_version,
+    complete,
     record_version,
     version_of,
 )
 from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
+from cragside.adapters.lightrag.ledger.postgres.standing import standing_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.versions import ServerState, state_of
+from cragside.ports.figures import Standing
 
 
 async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:
@@ -29,6 +32,11 @@ async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:
     async with translating():
         server = await state_of(database)
         return server, 0 if server.forbidden else await version_of(database), SCHEMA_VERSION
+
+
+async def standing(database: PostgresDatabase) -> Standing:
+    """The leases and the waiting changes of all stores. Raises `LedgerError`."""
+    return await standing_in(database)
 
 
 async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
@@ -52,6 +60,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             await record_version(database)
         else:
             check_version(version)
+            await complete(database)
         if age:
             await install_age(connection)
         if model:

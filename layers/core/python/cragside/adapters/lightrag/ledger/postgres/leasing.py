@@ -79,6 +79,8 @@ class Leasing(PassageReads):
     async def _check_leases(self) -> None:
         for lease in self._leases:
             if await self._store.one(_CHECK, *_key(lease)) is None:
+                if (figures := self._store.database.figures) is not None:
+                    figures.lease_lost()
                 raise LeaseLost
 
 

@@ -78,10 +78,19 @@ CREATE TABLE crag.outside (
     lost boolean NOT NULL DEFAULT false, PRIMARY KEY (store, role));
 CREATE TABLE crag.journal (
     store bigint NOT NULL, role text NOT NULL, seq bigint NOT NULL, id uuid NOT NULL DEFAULT gen_random_uuid(),
-    change text NOT NULL, PRIMARY KEY (store, role, seq),
+    change text NOT NULL, noted timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (store, role, seq),
     FOREIGN KEY (store, role) REFERENCES crag.outside ON DELETE CASCADE);
 CREATE TABLE crag.dropped (key text NOT NULL, role text NOT NULL, PRIMARY KEY (key, role));
 """
+
+_IS_NOTED = """SELECT true FROM pg_attribute
+    WHERE attrelid = 'crag.journal'::regclass AND attname = 'noted' AND NOT attisdropped"""
+
+
+async def complete(database: PostgresDatabase) -> None:
+    """Add what tables of this format lack that an earlier version made."""
+    if not await database.value(_IS_NOTED):
+        await database.value("ALTER TABLE crag.journal ADD COLUMN noted timestamptz NOT NULL DEFAULT now()")
 
 
 async def version_of(database: PostgresDatabase) -> int:
