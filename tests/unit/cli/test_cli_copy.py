@@ -1,7 +1,10 @@
 """`cragside copy`, on real stores."""
 
+import asyncio
 import json
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
+from cragside.ports.index_queue import QueueStats
+from tests.served import Served
 from tests.services.backends import migrated
 
 QUESTION = "What do sea otters eat?"
@@ -66,6 +71,54 @@ def test_what_is_there_is_replaced_on_demand_alone(
     result = run("copy", "--to", there, "-w", "sea", "--replace", "--yes", "--json")
     assert json.loads(result.stdout) == [{"workspace": "sea", "documents": 3}]
     assert found(run, RAG_HOME=str(there)) == found(run) != before
+
+
+@pytest.fixture
+def waiting(real: RealCommands, tmp_path: Path) -> str:
+    """The id of a document that waits to be indexed."""
+    note = tmp_path / "whale.md"
+    note.write_text("Whales eat krill.")
+    assert real("ingest", str(note), "--workspace", "sea", "--no-wait").exit_code == 0
+    (document,) = real.json("documents", "--workspace", "sea")["documents"]
+    assert document["status"] == "pending"
+    return str(document["id"])
+
+
+def test_what_waits_in_a_copy_is_indexed_by_a_service_that_runs(
+    real: RealCommands, run: Callable[..., Any], served: Served, waiting: str, tmp_path: Path
+) -> None:
+    def document() -> Any:
+        shown = run("documents", "--json", RAG_WORKSPACE="sea", RAG_HOME=str(tmp_path / "served"))
+        return json.loads(shown.stdout)["documents"][0]
+
+    # Its worker looked for documents without tasks when it began.
+    here = ("--api", served.address, "--workspace", "sea")
+    (tmp_path / "otter.md").write_text("Sea otters eat urchins.")
+    assert run("ingest", tmp_path / "otter.md", *here, RAG_API_TOKEN="secret").exit_code == 0
+    result = run("copy", "--to", tmp_path / "served", "--all", "--replace", "--yes")
+    assert (result.exit_code, result.stderr) == (0, "")
+    deadline = time.monotonic() + 30
+    while document()["status"] == "pending" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (document()["id"], document()["status"]) == (waiting, "enriched")
+
+
+def test_what_waits_in_a_copy_waits_in_the_queue_of_its_place(
+    real: RealCommands, run: Callable[..., Any], waiting: str, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    # Nothing answers there, and the queue is not that of a folder.
+    elsewhere = "https://sqs.eu-central-1.amazonaws.com/1/index.fifo"
+    assert run("copy", "--to", there, "--all", RAG_QUEUE_URL=elsewhere).exit_code == 0
+
+    async def queued() -> QueueStats:
+        container = RealCommands(there).container()
+        try:
+            return await container.queue.stats()
+        finally:
+            await container.close()
+
+    assert asyncio.run(queued()) == QueueStats(pending=2, processing=0, dead=0)
 
 
 def test_a_baked_store_can_be_copied_but_nothing_to_it(
@@ -127,11 +180,10 @@ def test_a_store_is_baked_as_it_is(filled: RealCommands, run: Callable[..., Any]
     assert sorted(path.name for path in baked.iterdir()) == ["baked.json", "sea"]
 
 
-def test_what_is_not_indexed_yet_is_not_baked(filled: RealCommands, run: Callable[..., Any], tmp_path: Any) -> None:
-    note = tmp_path / "whale.md"
-    note.write_text("Whales eat krill.")
-    assert filled("ingest", str(note), "--workspace", "sea", "--no-wait").exit_code == 0
-    result = run("bake", "--from", filled.home, "--out", tmp_path / "baked", "-w", "sea")
+def test_what_is_not_indexed_yet_is_not_baked(
+    real: RealCommands, run: Callable[..., Any], waiting: str, tmp_path: Any
+) -> None:
+    result = run("bake", "--from", real.home, "--out", tmp_path / "baked", "-w", "sea")
     assert (result.exit_code, "not indexed yet" in result.stderr) == (2, True)
     assert not (tmp_path / "baked").exists()
 

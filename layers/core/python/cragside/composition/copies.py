@@ -31,12 +31,18 @@ class Copies:
         return await place.holds(workspace) + await place.holds(memory_of(workspace))
 
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
-        """See `Copier.copy`. The target gets the source's preferences for the workspace as well."""
+        """See `Copier.copy`. The target gets the source's preferences for the workspace as well.
+
+        What is still to be done of it is queued: the worker of the target may have looked for that long ago.
+        """
         count = await self._copier().copy(workspace, replace=replace, progress=progress)
         before = await self.target.preference_store.changes(workspace)
         wanted = await self.source.preference_store.changes(workspace)
         if dict(before) != dict(wanted):
             await self.target.preference_store.change(workspace, {**dict.fromkeys(before), **wanted})
+        for store in (workspace, memory_of(workspace)):
+            tasks = await _place_of(self.target).unfinished(store, search_text=searched_words)
+            await self.target.queue.send(tasks)
         return count
 
     async def copy_documents(self, workspace: str) -> int:

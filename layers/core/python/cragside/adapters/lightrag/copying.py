@@ -11,7 +11,9 @@ from cragside.adapters.lightrag.building import being_built
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.exchange import DocumentRow, SearchText
+from cragside.adapters.lightrag.library import unfinished
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.indexing import Task
 from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
 
 if TYPE_CHECKING:
@@ -45,6 +47,16 @@ class Place:
         if not await self.has(store):
             return 0
         return (await self.backend.stored(self.home.folder_of(store), ())).documents
+
+    async def unfinished(self, store: str, *, search_text: SearchText) -> list[Task]:
+        """The tasks that a store still waits for, without what was given up. It needs no model."""
+        if not await self.has(store):
+            return []
+        ledger = await self.backend.open_ledger(self.home.folder_of(store), store, search_text=search_text)
+        try:
+            return await unfinished(ledger)
+        finally:
+            ledger.release()
 
 
 @dataclass(frozen=True, slots=True)

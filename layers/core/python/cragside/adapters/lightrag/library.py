@@ -164,15 +164,20 @@ async def move(store: Store, document_id: str, source: str, name: str) -> Docume
 async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
     """See `Library.restart`."""
     if not (failures or force):
-        # Parts in progress stay so: their worker marks them again when it begins.
-        given_up = await store.ledger.given_up()
-        wanted = [
-            task for task in await store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up
-        ]
-        return wanted + await store.ledger.sweeps(document_id)
+        return await unfinished(store.ledger, document_id)
     async with store.accepting() as ledger:
         await ledger.requeue(document_id, force=force)
     return await store.ledger.tasks(document_id)
+
+
+async def unfinished(ledger: Ledger, document_id: str | None = None) -> list[Task]:
+    """What is still to be done, without what was given up. None means all documents.
+
+    Parts in progress stay so: their worker marks them again when it begins.
+    """
+    given_up = await ledger.given_up()
+    wanted = [task for task in await ledger.tasks(document_id) if (task.document_id, task.part) not in given_up]
+    return wanted + await ledger.sweeps(document_id)
 
 
 def _unknown(document_id: str) -> NotFound:

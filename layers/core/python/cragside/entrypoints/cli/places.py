@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cragside.domain.errors import ValidationError
+from cragside.entrypoints.cli.session import place_of
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.session import Session
@@ -15,11 +16,18 @@ _STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_D
 
 def settings_of(session: "Session", place: str, option: str) -> "Settings":
     """The settings with this place for the workspaces. Raises `ConfigurationError` and `ValidationError`."""
+    here = session.settings()
+    if not place:
+        return here
+    there = _settings_of(session, place, option)
+    # RAG_QUEUE_URL is the queue of the place that is configured. Another one has its own.
+    return there if place_of(there) == place_of(here) else there.model_copy(update={"queue_url": None})
+
+
+def _settings_of(session: "Session", place: str, option: str) -> "Settings":
     from cragside.settings import load_settings
 
     values = dict(session.given().values)
-    if not place:
-        return session.settings()
     if place.isidentifier() and place.isupper():
         named = place
         place = values.get(named) or session.environment.get(named, "")
