@@ -18,13 +18,25 @@ OPEN_WEBUI = "needs Open WebUI, and models from Ollama's registry"
 SYSTEMD = "needs root and a running systemd"
 COPYING = "needs PostgreSQL; tests/unit/cli/test_cli_copy.py runs these commands"
 DOCKER = "needs Docker, images and models; tests/containers brings the file up"
+FILES = "tests/integration/test_backups_of_files.py runs these commands, beside a service"
+DATABASES = "needs PostgreSQL; tests/integration/test_backups_of_databases.py runs these commands"
 # The only blocks of commands that are not run, by page and how they begin, with the reason.
 NOT_RUN = {
     ("README.md", "make test"): "runs this test",
+    ("docs/backup.md", "cragside copy --to"): FILES,
+    ("docs/backup.md", "cragside copy --from"): FILES,
+    ("docs/backup.md", "cp -a"): FILES,
+    ("docs/backup.md", "mv"): FILES,
+    ("docs/backup.md", "install -d"): SYSTEMD,
+    ("docs/backup.md", "cd /var/backups"): SYSTEMD,
+    ("docs/backup.md", "umask 077\ndocker"): DOCKER,
+    ("docs/backup.md", "docker compose -f docker-compose.local.yml stop"): DOCKER,
+    ("docs/backup.md", "export PGHOST"): DATABASES,
+    ("docs/backup.md", "umask 077\npg_dump"): DATABASES,
+    ("docs/backup.md", "pg_restore"): DATABASES,
+    ("docs/backup.md", "cragside doctor"): DATABASES,
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
-    ("docs/compose.md", "umask 077"): DOCKER,
-    ("docs/compose.md", "docker compose -f docker-compose.local.yml stop"): DOCKER,
     ("docs/deployment.md", ".uv/bin/uv run --frozen --group infra npx"): AWS,
     ("docs/deployment.md", "make deploy ENV=dev"): AWS,
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
@@ -70,7 +82,6 @@ PRINTED = {
     "docs/baked-stores.md": (),
     "docs/deployment.md": ("cragside-dev-service.template.json",),
     "docs/documents.md": ("tesserocr",),
-    "docs/how-to/backup-and-restore.md": ("The lamp is lit at nine.", "User: Which port does Redis have?"),
     "docs/how-to/move.md": ("The lamp is lit at nine.", "moved"),
     "docs/how-to/several-users.md": ("boat.md", "ada", "refused the token"),
     "docs/how-to/troubleshooting.md": ("pending",),

@@ -69,7 +69,7 @@ class PostgresServer(LoggingServer):
     def command(self) -> list[str]:
         """The program, on a cluster that is made at the first start."""
         try:
-            programs = next(debian.unpacked().glob("usr/lib/postgresql/*/bin"))
+            programs = _from_debian()
         except Unavailable as reason:
             if self._age:
                 raise Unavailable(f"{reason} PyPI's PostgreSQL has no AGE.") from reason
@@ -173,6 +173,18 @@ class Postgres:
 
 async def _nothing(_: str) -> None:
     pass
+
+
+def programs() -> Path:
+    """The folder of `pg_dump` and `pg_restore`, of the version that the tests start. Raises `Unavailable`."""
+    try:
+        return _from_debian()
+    except Unavailable:
+        return _from_pypi()
+
+
+def _from_debian() -> Path:
+    return next(debian.unpacked().glob("usr/lib/postgresql/*/bin"))
 
 
 def _from_pypi() -> Path:

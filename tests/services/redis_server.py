@@ -7,6 +7,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import redis
@@ -23,7 +24,7 @@ requirepass {password}
 dir {home}
 databases 4096
 save ""
-appendonly yes
+appendonly {appendonly}
 appendfsync no
 set-proc-title no
 """
@@ -38,6 +39,8 @@ class RedisServer(LoggingServer):
     def __init__(self) -> None:
         super().__init__("redis")
         self._password = secrets.token_hex(8)
+        # "no" has it read its RDB file when it starts.
+        self.appendonly = "yes"
 
     @property
     def uri(self) -> str:
@@ -51,8 +54,9 @@ class RedisServer(LoggingServer):
     def command(self) -> list[str]:
         """The program, with its configuration in its folder."""
         configuration = self.home / "redis.conf"
-        configuration.write_text(_CONFIGURATION.format(port=self.port, password=self._password, home=self.home))
-        return [str(debian.unpacked() / "usr/bin/redis-server"), str(configuration)]
+        given = {"port": self.port, "password": self._password, "home": self.home, "appendonly": self.appendonly}
+        configuration.write_text(_CONFIGURATION.format(**given))
+        return [str(programs() / "redis-server"), str(configuration)]
 
 
 class Redis:
@@ -89,6 +93,11 @@ class Redis:
                 return f"Redis {client.info('server')['redis_version']}"
         except redis.RedisError as error:
             raise Unavailable(f"Redis did not answer: {type(error).__name__}") from error
+
+
+def programs() -> Path:
+    """The folder of `redis-server` and `redis-cli`. Raises `Unavailable`."""
+    return debian.unpacked() / "usr/bin"
 
 
 def main() -> None:
