@@ -34,7 +34,7 @@ NOT_RUN = {
     ("docs/backup.md", "export PGHOST"): DATABASES,
     ("docs/backup.md", "umask 077\npg_dump"): DATABASES,
     ("docs/backup.md", "pg_restore"): DATABASES,
-    ("docs/backup.md", "cragside doctor"): DATABASES,
+    ("docs/backup.md", "cragside repair"): DATABASES,
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
     ("docs/deployment.md", ".uv/bin/uv run --frozen --group infra npx"): AWS,
