@@ -20,7 +20,7 @@ from cragside.ports.index_queue import DeadLetter
 from cragside.settings import load_settings
 from tests.blocks import Block, blocks
 from tests.indexing import ARMSTRONG, SWAN, text
-from tests.places import InPostgres
+from tests.places import InAge, InPostgres
 from tests.services import postgres as postgres_server
 from tests.services import redis_server, tools
 from tests.services.backends import migrated
@@ -161,10 +161,17 @@ async def remove(container: Container) -> None:
     await container.preference_store.change("default", {"threshold": 0.9})
 
 
-def test_a_dump_of_postgresql_brings_everything_back(made: Callable[..., Databases]) -> None:
-    databases = made()
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.services(name)) for name in ("postgres", "postgres_age")])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[InPostgres]:
+    """A new database of PostgreSQL, with the graph in tables or in AGE."""
+    with migrated(request.getfixturevalue(request.param)) as uri:
+        yield (InAge if request.param == "postgres_age" else InPostgres)(tmp_path / "home", uri)
+
+
+def test_a_dump_of_postgresql_brings_everything_back(place: InPostgres) -> None:
+    graph = {"RAG_GRAPH_STORAGE": "PGGraphStorage"} if isinstance(place, InAge) else {}
+    databases, there = Databases(place.home, place.uri, graph), place
     databases.inside(fill)
-    there = InPostgres(databases.home, databases.uri)
     before = {name: there.contents(name) for name in ("default", "default~memory")}
     waiting, dead = there.statistics(), databases.inside(letters)
     assert (waiting, [each.reason for each in dead]) == ((2, 0, 1), ["It is unreadable."])
