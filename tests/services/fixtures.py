@@ -1,9 +1,9 @@
 """The fixtures of real servers, a pytest plugin.
 
-`postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant` and `ollama` are shared by the whole run, also by
-the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, TEST_REDIS_URI and TEST_QDRANT_URI name
-servers to use instead of starting some. `database`, `age_database`, `redis_database` and `graph_label` give a test a
-place of its own in them. `started` starts one for a single test, which may pause, stop and kill it. `chromium` and
+`postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant`, `ollama` and `toxiproxy` are shared by the whole
+run, also by the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, TEST_REDIS_URI and
+TEST_QDRANT_URI name servers to use instead of starting some. `database`, `age_database`, `redis_database` and
+`graph_label` give a test a place of its own in them. `started` starts one for a single test, which may pause, stop and kill it. `chromium` and
 `axe_core` are programs that the run fetches.
 
 A test that asks for a server gets the mark `services`. A parameter that asks for one has
@@ -31,10 +31,13 @@ if TYPE_CHECKING:  # the drivers take a second to import, which most runs can do
     from tests.services.pgbouncer import Pgbouncer
     from tests.services.postgres import Postgres
     from tests.services.redis_server import Redis
+    from tests.services.toxiproxy import Toxiproxy
 
 _SERVICES = "services"
 _STARTED = "started"
-_MARKS = dict.fromkeys(("postgres", "postgres_age", "pgbouncer", "neo4j", "redis", "qdrant", _STARTED), _SERVICES)
+_MARKS = dict.fromkeys(
+    ("postgres", "postgres_age", "pgbouncer", "neo4j", "redis", "qdrant", "toxiproxy", _STARTED), _SERVICES
+)
 _MARKS |= {"ollama": "real_ollama", "searxng": "real_searxng", "chromium": "browser"}
 _RUN = pytest.StashKey[Run]()
 _PROPERTY = "server"
@@ -148,6 +151,14 @@ def ollama(servers: Servers) -> str:
     from tests.services import ollama
 
     return servers.shared("ollama", ollama.server)
+
+
+@pytest.fixture(scope="session")
+def toxiproxy(servers: Servers) -> "Toxiproxy":
+    """A server of proxies that harm what passes."""
+    from tests.services.toxiproxy import Toxiproxy, ToxiproxyServer
+
+    return Toxiproxy(servers.shared("toxiproxy", ToxiproxyServer))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,52 @@
+"""What each fault of each component does: the tests assert it, and docs/failures.md tells it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+NOTHING = "nothing is missing"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What becomes of a request and a document while a component has a fault."""
+
+    # What `/rag` goes on with.
+    evidence: str
+    # How the reasons in `degraded` begin, by their components. It has these components and no others.
+    degraded: Mapping[str, str]
+    # Whether a new document is taken in meanwhile.
+    document: Literal["accepted", "refused"]
+    # What an operator does.
+    remedy: str
+    # Whether only some of the requests are affected.
+    sometimes: bool = False
+
+
+def _flapping(cell: Cell) -> Cell:
+    return replace(cell, remedy="Find out what breaks the connections", sometimes=True)
+
+
+_LOCAL = "what the documents have"
+_SEARXNG_IS_AWAY = Cell(
+    _LOCAL, {"search": "SearXNG does not answer"}, "accepted", "Start SearXNG, or correct SEARXNG_HOST"
+)
+_SEARXNG_IS_LATE = replace(
+    _SEARXNG_IS_AWAY, degraded={"search": "No answer within"}, remedy="See SearXNG's log; disable slow engines"
+)
+
+CELLS: Mapping[str, Mapping[str, Cell]] = {
+    "searxng": {
+        "down": _SEARXNG_IS_AWAY,
+        "silent": _SEARXNG_IS_LATE,
+        "slow": _SEARXNG_IS_LATE,
+        "error": replace(_SEARXNG_IS_AWAY, degraded={"search": "SearXNG answered 503"}, remedy="See SearXNG's log"),
+        "garbage": replace(
+            _SEARXNG_IS_AWAY,
+            degraded={"search": "SearXNG did not answer JSON"},
+            remedy="Correct SEARXNG_HOST: something else answers there",
+        ),
+        "cut": replace(_SEARXNG_IS_AWAY, remedy="See SearXNG's log, and that of the proxy before it"),
+        "flapping": _flapping(_SEARXNG_IS_AWAY),
+    },
+}

@@ -1,0 +1,133 @@
+"""cragside over servers of which one has faults, and what has to hold meanwhile and afterwards."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx
+
+from tests.faults.faults import FAULTS, Way
+from tests.faults.matrix import CELLS, Cell
+from tests.services.cragside_server import CragsideServer, Given
+from tests.services.stub_ollama import StubOllama
+from tests.services.threads import in_a_thread
+
+SWAN = {"swan.md": "Joseph Swan lit the first house by electric light. Lord Armstrong met Joseph Swan."}
+WHO = "Who lit the first house by electric light?"
+BUDGET = 5.0
+# For the request's way and what a machine with other work to do needs.
+_SLACK = 5.0
+_HEALED_SECONDS = 60.0
+_REFUSED = {503: "service_unavailable", 504: "timeout_error"}
+
+
+@dataclass
+class Stack:
+    """A running cragside, the way to the component, and a question that needs it: its evidence has `says` then."""
+
+    component: str
+    service: CragsideServer
+    way: Way
+    question: str
+    says: str
+    # A question that does not need it, if there is one.
+    spared: str = ""
+    # What is in `degraded` anyway.
+    usual: Mapping[str, str] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def withstands(self, fault: str) -> None:
+        """Requests and documents are treated as the matrix says while there is the fault, and all heals by itself."""
+        cell = CELLS[self.component][fault]
+        with FAULTS[fault](self.way), self.service.client() as http:
+            for _ in range(4 if cell.sometimes else 1):
+                self._asks(http, cell)
+            self._serves_others(http)
+            name, accepted = self._offers(http, cell)
+        with self.service.client() as http:
+            self.heals(http)
+            if not accepted:
+                assert _sent(http, name).status_code == 202
+            _wait(lambda: _indexed(http, name), f"{name} is not indexed")
+
+    def heals(self, http: httpx.Client) -> None:
+        """The question gets its evidence, and nothing is missing."""
+
+        def whole() -> bool:
+            found = _enriched(http, self.question)
+            return _degraded(found).keys() == self.usual.keys() and self.says in found["prompt"]
+
+        _wait(whole, "it does not heal")
+
+    def _asks(self, http: httpx.Client, cell: Cell) -> None:
+        began = time.monotonic()
+        found = _enriched(http, self.question)
+        assert time.monotonic() - began < BUDGET + _SLACK
+        degraded = _degraded(found)
+        if cell.sometimes and degraded.keys() == self.usual.keys():
+            assert self.says in found["prompt"], found
+            return
+        assert degraded.keys() == cell.degraded.keys() | self.usual.keys(), degraded
+        if not cell.sometimes:
+            for component, reason in cell.degraded.items():
+                assert degraded[component].startswith(reason), degraded
+
+    def _serves_others(self, http: httpx.Client) -> None:
+        """What does not need the component is as always."""
+        if self.spared:
+            assert _degraded(_enriched(http, self.spared)) == {}
+        plain = {"prompt": "Say hello.", "model": "judge"}
+        assert http.post("/v1/enrich", json=plain).json() == plain
+        chat = {"model": "judge", "messages": [{"role": "user", "content": "Say hello."}], "stream": False}
+        assert http.post("/api/chat", json=chat).json()["message"]["content"] == "Hello!"
+
+    def _offers(self, http: httpx.Client, cell: Cell) -> tuple[str, bool]:
+        name = f"otter-{next(self._numbers)}.md"
+        answer = _sent(http, name)
+        if cell.document == "accepted":
+            assert answer.status_code == 202, answer.text
+        elif not (cell.sometimes and answer.status_code == 202):
+            error = answer.json()["error"]
+            assert error["code"] == _REFUSED[answer.status_code], answer.text
+            assert error["message"]
+        return name, answer.status_code == 202
+
+
+@contextmanager
+def serving(documents: Mapping[str, str], **environment: str) -> Iterator[CragsideServer]:
+    """cragside with these settings, in front of an Ollama that says hello."""
+    settings = {"RAG_TIMEOUT_SECONDS": str(BUDGET), **environment}
+    with (
+        in_a_thread(StubOllama(lambda _: "Hello!")) as ollama,
+        CragsideServer(Given(documents=documents, environment=settings), ollama=ollama.url) as service,
+    ):
+        yield service
+
+
+def _enriched(http: httpx.Client, question: str) -> dict[str, Any]:
+    answer = http.post("/v1/enrich", json={"prompt": f"/rag {question}"})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def _sent(http: httpx.Client, name: str) -> httpx.Response:
+    return http.post("/v1/documents", json={"name": name, "text": f"The otter of {name} holds hands while it sleeps."})
+
+
+def _indexed(http: httpx.Client, name: str) -> bool:
+    listed = http.get("/v1/documents", params={"name": name}).json()["documents"]
+    return any(each["name"] == name and each["status"] == "enriched" for each in listed)
+
+
+def _degraded(enriched: dict[str, Any]) -> dict[str, str]:
+    return {each["component"]: each["reason"] for each in enriched["metadata"]["rag_context"]["degraded"]}
+
+
+def _wait(until: Any, otherwise: str) -> None:
+    deadline = time.monotonic() + _HEALED_SECONDS
+    while not until():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.1)

@@ -1,0 +1,35 @@
+"""The web search fails in each way."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.faults import FAULTS, Way
+from tests.faults.stack import BUDGET, SWAN, WHO, Stack, serving
+from tests.faults.wrong_server import HTTP
+from tests.services.searxng import Engine, SearxngServer
+
+if TYPE_CHECKING:
+    from tests.services.fixtures import Servers
+    from tests.services.toxiproxy import Toxiproxy
+
+pytestmark = pytest.mark.real_searxng
+
+
+@pytest.fixture(scope="module")
+def stack(servers: "Servers", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
+    with (
+        closing(Engine()) as engine,
+        servers.private("searxng", lambda: SearxngServer(engine)) as searxng,
+        toxiproxy.proxy(searxng.port) as proxy,
+        serving(SWAN, SEARXNG_HOST=f"http://127.0.0.1:{proxy.port}") as service,
+    ):
+        way = Way(proxy, HTTP, too_long=2 * BUDGET)
+        yield Stack("searxng", service, way, "Who designed the Eiffel Tower?", "Gustave Eiffel", spared=WHO)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_searxng(stack: Stack, fault: str) -> None:
+    stack.withstands(fault)
