@@ -13,7 +13,8 @@ class Cell:
 
     # What `/rag` goes on with.
     evidence: str
-    # How the reasons in `degraded` begin, by their components. It has these components and no others.
+    # How the reasons in `degraded` begin, by their components. It has these components and no others but `settings`,
+    # which are at hand for two seconds.
     degraded: Mapping[str, str]
     # Whether a new document is taken in meanwhile.
     document: Literal["accepted", "refused"]
@@ -35,6 +36,19 @@ _SEARXNG_IS_LATE = replace(
     _SEARXNG_IS_AWAY, degraded={"search": "No answer within"}, remedy="See SearXNG's log; disable slow engines"
 )
 
+_WEB = "what the web has"
+_POSTGRES_IS_AWAY = Cell(
+    _WEB,
+    {"knowledge_base": "The knowledge base is out of reach: PostgreSQL does not answer"},
+    "refused",
+    "Start PostgreSQL, or correct POSTGRES_URI",
+)
+_POSTGRES_IS_LATE = replace(
+    _POSTGRES_IS_AWAY,
+    degraded={"knowledge_base": "No answer within"},
+    remedy="See PostgreSQL's log and what it is busy with: `SELECT * FROM pg_stat_activity`",
+)
+
 CELLS: Mapping[str, Mapping[str, Cell]] = {
     "searxng": {
         "down": _SEARXNG_IS_AWAY,
@@ -48,5 +62,24 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
         ),
         "cut": replace(_SEARXNG_IS_AWAY, remedy="See SearXNG's log, and that of the proxy before it"),
         "flapping": _flapping(_SEARXNG_IS_AWAY),
+    },
+    "postgres": {
+        "down": _POSTGRES_IS_AWAY,
+        "silent": _POSTGRES_IS_LATE,
+        "slow": _POSTGRES_IS_LATE,
+        "error": replace(
+            _POSTGRES_IS_AWAY,
+            degraded={
+                "knowledge_base": "The knowledge base is out of reach: PostgreSQL is starting, stopping or recovering"
+            },
+            remedy="Wait; if it lasts, see PostgreSQL's log",
+        ),
+        "garbage": replace(
+            _POSTGRES_IS_AWAY,
+            degraded={"knowledge_base": "The knowledge base is out of reach: what answers takes no TLS"},
+            remedy="Correct POSTGRES_URI: something else answers there",
+        ),
+        "cut": replace(_POSTGRES_IS_AWAY, remedy="See PostgreSQL's log, and that of the proxy before it"),
+        "flapping": _flapping(_POSTGRES_IS_AWAY),
     },
 }

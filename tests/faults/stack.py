@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -13,9 +13,15 @@ from tests.faults.faults import FAULTS, Way
 from tests.faults.matrix import CELLS, Cell
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.stub_ollama import StubOllama
+from tests.services.stub_searxng import StubSearxng
 from tests.services.threads import in_a_thread
 
 SWAN = {"swan.md": "Joseph Swan lit the first house by electric light. Lord Armstrong met Joseph Swan."}
+PAGE = {
+    "title": "Joseph Swan",
+    "url": "https://swan.example/",
+    "content": "In 1880 Joseph Swan lit the first house by electric light, say the newspapers.",
+}
 WHO = "Who lit the first house by electric light?"
 BUDGET = 5.0
 # For the request's way and what a machine with other work to do needs.
@@ -33,10 +39,12 @@ class Stack:
     way: Way
     question: str
     says: str
+    # What the evidence has while the component is away.
+    instead: str = ""
+    # What is in `degraded` too once it is no longer at hand.
+    cached: frozenset[str] = frozenset()
     # A question that does not need it, if there is one.
     spared: str = ""
-    # What is in `degraded` anyway.
-    usual: Mapping[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
 
     def withstands(self, fault: str) -> None:
@@ -58,7 +66,7 @@ class Stack:
 
         def whole() -> bool:
             found = _enriched(http, self.question)
-            return _degraded(found).keys() == self.usual.keys() and self.says in found["prompt"]
+            return not _degraded(found) and self.says in found["prompt"]
 
         _wait(whole, "it does not heal")
 
@@ -66,14 +74,14 @@ class Stack:
         began = time.monotonic()
         found = _enriched(http, self.question)
         assert time.monotonic() - began < BUDGET + _SLACK
-        degraded = _degraded(found)
-        if cell.sometimes and degraded.keys() == self.usual.keys():
+        degraded = {name: reason for name, reason in _degraded(found).items() if name not in self.cached}
+        if cell.sometimes and not degraded:
             assert self.says in found["prompt"], found
             return
-        assert degraded.keys() == cell.degraded.keys() | self.usual.keys(), degraded
-        if not cell.sometimes:
-            for component, reason in cell.degraded.items():
-                assert degraded[component].startswith(reason), degraded
+        assert self.instead in found["prompt"], found
+        assert degraded.keys() == cell.degraded.keys(), degraded
+        for component, reason in cell.degraded.items():
+            assert cell.sometimes or degraded[component].startswith(reason), degraded
 
     def _serves_others(self, http: httpx.Client) -> None:
         """What does not need the component is as always."""
@@ -91,20 +99,22 @@ class Stack:
             assert answer.status_code == 202, answer.text
         elif not (cell.sometimes and answer.status_code == 202):
             error = answer.json()["error"]
-            assert error["code"] == _REFUSED[answer.status_code], answer.text
+            assert error["type"] == _REFUSED[answer.status_code], answer.text
             assert error["message"]
         return name, answer.status_code == 202
 
 
 @contextmanager
 def serving(documents: Mapping[str, str], **environment: str) -> Iterator[CragsideServer]:
-    """cragside with these settings, in front of an Ollama that says hello."""
-    settings = {"RAG_TIMEOUT_SECONDS": str(BUDGET), **environment}
+    """cragside with these settings, in front of an Ollama that says hello, and with a page in the web about Swan."""
     with (
         in_a_thread(StubOllama(lambda _: "Hello!")) as ollama,
-        CragsideServer(Given(documents=documents, environment=settings), ollama=ollama.url) as service,
+        in_a_thread(StubSearxng(PAGE)) as web,
+        ExitStack() as started,
     ):
-        yield service
+        settings = {"RAG_TIMEOUT_SECONDS": str(BUDGET), "SEARXNG_HOST": web.url, **environment}
+        given = Given(documents=documents, environment=settings)
+        yield started.enter_context(CragsideServer(given, ollama=ollama.url))
 
 
 def _enriched(http: httpx.Client, question: str) -> dict[str, Any]:

@@ -89,6 +89,6 @@ async def test_a_server_without_tls_is_told_with_the_setting(postgres: Postgres,
     with pytest.raises(ConnectionError) as refused:
         await database.value("SELECT 1")
     reason, unusable = meaning_of(refused.value)
-    assert reason == "PostgreSQL takes no TLS"
+    assert reason.startswith("PostgreSQL takes no TLS")
     assert "sslmode in POSTGRES_URI" in unusable
     await database.close()

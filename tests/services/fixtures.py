@@ -3,8 +3,8 @@
 `postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant`, `ollama` and `toxiproxy` are shared by the whole
 run, also by the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, TEST_REDIS_URI and
 TEST_QDRANT_URI name servers to use instead of starting some. `database`, `age_database`, `redis_database` and
-`graph_label` give a test a place of its own in them. `started` starts one for a single test, which may pause, stop and kill it. `chromium` and
-`axe_core` are programs that the run fetches.
+`graph_label` give a test a place of its own in them. `started` starts one for a single test, which may pause, stop and
+kill it. `chromium` and `axe_core` are programs that the run fetches.
 
 A test that asks for a server gets the mark `services`. A parameter that asks for one has
 `marks=pytest.mark.services("postgres")`. The run ends with a list of the servers and of what ran on them.

@@ -13,6 +13,7 @@ from cragside.adapters.postgres.failures import meaning_of
         (asyncpg.InvalidAuthorizationSpecificationError("no entry"), "let the user in with pg_hba.conf"),
         (asyncpg.InvalidCatalogNameError("secret"), "Create it, or correct POSTGRES_URI"),
         (ConnectionRefusedError(111, "secret"), "PostgreSQL does not answer. Start it, or correct POSTGRES_URI"),
+        (asyncpg.CannotConnectNowError("secret"), "starting, stopping or recovering. Wait, or see its log"),
         (ConnectionError('server at "secret:5432" rejected SSL upgrade'), "which sslmode in POSTGRES_URI asks for"),
     ],
 )

@@ -51,14 +51,19 @@ _MEANINGS = (
         "TLS failed",
         "is out of reach: TLS failed. Check PostgreSQL's certificate, and sslmode and sslrootcert in POSTGRES_URI",
     ),
+    (
+        asyncpg.CannotConnectNowError,
+        "PostgreSQL is starting, stopping or recovering",
+        "is out of reach: PostgreSQL is starting, stopping or recovering. Wait, or see its log",
+    ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )
 # asyncpg has no class of its own for this.
 _NO_TLS = "rejected SSL upgrade"
 _WITHOUT_TLS = (
-    "PostgreSQL takes no TLS",
-    "is out of reach: PostgreSQL takes no TLS, which sslmode in POSTGRES_URI asks for. Set up its certificate, or "
-    "choose another sslmode",
+    "PostgreSQL takes no TLS, or something else answers",
+    "is out of reach: what answers takes no TLS, which sslmode in POSTGRES_URI asks for, or is no PostgreSQL. Set up "
+    "its certificate, choose another sslmode, or correct the address",
 )
 
 

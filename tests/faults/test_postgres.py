@@ -1,0 +1,34 @@
+"""The database of the whole store fails in each way."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.faults.faults import FAULTS, Way
+from tests.faults.stack import BUDGET, SWAN, WHO, Stack, serving
+from tests.faults.wrong_server import POSTGRES
+from tests.services.backends import migrated
+
+if TYPE_CHECKING:
+    from tests.services.postgres import Postgres
+    from tests.services.toxiproxy import Toxiproxy
+
+
+@pytest.fixture(scope="module")
+def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
+    port = urlsplit(postgres.uri).port or 0
+    with (
+        migrated(postgres) as uri,
+        toxiproxy.proxy(port) as proxy,
+        serving(SWAN, POSTGRES_URI=uri.replace(f":{port}/", f":{proxy.port}/")) as service,
+    ):
+        way = Way(proxy, POSTGRES, too_long=2 * BUDGET)
+        cached = frozenset({"settings"})
+        yield Stack("postgres", service, way, WHO, "Lord Armstrong", instead="newspapers", cached=cached)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_postgres(stack: Stack, fault: str) -> None:
+    stack.withstands(fault)
