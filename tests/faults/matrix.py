@@ -16,8 +16,8 @@ class Cell:
     # How the reasons in `degraded` begin, by their components. It has these components and no others but `settings`,
     # which are at hand for two seconds.
     degraded: Mapping[str, str]
-    # Whether a new document is taken in meanwhile.
-    document: Literal["accepted", "refused"]
+    # Whether a new document is taken in meanwhile. One that is stored was refused by the queue, and is sent again.
+    document: Literal["accepted", "refused", "stored"]
     # What an operator does.
     remedy: str
     # Whether only some of the requests are affected.
@@ -48,6 +48,8 @@ _POSTGRES_IS_LATE = replace(
     degraded={"knowledge_base": "No answer within"},
     remedy="See PostgreSQL's log and what it is busy with: `SELECT * FROM pg_stat_activity`",
 )
+
+_QUEUE_IS_AWAY = Cell("everything", {}, "stored", "As for PostgreSQL")
 
 CELLS: Mapping[str, Mapping[str, Cell]] = {
     "searxng": {
@@ -81,5 +83,9 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
         ),
         "cut": replace(_POSTGRES_IS_AWAY, remedy="See PostgreSQL's log, and that of the proxy before it"),
         "flapping": _flapping(_POSTGRES_IS_AWAY),
+    },
+    "queue": {
+        fault: replace(_QUEUE_IS_AWAY, sometimes=fault == "flapping")
+        for fault in ("down", "silent", "slow", "error", "garbage", "cut", "flapping")
     },
 }

@@ -1,38 +1,35 @@
-"""`python -m tests.faults.queue_apart`: the command line, with the queue behind an address of its own.
+"""`cragside`, with the queue behind an address of its own.
 
 A service reaches its store and its queue in PostgreSQL by the same connections. Here the queue has others, so that it
 can fail alone.
 """
 
 import os
-from functools import cached_property
+import sys
 
-from cragside.composition.stores import Stores
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.queue import PostgresQueue
+from cragside.bootstrap import Container
 from cragside.entrypoints.cli import serve, worker
-from cragside.ports.index_queue import IndexQueue
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
+from cragside.settings import Settings
 
 VARIABLE = "TEST_QUEUE_URI"
-PROGRAM = ("-c", "from tests.faults.queue_apart import main; main()")
-
-
-def _queue(stores: Stores) -> IndexQueue:
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.postgres.queue import PostgresQueue
-
-    database = PostgresDatabase(PostgresAddress.parse(os.environ[VARIABLE]), most=5)
-    stores._connected(database, database.close)
-    queue = PostgresQueue(database)
-    return stores._connected(queue, queue.close)
+# Otherwise whoever sends a document would wait 30 seconds for a queue that is silent.
+PATIENCE_SECONDS = 3.0
+PROGRAM = (sys.executable, "-c", "from tests.faults.queue_apart import main; main()")
 
 
 def main() -> None:
-    """Run `cragside` and its worker."""
-    from cragside.entrypoints.cli.main import main as run
+    """Run `cragside`. The worker of a service has the same queue."""
+    _, _, _, *arguments = worker.command(60.0, 0)
+    serve.command = lambda *_: [*PROGRAM, *arguments]
+    app(obj=Session(build=_built))
 
-    member = cached_property(_queue)
-    member.__set_name__(Stores, "queue")
-    Stores.queue = member  # type: ignore[assignment]
-    usual = worker.command
-    serve.command = lambda *given: [usual(*given)[0], *PROGRAM, *usual(*given)[3:]]  # type: ignore[attr-defined]
-    run()
+
+def _built(settings: Settings) -> Container:
+    address = PostgresAddress.parse(os.environ[VARIABLE])
+    database = PostgresDatabase(address, most=5, statement_seconds=PATIENCE_SECONDS)
+    return Container(settings, queue=PostgresQueue(database))

@@ -3,8 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -45,21 +44,24 @@ class Stack:
     cached: frozenset[str] = frozenset()
     # A question that does not need it, if there is one.
     spared: str = ""
-    _numbers: Iterator[int] = field(default_factory=count)
+    _sent: int = 0
 
     def withstands(self, fault: str) -> None:
         """Requests and documents are treated as the matrix says while there is the fault, and all heals by itself."""
         cell = CELLS[self.component][fault]
+        with self.service.client() as http:
+            before = self._sent_anew(http)
+            assert before.is_success, before.text
         with FAULTS[fault](self.way), self.service.client() as http:
             for _ in range(4 if cell.sometimes else 1):
                 self._asks(http, cell)
             self._serves_others(http)
-            name, accepted = self._offers(http, cell)
+            accepted = self._offers(http, cell)
         with self.service.client() as http:
             self.heals(http)
             if not accepted:
-                assert _sent(http, name).status_code == 202
-            _wait(lambda: _indexed(http, name), f"{name} is not indexed")
+                assert self._sent_again(http).status_code == 202
+            _wait(lambda: self._statuses(http) == {"enriched"}, "a document is not indexed")
 
     def heals(self, http: httpx.Client) -> None:
         """The question gets its evidence, and nothing is missing."""
@@ -92,20 +94,40 @@ class Stack:
         chat = {"model": "judge", "messages": [{"role": "user", "content": "Say hello."}], "stream": False}
         assert http.post("/api/chat", json=chat).json()["message"]["content"] == "Hello!"
 
-    def _offers(self, http: httpx.Client, cell: Cell) -> tuple[str, bool]:
-        name = f"otter-{next(self._numbers)}.md"
-        answer = _sent(http, name)
-        if cell.document == "accepted":
+    def _offers(self, http: httpx.Client, cell: Cell) -> bool:
+        """Whether a new document was taken in."""
+        answer = self._sent_anew(http)
+        if cell.document == "accepted" or (cell.sometimes and answer.status_code == 202):
             assert answer.status_code == 202, answer.text
-        elif not (cell.sometimes and answer.status_code == 202):
-            error = answer.json()["error"]
-            assert error["type"] == _REFUSED[answer.status_code], answer.text
-            assert error["message"]
-        return name, answer.status_code == 202
+            return True
+        error = answer.json()["error"]
+        assert error["type"] == _REFUSED[answer.status_code], answer.text
+        assert error["message"]
+        if cell.document == "stored":
+            assert error["details"]["component"] == "queue"
+            assert "The document itself is stored" in error["message"]
+            assert "pending" in self._statuses(http)
+        return False
+
+    def _sent_anew(self, http: httpx.Client) -> httpx.Response:
+        self._sent += 1
+        return self._sent_again(http)
+
+    def _sent_again(self, http: httpx.Client) -> httpx.Response:
+        text = f"Otter number {self._sent} holds hands while it sleeps in its bed of kelp."
+        return http.post("/v1/documents", json={"name": f"otter-{self._sent}.md", "text": text})
+
+    def _statuses(self, http: httpx.Client) -> set[str]:
+        """The statuses of all documents."""
+        listed = http.get("/v1/documents", params={"limit": 100}).json()["documents"]
+        assert len(listed) >= self._sent
+        return {each["status"] for each in listed}
 
 
 @contextmanager
-def serving(documents: Mapping[str, str], **environment: str) -> Iterator[CragsideServer]:
+def serving(
+    documents: Mapping[str, str], kind: type[CragsideServer] = CragsideServer, **environment: str
+) -> Iterator[CragsideServer]:
     """cragside with these settings, in front of an Ollama that says hello, and with a page in the web about Swan."""
     with (
         in_a_thread(StubOllama(lambda _: "Hello!")) as ollama,
@@ -114,22 +136,13 @@ def serving(documents: Mapping[str, str], **environment: str) -> Iterator[Cragsi
     ):
         settings = {"RAG_TIMEOUT_SECONDS": str(BUDGET), "SEARXNG_HOST": web.url, **environment}
         given = Given(documents=documents, environment=settings)
-        yield started.enter_context(CragsideServer(given, ollama=ollama.url))
+        yield started.enter_context(kind(given, ollama=ollama.url))
 
 
 def _enriched(http: httpx.Client, question: str) -> dict[str, Any]:
     answer = http.post("/v1/enrich", json={"prompt": f"/rag {question}"})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
-
-
-def _sent(http: httpx.Client, name: str) -> httpx.Response:
-    return http.post("/v1/documents", json={"name": name, "text": f"The otter of {name} holds hands while it sleeps."})
-
-
-def _indexed(http: httpx.Client, name: str) -> bool:
-    listed = http.get("/v1/documents", params={"name": name}).json()["documents"]
-    return any(each["name"] == name and each["status"] == "enriched" for each in listed)
 
 
 def _degraded(enriched: dict[str, Any]) -> dict[str, str]:
