@@ -51,6 +51,13 @@ _POSTGRES_IS_LATE = replace(
 
 _QUEUE_IS_AWAY = Cell("everything", {}, "stored", "As for PostgreSQL")
 
+_NEO4J_IS_AWAY = Cell(
+    "what words and vectors find",
+    {"graph": "Neo4j does not answer"},
+    "accepted",
+    "Start Neo4j, or correct NEO4J_URI",
+)
+
 CELLS: Mapping[str, Mapping[str, Cell]] = {
     "searxng": {
         "down": _SEARXNG_IS_AWAY,
@@ -87,5 +94,14 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
     "queue": {
         fault: replace(_QUEUE_IS_AWAY, sometimes=fault == "flapping")
         for fault in ("down", "silent", "slow", "error", "garbage", "cut", "flapping")
+    },
+    "neo4j": {
+        "down": _NEO4J_IS_AWAY,
+        "silent": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log; restart it if it hangs"),
+        "slow": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log and what it is busy with: `SHOW TRANSACTIONS`"),
+        "error": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log, and whether its database is started"),
+        "garbage": replace(_NEO4J_IS_AWAY, remedy="Correct NEO4J_URI: something else answers there"),
+        "cut": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log, and that of the proxy before it"),
+        "flapping": _flapping(_NEO4J_IS_AWAY),
     },
 }

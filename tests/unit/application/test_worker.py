@@ -411,3 +411,23 @@ async def test_a_queue_that_is_down_is_asked_again(queue: HastyQueue, monkeypatc
     await queue.send([task()])
     worker = worker_of(queue, MemoryWorkspaces(), longest_pause=0.01)
     assert await worker.run(until_idle=True) == {"done": 1}
+
+
+async def test_a_task_that_could_not_be_settled_comes_again_before_its_lease_ends(
+    queue: HastyQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = failing(*[ServiceUnavailable("queue", "It is away.")] * 3)
+
+    def faulty(call: Any) -> Any:
+        async def called(delivery: Any, **given: Any) -> None:
+            down(delivery.task)
+            await call(delivery, **given)
+
+        return called
+
+    for name in ("finish", "put_off"):
+        monkeypatch.setattr(queue, name, faulty(getattr(queue, name)))
+    await queue.send([task()])
+    async with asyncio.timeout(30):  # a lease takes a minute
+        tally = await worker_of(queue, MemoryWorkspaces(), longest_pause=0.01).run(until_idle=True)
+    assert tally == {"done": 1}

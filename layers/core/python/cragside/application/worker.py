@@ -16,6 +16,8 @@ from cragside.ports.workspaces import Workspaces
 # How long a call for tasks waits; the shorter wait applies while the caller waits for the end.
 _WAIT_SECONDS, _ENDING_SECONDS = 1.0, 0.1
 _EXTEND_SECONDS = 15.0
+# With pauses of 2, 4, 8 ... seconds that takes as long as a lease.
+_HAND_BACKS = 5
 
 logger = logging.getLogger("cragside")
 
@@ -134,7 +136,16 @@ class Worker:
                 continue
             except CragsideError as error:
                 logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.told_to_operator)
+                await self._hand_back(delivery)
             return
+
+    async def _hand_back(self, delivery: Delivery) -> None:
+        """Put a task back that could not be settled once the queue answers. Else it would wait for its lease to end."""
+        for failures in range(1, _HAND_BACKS + 1):
+            await self._pause(min(2.0**failures, self._longest_pause))
+            with suppress(CragsideError):
+                await self._queue.put_off(delivery, delay=0)
+                return
 
     async def _sweep(self, deliveries: list[Delivery]) -> None:
         """Queue tasks that the library waits for and the queue lacks, also those that a killed worker had begun."""
