@@ -32,4 +32,5 @@ def main() -> None:
 def _built(settings: Settings) -> Container:
     address = PostgresAddress.parse(os.environ[VARIABLE])
     database = PostgresDatabase(address, most=5, statement_seconds=PATIENCE_SECONDS)
-    return Container(settings, queue=PostgresQueue(database))
+    # A task that was taken for an answer that came too late waits for its lease to end.
+    return Container(settings, queue=PostgresQueue(database, lease_seconds=20.0))

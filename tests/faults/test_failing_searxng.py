@@ -31,5 +31,5 @@ def stack(servers: "Servers", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_searxng(stack: Stack, fault: str) -> None:
+def test_a_failing_searxng(stack: Stack, fault: str) -> None:
     stack.withstands(fault)

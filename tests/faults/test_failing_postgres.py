@@ -30,5 +30,5 @@ def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_postgres(stack: Stack, fault: str) -> None:
+def test_a_failing_postgres(stack: Stack, fault: str) -> None:
     stack.withstands(fault)

@@ -38,5 +38,5 @@ def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_queue(stack: Stack, fault: str) -> None:
+def test_a_failing_queue(stack: Stack, fault: str) -> None:
     stack.withstands(fault)

@@ -32,5 +32,5 @@ def stack(postgres: "Postgres", neo4j: "Neo4j", toxiproxy: "Toxiproxy") -> Itera
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_neo4j(stack: Stack, fault: str) -> None:
+def test_a_failing_neo4j(stack: Stack, fault: str) -> None:
     stack.withstands(fault)
