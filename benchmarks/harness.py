@@ -131,6 +131,11 @@ def resident_mb(pid: int) -> float:
     return sum(_status_kb(each, "VmRSS") for each in family(pid)) / 1024
 
 
+def own_resident_mb(pid: int) -> float:
+    """Resident memory of a process without its children, in MB."""
+    return _status_kb(pid, "VmRSS") / 1024
+
+
 def memory_mb(pid: int) -> float:
     """Memory of a process and its children in MB; shared memory counts once."""
     rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in family(pid)]
@@ -139,11 +144,13 @@ def memory_mb(pid: int) -> float:
 
 def cpu_seconds(pid: int) -> float:
     """CPU time in seconds of a process and its living children."""
-    total = 0.0
-    for each in family(pid):
-        fields = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+    return sum(map(own_cpu_seconds, family(pid)))
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """CPU time in seconds of a process without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:
@@ -173,7 +180,7 @@ class Load:
     def took(self, milliseconds: float, status: int, answer: bytes, check: Callable[[Any], str]) -> None:
         """Record an answer; `check` returns the error in it, or ""."""
         self.latencies_ms.append(milliseconds)
-        wrong = f"status {status}: {answer[:300]!r}" if status != 200 else check(json.loads(answer))
+        wrong = f"status {status}: {answer[:300]!r}" if not 200 <= status < 300 else check(json.loads(answer))
         if wrong:
             self.failures.append(wrong)
 

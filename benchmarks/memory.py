@@ -10,7 +10,7 @@ processes at any moment, sampled seven times a second. Memory that processes sha
 import argparse
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from benchmarks import corpus
@@ -23,16 +23,17 @@ _PAUSE_SECONDS = 0.15
 
 
 class Peak:
-    """The largest memory of a process and its children since `reset`, in MB."""
+    """The largest memory since `reset`, in MB: of a process and its children, or what else `measure` finds."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, measure: Callable[[int], float] = memory_mb) -> None:
         self._pid = pid
+        self._measure = measure
         self.largest = 0.0
 
     def sample(self) -> None:
         """Look once. A process that ends meanwhile is looked at next time."""
         try:
-            self.largest = max(self.largest, memory_mb(self._pid))
+            self.largest = max(self.largest, self._measure(self._pid))
         except OSError:
             return
 

@@ -9,10 +9,11 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from tests.services import tools
 from tests.services.server import Server
@@ -82,16 +83,28 @@ RESULTS = (
 
 
 class Engine:
-    """The one source of the instance under test: `results` is what it finds, `status` what it answers with."""
+    """The one source of the instance under test: `results` is what it finds, `status` what it answers with.
 
-    def __init__(self, results: Sequence[dict[str, Any]] = RESULTS) -> None:
+    `asked` are the queries that came. `find` tells what is found for each, in place of `results`.
+    """
+
+    def __init__(
+        self,
+        results: Sequence[dict[str, Any]] = RESULTS,
+        *,
+        find: Callable[[str], Sequence[dict[str, Any]]] | None = None,
+    ) -> None:
         self.results = list(results)
         self.status = 200
+        self.asked: list[str] = []
         engine = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = json.dumps({"results": engine.results}).encode()
+                (query,) = parse_qs(urlsplit(self.path).query).get("q", [""])
+                engine.asked.append(query)
+                found = engine.results if find is None else find(query)
+                body = json.dumps({"results": list(found)}).encode()
                 self.send_response(engine.status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

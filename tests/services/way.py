@@ -8,14 +8,16 @@ from typing import Self
 class Way:
     """Passes bytes between a port of its own and a server's, until it is shut, silenced or cut."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, keep: bool = False) -> None:
         self._target = port
+        self._keep = keep
         self._server: asyncio.Server | None = None
         self._open: list[asyncio.StreamWriter] = []
         self.port = 0
         self.accepted = 0
         self.most = 0
         self.silent = False
+        self.heard = bytearray()  # what clients sent, if it is kept
 
     async def open(self) -> None:
         """Accept connections, always on the same port."""
@@ -43,7 +45,7 @@ class Way:
                 return
             theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
             back = asyncio.create_task(self._copied(theirs, writer))
-            await self._copied(reader, ours)
+            await self._copied(reader, ours, self.heard if self._keep else None)
             await back
         finally:
             self._open.remove(writer)
@@ -56,9 +58,13 @@ class Way:
     async def __aexit__(self, *_: object) -> None:
         self.shut()
 
-    async def _copied(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _copied(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray | None = None
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
+                if kept is not None:
+                    kept += data
                 if not self.silent:
                     writer.write(data)
                     await writer.drain()

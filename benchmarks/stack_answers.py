@@ -1,0 +1,114 @@
+"""Whole answers through the proxy, one at a time: what SC-001 to SC-004 promise."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.corpus import Passage
+from benchmarks.harness import Load, post_each
+from benchmarks.stack_load import wrong_with
+from benchmarks.stack_questions import Knowledge, answer_of, turns
+from tests.services.ollama import CHAT_MODEL
+
+_ANSWER_TOKENS = 32
+
+
+@dataclass
+class Answers:
+    """Streamed answers: their whole times, those of their first pieces, and how many have the name asked for."""
+
+    load: Load = field(default_factory=Load)
+    first_ms: list[float] = field(default_factory=list)
+    right: int = 0
+
+    @property
+    def accuracy(self) -> float:
+        """The percentage of answers that have the name that was asked for."""
+        return 100 * self.right / len(self.first_ms)
+
+
+def ask_each(address: str, passages: Sequence[Passage], prefix: str = "/rag ") -> Answers:
+    """Ask for what the passages tell, one at a time, and read the answers as they come."""
+    done = Answers()
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=300)
+    for passage in passages:
+        body = chat(f"{prefix}{passage.question}", _ANSWER_TOKENS)
+        sent = time.perf_counter()
+        connection.request("POST", "/api/chat", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        lines = [response.readline()]
+        done.first_ms.append((time.perf_counter() - sent) * 1000)
+        lines += response.read().splitlines()
+        spent = (time.perf_counter() - sent) * 1000
+        degraded = response.headers.get("x-rag-degraded", "")
+        done.load.took(spent, response.status, lines[-1], lambda last, lost=degraded: lost or _unfinished(last))
+        text = "".join(json.loads(line).get("message", {}).get("content", "") for line in lines if line.strip())
+        done.right += answer_of(passage).lower() in text.lower()
+    connection.close()
+    done.load.seconds = sum(done.load.latencies_ms) / 1000
+    return done
+
+
+def chat(prompt: str, tokens: int) -> dict[str, Any]:
+    """The body of a streamed request to Ollama."""
+    options = {"num_predict": tokens, "temperature": 0}
+    return {"model": CHAT_MODEL, "messages": [{"role": "user", "content": prompt}], "options": options}
+
+
+@dataclass
+class Routes:
+    """Answers with local evidence, the same without the command, answers from the web; then evidence alone.
+
+    `searches` are those of SearXNG for questions with local answers, `fallbacks` the percentage of the others whose
+    evidence is from the web.
+    """
+
+    local: Answers
+    plain: Answers
+    web: Answers
+    evidence: Load
+    web_evidence: Load
+    fallbacks: float
+    searches: int
+
+
+def measure_routes(
+    address: str, knowledge: Knowledge, asked_of_searxng: list[str], count: int, evidence: int
+) -> Routes:
+    """Ask `count` questions of each kind for an answer, and `evidence` for evidence alone."""
+    known, unknown = (list(islice(telling(passages), count)) for passages in (knowledge.local, knowledge.web))
+    ask_each(address, known[:1])  # loads the models
+    before = len(asked_of_searxng)
+    local = ask_each(address, known)
+    searches = len(asked_of_searxng) - before
+    plain, web = ask_each(address, known, prefix=""), ask_each(address, unknown)
+    alone, _ = enriched(address, islice(turns(knowledge.local), evidence))
+    web_alone, verdicts = enriched(address, islice(turns(knowledge.web), evidence))
+    fallbacks = 100 * sum(verdict in ("web", "mixed") for verdict in verdicts) / len(verdicts)
+    return Routes(local, plain, web, alone, web_alone, fallbacks, searches)
+
+
+def enriched(address: str, passages: Iterable[Passage]) -> tuple[Load, list[str]]:
+    """Requests for evidence alone, one at a time, and where each got it from."""
+    verdicts: list[str] = []
+
+    def check(answer: Any) -> str:
+        verdicts.append(answer["metadata"]["rag_context"]["verdict"])
+        return wrong_with(answer)
+
+    bodies = [{"prompt": f"/rag {passage.question}"} for passage in passages]
+    return post_each(f"{address}/v1/enrich", bodies, check=check), verdicts
+
+
+def telling(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """The passages whose question does not have its answer in it, in turn."""
+    return (passage for passage in turns(passages) if answer_of(passage) not in passage.question)
+
+
+def _unfinished(last: dict[str, Any]) -> str:
+    return "" if last.get("done") else json.dumps(last)[:300]

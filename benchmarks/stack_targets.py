@@ -1,0 +1,58 @@
+"""What the specification and the contract promise, beside what `benchmarks.stack` measured."""
+
+from benchmarks.harness import Load, Target
+from benchmarks.stack_answers import Routes
+from benchmarks.stack_load import Burst
+from benchmarks.stack_steady import Steady
+from tests.services.ollama import CHAT_MODEL
+
+LOCAL_SECONDS, WEB_SECONDS = 5, 10
+FALLBACKS = 95
+MORE_RIGHT = 30
+MEGABYTES = 500
+CPU = 20
+DRIFT = 5
+NOT_MEASURED = (
+    f"a model of useful size and a graphics card. {CHAT_MODEL} writes the answers, on one thread of the processor, and "
+    "no model grades in the figures with a target. SC-003 is the gain of this one small model."
+)
+
+
+def of_answers(routes: Routes) -> list[Target]:
+    """SC-001 to SC-004, and the contract's times."""
+    gain = routes.local.accuracy - routes.plain.accuracy
+    return [
+        Target("SC-001 whole answer with local evidence, p95", _seconds(routes.local.load), LOCAL_SECONDS, "s"),
+        Target("SC-002 no local answer: evidence from the web", routes.fallbacks, FALLBACKS, "%", at_most=False),
+        Target("SC-003 more answers right than without /rag", gain, MORE_RIGHT, "points", at_most=False),
+        Target("SC-004 whole answer after a web search, p95", _seconds(routes.web.load), WEB_SECONDS, "s"),
+        Target("contract: local query, p95", _seconds(routes.evidence), LOCAL_SECONDS, "s"),
+        Target("contract: web search fallback, p95", _seconds(routes.web_evidence), WEB_SECONDS, "s"),
+        Target("contract: web searches by local queries", routes.searches, 0),
+    ]
+
+
+def of_load(burst: Burst) -> list[Target]:
+    """SC-005, and the contract's memory."""
+    once = "SC-005 100 at once while indexing"
+    return [
+        Target(f"{once}: failures", len(burst.local.failures + burst.sent.failures), 0),
+        Target(f"{once}: p95", _seconds(burst.local), LOCAL_SECONDS, "s"),
+        Target("SC-005 100 at once, web: failures", len(burst.web.failures), 0),
+        Target("SC-005 100 at once, web: p95", _seconds(burst.web), WEB_SECONDS, "s"),
+        Target("contract: memory of the service, peak", burst.service_mb, MEGABYTES, "MB"),
+        Target("contract: memory of its worker, peak", burst.worker_mb, MEGABYTES, "MB"),
+    ]
+
+
+def of_steady(steady: Steady) -> list[Target]:
+    """The contract's CPU, and whether memory grows."""
+    return [
+        Target("contract: CPU of the service at the steady rate, of one core", steady.cpu, CPU, "%"),
+        Target("steady rate: failures", len(steady.failures), 0),
+        Target("steady rate: memory, last quarter against the second", abs(steady.drift), DRIFT, "%"),
+    ]
+
+
+def _seconds(load: Load) -> float:
+    return load.p95 / 1000

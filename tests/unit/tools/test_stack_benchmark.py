@@ -1,0 +1,74 @@
+"""How `benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from benchmarks.harness import Load
+from benchmarks.stack_answers import Answers, Routes, telling
+from benchmarks.stack_load import Burst, wrong_with
+from benchmarks.stack_questions import Knowledge, answer_of, turns
+from benchmarks.stack_steady import Steady, drift
+from benchmarks.stack_targets import of_answers, of_load, of_steady
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> Knowledge:
+    return Knowledge(20, 3)
+
+
+def answered(*sources: str, degraded: tuple[str, ...] = ()) -> dict[str, Any]:
+    documents = [{"source": source} for source in sources]
+    return {"metadata": {"rag_context": {"documents": documents, "degraded": list(degraded)}}}
+
+
+def test_the_web_has_the_page_of_a_question_and_the_documents_have_not(knowledge: Knowledge) -> None:
+    for passage in islice(turns(knowledge.web), 20):
+        page = knowledge.find(passage.question)[0]
+        assert answer_of(passage) in page["content"]
+        assert not any(passage.text in text for _, text in [*knowledge.documents, *knowledge.later])
+
+
+def test_no_question_that_is_asked_of_the_model_names_its_answer(knowledge: Knowledge) -> None:
+    for passage in islice(telling(knowledge.local), 20):
+        assert answer_of(passage) in passage.text
+        assert answer_of(passage) not in passage.question
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (answered("local"), ""),
+        (answered("web"), ""),
+        (answered(), "no evidence"),
+        (answered("local", degraded=("graph",)), "['graph']"),
+        ({"metadata": {}}, "no rag_context"),
+    ],
+)
+def test_degraded_answers_and_such_without_evidence_are_failures(answer: dict[str, Any], wrong: str) -> None:
+    assert wrong_with(answer) == wrong
+
+
+def test_drift_compares_the_last_quarter_with_the_second() -> None:
+    assert drift([50.0, 90.0, 100.0, 100.0, 300.0, 300.0, 110.0, 110.0]) == pytest.approx(10)
+    assert drift([200.0] * 5) == 0
+    with pytest.raises(ValueError, match="Four samples"):
+        drift([1.0, 2.0, 3.0])
+
+
+def test_each_promise_is_missed_by_itself() -> None:
+    fast, slow = Load([1.0], 1.0), Load([11_000.0], 11.0, ["late"])
+    right, wrong = Answers(fast, [1.0], right=1), Answers(slow, [1.0])
+    good = [
+        *of_answers(Routes(right, Answers(fast, [1.0]), right, fast, fast, fallbacks=95, searches=0)),
+        *of_load(Burst(fast, fast, fast)),
+        *of_steady(Steady([1.0] * 4)),
+    ]
+    assert all(target.met for target in good)
+    bad = [
+        *of_answers(Routes(wrong, wrong, wrong, slow, slow, fallbacks=94, searches=1)),
+        *of_load(Burst(slow, slow, slow, service_mb=501, worker_mb=501)),
+        *of_steady(Steady([1.0, 1.0, 1.0, 2.0], failures=["late"], cpu=21)),
+    ]
+    assert [target.name for target in bad if target.met] == []
