@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,28 @@ def test_a_pipe_in_place_of_a_file_of_settings_is_refused_at_once(run: Any, tmp_
     result = run("config")
     assert result.exit_code == 2
     assert ".env is not a file" in result.stderr
+
+
+_READ_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from cragside.entrypoints.setting_files import given
+
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    given({}, Path(sys.argv[1]))
+except Exception as error:
+    print(error)
+"""
+
+
+def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o600)
+    told = subprocess.check_output([sys.executable, "-c", _READ_AS_NOBODY, str(closed)], text=True)
+    assert f"You may not see whether {closed} has settings" in told
+    assert "Start cragside in a folder of yours" in told
 
 
 @pytest.mark.attack("odd folders")

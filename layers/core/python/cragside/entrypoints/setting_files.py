@@ -73,6 +73,9 @@ def _text(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        if not os.access(path.parent, os.X_OK):
+            unseen = f"You may not see whether {path.parent} has settings. Start cragside in a folder of yours."
+            raise ConfigurationError(unseen) from error
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}. Make it readable, or remove it.") from error
     if len(content) > _MOST_BYTES:
         raise ConfigurationError(f"{path} is longer than {_MOST_BYTES:,} bytes, so it is no file of settings.")
