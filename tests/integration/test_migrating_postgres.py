@@ -48,7 +48,7 @@ async def test_opening_a_workspace_takes_one_statement_after_finding_it(postgres
     [
         ("UPDATE crag.schema_version SET version = version + 1", "Update cragside"),
         ("UPDATE crag.schema_version SET version = version - 1", "Run cragside migrate"),
-        ("DROP SCHEMA crag CASCADE", "run cragside migrate"),
+        ("DROP SCHEMA crag CASCADE", "Run `cragside migrate`"),
     ],
 )
 async def test_tables_of_another_version_are_told_with_what_to_do(

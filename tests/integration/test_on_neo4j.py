@@ -77,5 +77,5 @@ def test_a_wrong_password_is_named_without_it(
     monkeypatch.setenv("NEO4J_URI", f"bolt://neo4j:hush-hush@{neo4j.uri.rpartition('@')[2]}")
     with migrated(postgres) as uri:
         examined = cragside(uri, tmp_path / "home", "doctor")
-        assert "is refused by Neo4j: check NEO4J_USERNAME" in examined.stdout
+        assert "is refused by Neo4j. -> Check NEO4J_USERNAME" in " ".join(examined.stdout.split())
         assert "hush-hush" not in examined.stdout + examined.stderr

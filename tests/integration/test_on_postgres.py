@@ -67,7 +67,7 @@ async def test_tables_are_made_once_and_what_one_machine_indexes_another_finds(
     one, other = tmp_path / "one", tmp_path / "other"
     before = cragside(database, one, "status")
     assert before.returncode == 3
-    assert "run cragside migrate" in before.stderr
+    assert "Run `cragside migrate`" in before.stderr
     migrations = await asyncio.gather(*(asyncio.to_thread(cragside, database, one, "migrate") for _ in range(8)))
     told = sorted(each.stdout.split(":")[0] for each in migrations)
     assert told == ["Made the tables", *["The tables are there"] * 7]

@@ -102,4 +102,4 @@ def test_migrate_tells_of_a_wrong_password_of_neo4j_and_ends_with_0(
             "NEO4J_PASSWORD": "wrong",
         }
         ran = CliRunner().invoke(app, ["migrate"], obj=Session(environment=environment, folder=tmp_path))
-    assert (ran.exit_code, "check NEO4J_USERNAME" in ran.stderr, "wrong" in ran.stderr) == (0, True, False), ran.output
+    assert (ran.exit_code, "Check NEO4J_USERNAME" in ran.stderr, "wrong" in ran.stderr) == (0, True, False), ran.output

@@ -260,7 +260,7 @@ async def test_a_server_that_is_away_or_hangs_is_told_and_heals(
     assert await contents(target, suffix, key, "a") == ["one"]
     await database.close()
     wrong = FencedVectors(QdrantDatabase(QdrantAddress.parse(server.url, "wrong"), most=1))
-    with pytest.raises(LedgerError, match="is refused by Qdrant: check QDRANT_API_KEY"):
+    with pytest.raises(LedgerError, match=r"is refused by Qdrant\. Check QDRANT_API_KEY"):
         await wrong.applied(key)
     await wrong.close()
 

@@ -170,7 +170,7 @@ async def test_a_wrong_password_is_told(redis_database: str) -> None:
     place = redis_database.rpartition("@")[2]
     for uri in (f"redis://:wrong@{place}", f"redis://{place}"):
         database = RedisDatabase(RedisAddress.parse(uri), most=1)
-        with pytest.raises(LedgerError, match="is refused by Redis: check REDIS_URI") as error:
+        with pytest.raises(LedgerError, match=r"is refused by Redis\. Check the user") as error:
             await RedisKv(database).applied(KEY)
         assert "password" in error.value.reason
         assert "wrong@" not in f"{error.value}{error.value.reason}"

@@ -175,4 +175,6 @@ def test_a_server_warns_of_a_database_that_is_down_and_serves(run, environment, 
     monkeypatch.setattr(server, "serve", serve)
     environment |= {"POSTGRES_URI": "postgresql://u:p@127.0.0.1:1/d", "NEO4J_URI": "bolt://u:p@127.0.0.1:1"}
     assert run("serve").exit_code == 0
-    assert told == ["The part of the store in Neo4j is out of reach: Neo4j does not answer."]
+    [line] = told
+    assert "graph: The part of the store in Neo4j is out of reach: Neo4j does not answer. Start it, or correct" in line
+    assert "queue: The queue is out of reach: PostgreSQL does not answer. Start it, or correct POSTGRES_URI." in line

@@ -4,11 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
-from cragside.composition.outside import faults, faults_logged
+from cragside.composition.outside import faults
 from cragside.entrypoints.http.outside import Outside
 from cragside.settings import load_settings
 
@@ -40,22 +38,22 @@ async def test_a_store_in_files_has_no_database_outside(tmp_path: Path) -> None:
 
 
 async def test_the_reason_names_the_database_and_the_remedy(tmp_path: Path) -> None:
-    refused = LedgerError("the password is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
+    refused = LedgerError("the password is wrong", "is refused by Neo4j. Check NEO4J_USERNAME")
     outside = Outside(container(tmp_path, graphs=Database(refused), vectors=Database()))
     assert await outside.reasons() == {
-        "graph": "The part of the store in Neo4j is refused by Neo4j: check NEO4J_USERNAME.",
+        "graph": "The part of the store in Neo4j is refused by Neo4j. Check NEO4J_USERNAME.",
         "vectors": "",
     }
 
 
 async def test_what_fails_unexpectedly_tells_no_detail(tmp_path: Path) -> None:
     reasons = await Outside(container(tmp_path, graphs=Database(RuntimeError("secret-host")))).reasons()
-    assert reasons == {"graph": "The graph failed; the log has the details."}
+    assert reasons == {"graph": "Neo4j failed; the log has the details. Start it, or correct NEO4J_URI."}
 
 
 async def test_a_database_that_is_silent_holds_up_nobody(tmp_path: Path) -> None:
     reasons = await Outside(container(tmp_path, graphs=Database(waits=True)), patience=0.01).reasons()
-    assert reasons == {"graph": "The graph did not answer within 0.01 s."}
+    assert reasons == {"graph": "Neo4j did not answer within 0.01 s. Start it, or correct NEO4J_URI."}
 
 
 async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
@@ -70,21 +68,9 @@ async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
 
 
 async def test_faults_are_told_with_what_to_do_about_them(tmp_path: Path) -> None:
-    refused = LedgerError("the key is wrong", "is refused by Qdrant: check QDRANT_API_KEY")
+    refused = LedgerError("the key is wrong", "is refused by Qdrant. Check QDRANT_API_KEY")
     built = container(tmp_path, graphs=Database(waits=True), vectors=Database(refused))
     assert await faults(built, patience=0.01) == [
-        "The graph did not answer within 0.01 s.",
-        "The part of the store in Qdrant is refused by Qdrant: check QDRANT_API_KEY.",
+        "Neo4j did not answer within 0.01 s. Start it, or correct NEO4J_URI.",
+        "The part of the store in Qdrant is refused by Qdrant. Check QDRANT_API_KEY.",
     ]
-
-
-async def test_faults_are_logged_beside_the_work(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    refused = LedgerError("the password is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
-    async with faults_logged(container(tmp_path, graphs=Database(refused))):
-        while "check NEO4J_USERNAME" not in caplog.text:
-            await asyncio.sleep(0.01)
-
-
-async def test_work_that_ends_waits_for_no_database(tmp_path: Path) -> None:
-    async with asyncio.timeout(5), faults_logged(container(tmp_path, graphs=Database(waits=True))):
-        await asyncio.sleep(0)

@@ -11,6 +11,7 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.cli.serve import faults_logged
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.ports.index_queue import QueueStats
@@ -103,6 +104,22 @@ async def test_what_is_down_is_named_and_the_reason_is_in_the_log_alone(
         answered = await answer(container(tmp_path, **broken))
     assert (answered.status_code, answered.json()) == (503, {"ready": False, "not_ready": [name]})
     assert any(record.getMessage().startswith(f"Not ready: {name}: ") for record in caplog.records)
+
+
+async def test_a_server_logs_at_its_start_what_does_not_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    built = container(tmp_path, host=Host(ServiceUnavailable("ollama", "Ollama does not answer").at("http://gpu.lan")))
+    async with faults_logged(built):
+        while not caplog.messages:
+            await asyncio.sleep(0.01)
+    remedy = "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."
+    assert caplog.messages == [f"Not ready: ollama: Ollama does not answer. {remedy} [http://gpu.lan]"]
+
+
+async def test_the_end_of_a_server_waits_for_no_component(tmp_path: Path) -> None:
+    async with asyncio.timeout(5), faults_logged(container(tmp_path, queue=Queue(waits=True))):
+        await asyncio.sleep(0)
 
 
 async def test_a_store_that_cannot_be_opened_is_named(tmp_path: Path) -> None:

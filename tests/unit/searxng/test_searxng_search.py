@@ -77,7 +77,7 @@ async def test_an_empty_query_is_not_sent(search, stub):
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (403, "add json to search.formats"),
+        (403, "Add json to search.formats"),
         (429, "limiter"),
         (500, "answered 500"),
         (401, "answered 401"),
@@ -95,13 +95,13 @@ async def test_the_error_for_a_refusal_has_a_remedy(search, stub, status, says):
 )
 async def test_something_other_than_json_is_an_outage(search, stub, body):
     stub.body = body
-    await fails(search, "is this a SearXNG")
+    await fails(search, "Is this a SearXNG")
 
 
 @pytest.mark.parametrize("body", [[], {"error": "x"}, {"results": None}, {"results": {}}])
 async def test_json_of_another_shape_is_an_outage(search, stub, body):
     stub.body = body
-    await fails(search, "is this a SearXNG")
+    await fails(search, "Is this a SearXNG")
 
 
 async def test_no_results_from_failed_engines_are_an_outage(search, stub):

@@ -114,7 +114,9 @@ class Gate:
                 await free.acquire()
         except TimeoutError:
             busy = f"all {self._most} connections to {self._name} are in use"
-            raise self._failure(busy, f"is busy: {busy}") from None
+            raise self._failure(
+                busy, f"is busy: {busy}. Try again, or raise RAG_{self._name.upper()}_CONNECTIONS"
+            ) from None
         finally:
             self._count(waiting=-1)
         self._count(in_use=1)

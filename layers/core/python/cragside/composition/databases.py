@@ -129,15 +129,19 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
     if needs_age:
         detail += f", AGE {server.age or 'is missing'}"
     detail += f", {server.connections} of {server.most_connections} connections in use"
+    cause, remedy = "", ""
     if server.forbidden:
-        remedy = (
-            f"Its role may not use {counted(server.forbidden, 'table')}: grant it the rights in docs/postgresql.md."
-        )
+        cause = f"its role may not use {counted(server.forbidden, 'table')}"
+        remedy = "Grant it the rights in docs/postgresql.md."
     elif found > known:
-        remedy = f"Its tables are of a later cragside (format {found}). Update this one."
-    else:
-        complete = found == known and (server.age or not needs_age)
-        remedy = "" if complete else "Run `cragside migrate`."
+        cause, remedy = f"its tables are of a later cragside (format {found})", "Update this one."
+    elif found and not server.vector:
+        remedy = "Have a superuser run CREATE EXTENSION vector; in this database."
+    elif found != known:
+        cause, remedy = "its tables are missing", "Run `cragside migrate`."
+    elif needs_age and not server.age:
+        remedy = "Run `cragside migrate`."
+    detail = f"{cause}, {detail}" if cause else detail
     return DatabaseState(server.version, str(database.address), detail, remedy)
 
 

@@ -1,14 +1,13 @@
 """The databases outside of PostgreSQL: whether each of them can be used."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from cragside.adapters.gate import ServerFailure
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.faults import Fault
 
 if TYPE_CHECKING:
     from cragside.composition.stores import Stores
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 Check = Callable[[], Awaitable[None]]
 # Nobody waits for these checks.
 _PATIENCE_SECONDS = 10.0
-_log = logging.getLogger("cragside")
 
 
 def outside_checks(stores: "Stores") -> dict[str, Check]:
@@ -42,30 +40,13 @@ async def faults(stores: "Stores", patience: float = _PATIENCE_SECONDS) -> list[
             async with asyncio.timeout(patience):
                 await check()
         except TimeoutError:
-            return f"The {component} did not answer within {patience:g} s."
+            return str(Fault.late(component, patience))
         except ServiceUnavailable as error:
-            return error.message
+            return str(Fault.of(component, error, error.message))
         return ""
 
     found = await asyncio.gather(*(fault(*each) for each in outside_checks(stores).items()))
     return [each for each in found if each]
-
-
-@asynccontextmanager
-async def faults_logged(stores: "Stores") -> AsyncIterator[None]:
-    """Look for faults beside this block, and log them. It does not wait for that."""
-
-    async def look() -> None:
-        for fault in await faults(stores):
-            _log.warning("%s", fault)
-
-    looking = asyncio.create_task(look())
-    try:
-        yield
-    finally:
-        looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await looking
 
 
 def _check(component: str, server: str, ask: Callable[[], Awaitable[object]]) -> Check:

@@ -14,6 +14,7 @@ from cragside.composition.databases import DatabaseState, examine, examine_graph
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
+from cragside.domain.faults import Fault
 from cragside.entrypoints import model_checks
 from cragside.entrypoints.error_lines import address_of
 from cragside.entrypoints.findings import Finding, Manner, State
@@ -64,26 +65,20 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     loading = 2 * model_checks.LOAD_SECONDS if manner.thorough else 0
     container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
-        _patiently(
-            "ollama", lambda: model_checks.examine_ollama(container, manner), lambda _: _OLLAMA_REMEDY, manner, loading
-        ),
-        _patiently(
-            "searxng",
-            lambda: _searxng(container, manner),
-            lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}",
-            manner,
-        ),
+        _patiently("ollama", lambda: model_checks.examine_ollama(container, manner), manner, more_seconds=loading),
+        _patiently("searxng", lambda: _searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
-        _patiently("postgres", lambda: _postgres(container, manner), _starting("POSTGRES_URI"), manner),
-        _patiently("neo4j", lambda: _neo4j(container, manner), _starting("NEO4J_URI"), manner),
-        _patiently("qdrant", lambda: _qdrant(container, manner), _starting("QDRANT_URL"), manner),
-        _patiently("redis", lambda: _redis(container, manner), _starting("REDIS_URI"), manner),
-        _patiently("workspaces", lambda: _agreement(container), lambda _: "", manner),
+        _patiently("postgres", lambda: _postgres(container, manner), manner),
+        _patiently("neo4j", lambda: _neo4j(container, manner), manner),
+        _patiently("qdrant", lambda: _qdrant(container, manner), manner),
+        _patiently("redis", lambda: _redis(container, manner), manner),
+        _patiently("queue", lambda: _queue(container), manner),
+        _patiently("workspaces", lambda: _agreement(container), manner),
     )
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
     store = await _patiently(
-        "store", lambda: _store(container, manner), lambda error: _store_remedy(settings, error, manner), manner
+        "store", lambda: _store(container, manner), manner, lambda error: _store_remedy(settings, error, manner)
     )
     places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host} if manner.places else {}
     return [
@@ -93,28 +88,27 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     ]
 
 
-_OLLAMA_REMEDY = "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."
 _BAKE_REMEDY = "Bake it again with `cragside bake`, or copy it again."
-_JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
 
 
 async def _patiently(
     component: str,
     ask: Callable[[], Awaitable[list[Finding]]],
-    remedy_for: Callable[[Exception], str],
     manner: Manner,
+    remedy_for: Callable[[Exception], str] = lambda _: "",
     more_seconds: float = 0,
 ) -> list[Finding]:
     seconds = manner.seconds + more_seconds
-    failure: Exception
     try:
         async with asyncio.timeout(seconds):
             return await ask()
-    except TimeoutError as error:
-        failure, reason = error, f"no answer within {seconds:.0f} s"
+    except TimeoutError:
+        fault = Fault.late(component, seconds)
     except Exception as error:
-        failure, reason = error, manner.told(error)
-    return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
+        fault = Fault.of(component, error, manner.told(error))
+        if remedy := remedy_for(error):
+            fault = Fault(component, str(fault) if isinstance(error, CragsideError) else fault.cause, remedy)
+    return [Finding(component, "error", detail=fault.cause, remedy=fault.remedy)]
 
 
 def _database(component: str, state: State, found: DatabaseState, manner: Manner) -> Finding:
@@ -161,9 +155,11 @@ async def _agreement(container: "Container") -> list[Finding]:
     return [Finding("workspaces", "error", detail=detail, remedy="Run `cragside repair`.")]
 
 
-def _starting(variable: str) -> Callable[[Exception], str]:
-    """What to do about a server that does not answer."""
-    return lambda error: "" if isinstance(error, CragsideError) else f"Start it, or correct {variable}."
+async def _queue(container: "Container") -> list[Finding]:
+    known = await container.queue.stats()
+    detail = f"{counted(known.pending, 'task')} waiting, {known.processing} in hand, {known.dead} given up"
+    remedy = "See `cragside documents --status failed`; `cragside enrich-docs` tries them again." if known.dead else ""
+    return [Finding("queue", "warning" if known.dead else "ok", detail=detail, remedy=remedy)]
 
 
 async def _store(container: "Container", manner: Manner) -> list[Finding]:

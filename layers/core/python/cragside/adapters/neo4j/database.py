@@ -76,7 +76,7 @@ class Neo4jDatabase:
                 await stack.enter_async_context(self._shares.turn(user, wait_seconds=WAIT_SECONDS))
             except TimeoutError:
                 busy = f"all {self._shares.each} connections to Neo4j of one workspace are in use"
-                raise Neo4jFailure(busy, f"is busy: {busy}") from None
+                raise Neo4jFailure(busy, f"is busy: {busy}. Try again, or raise RAG_NEO4J_CONNECTIONS") from None
             yield
 
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
@@ -191,11 +191,18 @@ def _is_refused(error: BaseException) -> bool:
 def _failure(error: BaseException) -> Neo4jFailure:
     """What it means for whoever runs cragside."""
     if isinstance(error, ConfigurationError):
-        return Neo4jFailure("Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses NEO4J_URI")
+        return Neo4jFailure(
+            "Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses its address. Correct NEO4J_URI"
+        )
     if isinstance(error, AuthError) or _is_refused(error):
-        return Neo4jFailure("the user or the password of Neo4j is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
+        return Neo4jFailure(
+            "the user or the password of Neo4j is wrong", "is refused by Neo4j. Check NEO4J_USERNAME and NEO4J_PASSWORD"
+        )
     if isinstance(error, ClientError) and error.code == "Neo.ClientError.Database.DatabaseNotFound":
-        return Neo4jFailure("Neo4j has no such database", "has no graph: NEO4J_DATABASE names none that is there")
+        return Neo4jFailure(
+            "Neo4j has no such database",
+            "has no graph: its database is not there. Create it, or correct NEO4J_DATABASE",
+        )
     if isinstance(error, ClientError):
-        return Neo4jFailure(f"Neo4j said {error.code}", "failed in Neo4j; see its log")
+        return Neo4jFailure(f"Neo4j said {error.code}", "failed in Neo4j. See its log")
     return Neo4jFailure("Neo4j does not answer", "is out of reach: Neo4j does not answer")

@@ -136,9 +136,11 @@ def refused(url: str, status: int, text: str) -> ServiceUnavailable:
     if status == 404 and "model" in message.lower():
         return ModelMissing("ollama", message)
     if status in (401, 403):
-        return ServiceUnavailable("ollama", f"Ollama refused the credentials ({status}); see OLLAMA_BASE_URL").at(url)
+        return ServiceUnavailable(
+            "ollama", f"Ollama refused the credentials ({status}). Correct them in OLLAMA_BASE_URL"
+        ).at(url)
     if status == 404:
-        return ServiceUnavailable("ollama", "OLLAMA_BASE_URL does not speak Ollama's API (404)").at(url)
+        return ServiceUnavailable("ollama", "OLLAMA_BASE_URL does not speak Ollama's API (404). Correct it").at(url)
     return ServiceUnavailable(
         "ollama", f"Ollama answered {status}: {message}" if message else f"Ollama answered {status}"
     ).at(url)
@@ -153,9 +155,9 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
         return ServiceUnavailable("ollama", "Ollama took too long to answer").at(url)
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
         return HostSilent("ollama", "Ollama does not answer").at(url)
-    return ServiceUnavailable("ollama", f"the answer is not Ollama's ({type(error).__name__}); see OLLAMA_BASE_URL").at(
-        url
-    )
+    return ServiceUnavailable(
+        "ollama", f"the answer is not Ollama's ({type(error).__name__}). Correct OLLAMA_BASE_URL"
+    ).at(url)
 
 
 def _message_in(text: str) -> str:

@@ -139,7 +139,7 @@ class OllamaHost(ModelHost):
             if await self.has(model) and (await self._card(model)).completes:
                 return model
         raise ServiceUnavailable(
-            "ollama", f"Ollama has no model that writes text: run `ollama pull {FALLBACK_MODEL}`"
+            "ollama", f"Ollama has no model that writes text. Run `ollama pull {FALLBACK_MODEL}`"
         ).at(self.url)
 
     @override
@@ -215,7 +215,7 @@ class OllamaHost(ModelHost):
 
     async def _writing(self, model: str) -> str:
         if not await self.has(model):
-            raise ServiceUnavailable("ollama", f"Ollama does not have {model}: run `ollama pull {model}`").at(self.url)
+            raise ServiceUnavailable("ollama", f"Ollama does not have {model}. Run `ollama pull {model}`").at(self.url)
         if not (await self._card(model)).completes:
             raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
         return tagged(model)

@@ -12,9 +12,13 @@ _MEANINGS = (
     (
         (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError, asyncpg.InvalidSchemaNameError),
         "its tables are missing",
-        "has no tables yet: run cragside migrate",
+        "has no tables yet. Run `cragside migrate`",
     ),
-    (asyncpg.InsufficientPrivilegeError, "the role may not do that", "may not be used by the role in POSTGRES_URI"),
+    (
+        asyncpg.InsufficientPrivilegeError,
+        "the role may not do that",
+        "may not be used by the role in POSTGRES_URI. Grant it the rights in docs/postgresql.md",
+    ),
     (
         asyncpg.LockNotAvailableError,
         "another client locks what is needed",
@@ -25,7 +29,7 @@ _MEANINGS = (
         "PostgreSQL is read-only",
         "cannot be written: PostgreSQL is read-only. Use the primary server, or see why this one became read-only",
     ),
-    (asyncpg.DiskFullError, "its disk is full", "has a full disk"),
+    (asyncpg.DiskFullError, "its disk is full", "has a full disk. Free some of it on PostgreSQL's machine"),
     (
         (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError),
         "a pooler gives statements to other connections",
@@ -56,7 +60,11 @@ _MEANINGS = (
         "PostgreSQL is starting, stopping or recovering",
         "is out of reach: PostgreSQL is starting, stopping or recovering. Wait, or see its log",
     ),
-    (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
+    (
+        asyncpg.TooManyConnectionsError,
+        "it has too many connections",
+        "has too many connections to PostgreSQL. Lower RAG_POSTGRES_CONNECTIONS, or raise its max_connections",
+    ),
 )
 # asyncpg has no class of its own for this.
 _NO_TLS = "rejected SSL upgrade"
@@ -78,6 +86,6 @@ def meaning_of(error: BaseException) -> tuple[str, str]:
         if isinstance(error, kinds):
             return reason, unusable
     if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
-        return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log"
+        return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL. See its log"
     remedy = "Start it, or correct POSTGRES_URI"
     return "PostgreSQL does not answer", f"is out of reach: PostgreSQL does not answer. {remedy}"

@@ -133,10 +133,13 @@ def _failure(error: BaseException) -> QdrantFailure:
     if isinstance(error, UnexpectedResponse):
         status = error.status_code
         if status in _REFUSED:
-            return QdrantFailure("the key of Qdrant is wrong", "is refused by Qdrant: check QDRANT_API_KEY", status)
-        return QdrantFailure(f"Qdrant answered with status {status}", "failed in Qdrant; see its log", status)
+            return QdrantFailure("the key of Qdrant is wrong", "is refused by Qdrant. Check QDRANT_API_KEY", status)
+        return QdrantFailure(f"Qdrant answered with status {status}", "failed in Qdrant. See its log", status)
     if isinstance(error, ResponseHandlingException) and not isinstance(error.source, httpx.HTTPError):
-        return QdrantFailure("Qdrant gave an answer that is none of Qdrant's", "failed in Qdrant: check QDRANT_URL")
+        return QdrantFailure(
+            "Qdrant gave an answer that is none of Qdrant's",
+            "gave an answer that is none of Qdrant's. Correct QDRANT_URL",
+        )
     if isinstance(error, ResponseHandlingException):
         return QdrantFailure("Qdrant does not answer", "is out of reach: Qdrant does not answer")
-    return QdrantFailure("Qdrant is too busy", "failed in Qdrant: it is too busy")
+    return QdrantFailure("Qdrant is too busy", "failed in Qdrant: it is too busy. Try again")

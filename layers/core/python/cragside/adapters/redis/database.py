@@ -67,7 +67,9 @@ class RedisDatabase:
                     continue
                 except (RedisError, OSError) as error:
                     raise self._noted(error) from error
-        raise RedisFailure("others kept changing the same keys of Redis", "is busy: others write to the same keys")
+        raise RedisFailure(
+            "others kept changing the same keys of Redis", "is busy: others write to the same keys. Try again"
+        )
 
     async def ping(self) -> None:
         """Ask for something small. Raises as `run` does."""
@@ -120,11 +122,16 @@ class RedisDatabase:
 def _failure(error: BaseException) -> RedisFailure:
     """What it means for whoever runs cragside."""
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
-        return RedisFailure("the user or the password of Redis is wrong", "is refused by Redis: check REDIS_URI")
+        return RedisFailure(
+            "the user or the password of Redis is wrong",
+            "is refused by Redis. Check the user and the password in REDIS_URI",
+        )
     if isinstance(error, ResponseError):
         code = str(error).partition(" ")[0]
         if code == "NOAUTH":
-            return RedisFailure("Redis asks for a password", "is refused by Redis: check REDIS_URI")
+            return RedisFailure(
+                "Redis asks for a password", "is refused by Redis. Check the user and the password in REDIS_URI"
+            )
         said = code if code.isalpha() and code.isupper() else "that it failed"
-        return RedisFailure(f"Redis said {said}", "failed in Redis; see its log")
+        return RedisFailure(f"Redis said {said}", "failed in Redis. See its log")
     return RedisFailure("Redis does not answer", "is out of reach: Redis does not answer")

@@ -51,7 +51,9 @@ class SearxngSearch(SearchService):
         results = cleaned(answer, self._limit)
         failed = failed_engines(answer)
         if not results and failed:
-            raise ServiceUnavailable("search", f"SearXNG's engines failed: {', '.join(failed[:5])}").at(self.url)
+            raise ServiceUnavailable("search", f"SearXNG's engines failed: {', '.join(failed[:5])}. See its log").at(
+                self.url
+            )
         return results
 
     @override
@@ -91,9 +93,9 @@ class SearxngSearch(SearchService):
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         if response.status == 403:
-            raise self._down("refused JSON (403): add json to search.formats in SearXNG's settings.yml")
+            raise self._down("refused JSON (403). Add json to search.formats in its settings.yml")
         if response.status == 429:
-            raise self._down("limits our requests (429): turn its limiter off, or let this address pass")
+            raise self._down("limits our requests (429). Turn its limiter off, or let this address pass")
         if response.status != 200:
             raise self._down(f"answered {response.status}")
         body = bytearray()
@@ -113,9 +115,9 @@ class SearxngSearch(SearchService):
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._down("did not answer JSON: is this a SearXNG?") from error
+            raise self._down("did not answer JSON. Is this a SearXNG? Correct SEARXNG_HOST") from error
         if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
-            raise self._down("answered JSON without results: is this a SearXNG?")
+            raise self._down("answered JSON without results. Is this a SearXNG? Correct SEARXNG_HOST")
         return answer
 
     def _down(self, reason: str) -> ServiceUnavailable:

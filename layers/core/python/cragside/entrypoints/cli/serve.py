@@ -1,11 +1,12 @@
 """`cragside serve`: the HTTP service and the Ollama proxy."""
 
+import asyncio
 import gc
 import logging
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,8 @@ _ALLOCATIONS = 10_000
 # Seconds that an idle worker stays: starting one takes longer than most of its tasks.
 _IDLE_SECONDS = 60.0
 _NICE = 10
+# Nobody waits for the look at the components at the start.
+_PATIENCE_SECONDS = 10.0
 _EXPOSED = (
     "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or pass --allow-anonymous to serve "
     "requests without a token."
@@ -109,14 +112,16 @@ def _serve(
 
     def run(serving: "Callable[[Container], Awaitable[None]]", worker: "Run | None") -> None:
         async def work(container: "Container") -> None:
-            # One of them looks for all.
-            async with _faults_logged(container, settings) if worker else nullcontext():
-                await container.prepare()
-                # What is there now stays: looking through it again and again would only take time from requests.
-                gc.freeze()
-                gc.set_threshold(_ALLOCATIONS)
-                async with _worker_kept(container, worker) if worker else nullcontext():
-                    await serving(container)
+            await container.prepare()
+            # What is there now stays: looking through it again and again would only take time from requests.
+            gc.freeze()
+            gc.set_threshold(_ALLOCATIONS)
+            # One of them does this for all.
+            async with (
+                faults_logged(container) if worker else nullcontext(),
+                _worker_kept(container, worker) if worker else nullcontext(),
+            ):
+                await serving(container)
 
         figures = database_counts() if metrics and settings.postgres_uri else None
         session.run(settings, work, loop_factory=server.loop_factory(), members={"figures": figures})
@@ -145,13 +150,18 @@ def _serve(
         supervise(workers, run_worker, partial(handover.attend, forker=forker))
 
 
-def _faults_logged(container: "Container", settings: "Settings") -> AbstractAsyncContextManager[None]:
-    """Log beside the work what is wrong with the databases outside of PostgreSQL. They may be down at the start."""
-    if not any((settings.neo4j_uri, settings.qdrant_url, settings.redis_uri)):
-        return nullcontext()
-    from cragside.composition.outside import faults_logged
+@asynccontextmanager
+async def faults_logged(container: "Container") -> AsyncIterator[None]:
+    """Log beside the work what is configured and does not answer. It does not wait for that."""
+    from cragside.entrypoints.http.readiness import Readiness
 
-    return faults_logged(container)
+    looking = asyncio.create_task(Readiness(container, patience=_PATIENCE_SECONDS).look())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
 
 
 def _about(settings: "Settings") -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
+from cragside.domain.faults import Fault
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.outside import Outside
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
@@ -31,10 +32,10 @@ class QueueHealth(BaseModel):
 
 
 class ComponentHealth(BaseModel):
-    """Whether a component answers, and if not, why."""
+    """Whether a component answers, and if not, why, and what to do."""
 
     ok: bool = Field(description="Whether the component answers.")
-    reason: str = Field("", description="Why it does not; empty if it does.")
+    reason: str = Field("", description="Why it does not, and what to do; empty if it does.")
 
 
 class Configuration(BaseModel):
@@ -145,9 +146,10 @@ async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | N
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await ask(), ComponentHealth(ok=True)
     except TimeoutError:
-        return None, ComponentHealth(ok=False, reason=f"The {component} does not answer in time.")
+        fault = Fault.late(component, _PATIENCE_SECONDS)
     except CragsideError as error:
-        return None, ComponentHealth(ok=False, reason=for_client(error).message)
+        fault = Fault.of(component, error, for_client(error).message)
     except Exception:
         _log.exception("The %s failed", component)
-        return None, ComponentHealth(ok=False, reason=f"The {component} failed; the log has the details.")
+        fault = Fault.unexpected(component)
+    return None, ComponentHealth(ok=False, reason=str(fault))

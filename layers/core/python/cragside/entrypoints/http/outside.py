@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from cragside.bootstrap import Container
 from cragside.composition.outside import Check, outside_checks
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.faults import Fault
 
 # Seconds to wait for each database, and for which an answer holds: questions about health are no load on databases.
 _PATIENCE_SECONDS = 2.0
@@ -49,10 +50,10 @@ class Outside:
             async with asyncio.timeout(self._patience):
                 await check()
         except TimeoutError:
-            return f"The {component} did not answer within {self._patience:g} s."
+            return str(Fault.late(component, self._patience))
         except ServiceUnavailable as error:
-            return error.message
+            return str(Fault.of(component, error, error.message))
         except Exception:
             _log.exception("The %s failed", component)
-            return f"The {component} failed; the log has the details."
+            return str(Fault.unexpected(component))
         return ""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from cragside.bootstrap import Container
 from cragside.composition.outside import outside_checks
 from cragside.domain.errors import CragsideError
+from cragside.domain.faults import Fault
 
 # Seconds to wait for each component.
 _PATIENCE_SECONDS = 2.0
@@ -38,17 +39,18 @@ class Readiness:
         stale = self._looked is None or now - self._looked >= _HOLDS_SECONDS
         if self._looking is None or (stale and self._looking.done()):
             self._looked = now
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self.look())
         return await asyncio.shield(self._looking)
 
-    async def _look(self) -> list[str]:
+    async def look(self) -> list[str]:
+        """Ask all of them now."""
         checks = self._checks()
-        reasons = await asyncio.gather(*(self._reason(check) for check in checks.values()))
+        reasons = await asyncio.gather(*(self._reason(*each) for each in checks.items()))
         missing = {name: reason for name, reason in zip(checks, reasons, strict=True) if reason}
         if list(missing) != self._told:
             self._told = list(missing)
             if missing:
-                _log.warning("Not ready: %s", "; ".join(f"{name}: {reason}" for name, reason in missing.items()))
+                _log.warning("Not ready: %s", " ".join(f"{name}: {reason}" for name, reason in missing.items()))
             else:
                 _log.info("Ready again.")
         return list(missing)
@@ -69,15 +71,16 @@ class Readiness:
         await self._container.workspaces.check(name)
         await (await self._container.workspaces.open(name)).documents.documents(limit=1)
 
-    async def _reason(self, check: Callable[[], Awaitable[object]]) -> str:
+    async def _reason(self, component: str, check: Callable[[], Awaitable[object]]) -> str:
         try:
             async with asyncio.timeout(self._patience):
                 await check()
         except TimeoutError:
-            return f"no answer within {self._patience:g} s"
+            return str(Fault.late(component, self._patience))
         except CragsideError as error:
-            return error.told_to_operator
-        except Exception as error:
+            fault = str(Fault.of(component, error, error.message))
+            return f"{fault} [{error.where}]" if error.where else fault
+        except Exception:
             _log.exception("A component failed")
-            return type(error).__name__
+            return str(Fault.unexpected(component))
         return ""
