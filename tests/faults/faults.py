@@ -71,7 +71,7 @@ def _flapping(way: Way) -> Iterator[None]:
         way.proxy.heal()
 
 
-FAULTS: Mapping[str, Fault] = {
+HOW: Mapping[str, Fault] = {
     "down": _fault(lambda way: way.proxy.accept(False)),
     # What is asked gets lost: a server that lost patience with its client would end the connection.
     "silent": _fault(lambda way: way.proxy.harm("timeout", "upstream", timeout=0)),

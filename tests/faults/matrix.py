@@ -1,10 +1,10 @@
-"""What each fault of each component does: the tests assert it, and docs/failures.md tells it."""
+"""What each fault of each component does: the tests assert it, and docs/failures.md has it in tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-NOTHING = "nothing is missing"
+FAULTS = ("down", "silent", "slow", "error", "garbage", "cut", "flapping")
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,7 @@ class Cell:
 
     # What `/rag` goes on with.
     evidence: str
-    # How the reasons in `degraded` begin, by their components. It has these components and no others but `settings`,
-    # which are at hand for two seconds.
+    # How the reasons in `degraded` begin, by their components. It has these components and no others.
     degraded: Mapping[str, str]
     # Whether a new document is taken in meanwhile. One that is stored was refused by the queue, and is sent again.
     document: Literal["accepted", "refused", "stored"]
@@ -24,84 +23,99 @@ class Cell:
     sometimes: bool = False
 
 
-def _flapping(cell: Cell) -> Cell:
-    return replace(cell, remedy="Find out what breaks the connections", sometimes=True)
+def _cells(
+    evidence: str,
+    document: Literal["accepted", "refused", "stored"],
+    component: str,
+    said: Mapping[str, str],
+    done: Mapping[str, str],
+) -> dict[str, Cell]:
+    """The cells of a component. `said` are the reasons in `degraded` by fault; `down`'s is that of the others."""
+    cells = {}
+    for fault in FAULTS:
+        degraded = {component: said.get(fault, said["down"])} if component else {}
+        cells[fault] = Cell(evidence, degraded, document, done[fault], sometimes=fault == "flapping")
+    return cells
 
 
-_LOCAL = "what the documents have"
-_SEARXNG_IS_AWAY = Cell(
-    _LOCAL, {"search": "SearXNG does not answer"}, "accepted", "Start SearXNG, or correct SEARXNG_HOST"
-)
-_SEARXNG_IS_LATE = replace(
-    _SEARXNG_IS_AWAY, degraded={"search": "No answer within"}, remedy="See SearXNG's log; disable slow engines"
-)
+def _done(start: str, address: str, busy: str, broken: str) -> dict[str, str]:
+    """What to do by fault. `address` is the setting with the address."""
+    return {
+        "down": f"{start}, or correct `{address}`",
+        "silent": f"{busy}; restart it if it hangs",
+        "slow": busy,
+        "error": broken,
+        "garbage": f"Correct `{address}`: something else answers there",
+        "cut": f"{broken}, and that of the proxy before it",
+        "flapping": "Find out what ends the connections: a proxy, the network, or restarts",
+    }
 
-_WEB = "what the web has"
-_POSTGRES_IS_AWAY = Cell(
-    _WEB,
-    {"knowledge_base": "The knowledge base is out of reach: PostgreSQL does not answer"},
-    "refused",
-    "Start PostgreSQL, or correct POSTGRES_URI",
-)
-_POSTGRES_IS_LATE = replace(
-    _POSTGRES_IS_AWAY,
-    degraded={"knowledge_base": "No answer within"},
-    remedy="See PostgreSQL's log and what it is busy with: `SELECT * FROM pg_stat_activity`",
-)
 
-_QUEUE_IS_AWAY = Cell("everything", {}, "stored", "As for PostgreSQL")
-
-_NEO4J_IS_AWAY = Cell(
-    "what words and vectors find",
-    {"graph": "Neo4j does not answer"},
-    "accepted",
-    "Start Neo4j, or correct NEO4J_URI",
-)
-
-CELLS: Mapping[str, Mapping[str, Cell]] = {
-    "searxng": {
-        "down": _SEARXNG_IS_AWAY,
-        "silent": _SEARXNG_IS_LATE,
-        "slow": _SEARXNG_IS_LATE,
-        "error": replace(_SEARXNG_IS_AWAY, degraded={"search": "SearXNG answered 503"}, remedy="See SearXNG's log"),
-        "garbage": replace(
-            _SEARXNG_IS_AWAY,
-            degraded={"search": "SearXNG did not answer JSON"},
-            remedy="Correct SEARXNG_HOST: something else answers there",
-        ),
-        "cut": replace(_SEARXNG_IS_AWAY, remedy="See SearXNG's log, and that of the proxy before it"),
-        "flapping": _flapping(_SEARXNG_IS_AWAY),
-    },
-    "postgres": {
-        "down": _POSTGRES_IS_AWAY,
-        "silent": _POSTGRES_IS_LATE,
-        "slow": _POSTGRES_IS_LATE,
-        "error": replace(
-            _POSTGRES_IS_AWAY,
-            degraded={
-                "knowledge_base": "The knowledge base is out of reach: PostgreSQL is starting, stopping or recovering"
-            },
-            remedy="Wait; if it lasts, see PostgreSQL's log",
-        ),
-        "garbage": replace(
-            _POSTGRES_IS_AWAY,
-            degraded={"knowledge_base": "The knowledge base is out of reach: what answers takes no TLS"},
-            remedy="Correct POSTGRES_URI: something else answers there",
-        ),
-        "cut": replace(_POSTGRES_IS_AWAY, remedy="See PostgreSQL's log, and that of the proxy before it"),
-        "flapping": _flapping(_POSTGRES_IS_AWAY),
-    },
-    "queue": {
-        fault: replace(_QUEUE_IS_AWAY, sometimes=fault == "flapping")
-        for fault in ("down", "silent", "slow", "error", "garbage", "cut", "flapping")
-    },
-    "neo4j": {
-        "down": _NEO4J_IS_AWAY,
-        "silent": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log; restart it if it hangs"),
-        "slow": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log and what it is busy with: `SHOW TRANSACTIONS`"),
-        "error": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log, and whether its database is started"),
-        "garbage": replace(_NEO4J_IS_AWAY, remedy="Correct NEO4J_URI: something else answers there"),
-        "cut": replace(_NEO4J_IS_AWAY, remedy="See Neo4j's log, and that of the proxy before it"),
-        "flapping": _flapping(_NEO4J_IS_AWAY),
-    },
+_LATE = "No answer within"
+_POSTGRES = "The knowledge base is out of reach: "
+_OLLAMA_SAYS = {
+    "down": "Ollama does not answer",
+    "silent": _LATE,
+    "slow": _LATE,
+    "error": "Ollama answered 503",
+    "garbage": "the answer is not Ollama's",
 }
+_FOR_POSTGRES = _done("Start PostgreSQL", "POSTGRES_URI", "See `pg_stat_activity`", "See PostgreSQL's log")
+_FOR_OLLAMA = _done("Start Ollama", "OLLAMA_BASE_URL", "See `ollama ps`", "See Ollama's log")
+
+# By the names of the sections of the page.
+CELLS: Mapping[str, Mapping[str, Cell]] = {
+    "SearXNG": _cells(
+        "the documents alone",
+        "accepted",
+        "search",
+        {
+            "down": "SearXNG does not answer",
+            "silent": _LATE,
+            "slow": _LATE,
+            "error": "SearXNG answered 503",
+            "garbage": "SearXNG did not answer JSON",
+        },
+        _done("Start SearXNG", "SEARXNG_HOST", "Disable slow engines in `settings.yml`", "See SearXNG's log"),
+    ),
+    "PostgreSQL": _cells(
+        "the web",
+        "refused",
+        "knowledge_base",
+        {
+            "down": f"{_POSTGRES}PostgreSQL does not answer",
+            "silent": _LATE,
+            "slow": _LATE,
+            "error": f"{_POSTGRES}PostgreSQL is starting, stopping or recovering",
+            "garbage": f"{_POSTGRES}what answers takes no TLS",
+        },
+        _FOR_POSTGRES,
+    ),
+    "The queue": _cells("everything", "stored", "", {}, _FOR_POSTGRES),
+    "Neo4j": _cells(
+        "words and vectors",
+        "accepted",
+        "graph",
+        {"down": "Neo4j does not answer", "garbage": "what answers at NEO4J_URI is no Neo4j"},
+        _done("Start Neo4j", "NEO4J_URI", "See `SHOW TRANSACTIONS`", "See Neo4j's log"),
+    ),
+    "Ollama's chat model": _cells("the embedded grader", "accepted", "grader", _OLLAMA_SAYS, _FOR_OLLAMA),
+    "Ollama's embedding model": _cells("the web", "accepted", "knowledge_base", _OLLAMA_SAYS, _FOR_OLLAMA),
+}
+
+_DOCUMENTS = {
+    "accepted": "accepted",
+    "refused": "`service_unavailable` or `timeout_error`: send it again",
+    "stored": "stored, and `service_unavailable`: send it again",
+}
+
+
+def table(component: str) -> str:
+    """The table of a component, as it is on the page."""
+    rows = ["| Fault | `/rag` goes on with | `degraded` says | A new document | What to do |", "|---|---|---|---|---|"]
+    for fault, cell in CELLS[component].items():
+        said = "; ".join(f"`{name}`: {reason} …" for name, reason in cell.degraded.items()) or "nothing"
+        sometimes = ", or all is well" if cell.sometimes and cell.degraded else ""
+        told = (f"**{fault}**", cell.evidence, said + sometimes, _DOCUMENTS[cell.document], cell.remedy)
+        rows.append(f"| {' | '.join(told)} |")
+    return "\n".join(rows) + "\n"

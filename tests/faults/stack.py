@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.faults.faults import FAULTS, Way
+from tests.faults.faults import HOW, Way
 from tests.faults.matrix import CELLS, Cell
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.stub_ollama import StubOllama
@@ -44,6 +44,8 @@ class Stack:
     budget: float = BUDGET
     # What is in `degraded` too once it is no longer at hand.
     cached: frozenset[str] = frozenset()
+    # Whether chats pass through to another server than the component.
+    passes: bool = True
     # A question that does not need it, if there is one.
     spared: str = ""
     _sent: int = 0
@@ -54,7 +56,7 @@ class Stack:
         with self.service.client() as http:
             self._finishes(http)
             assert self._sent_anew(http).status_code == 202
-        with FAULTS[fault](self.way), self.service.client() as http:
+        with HOW[fault](self.way), self.service.client() as http:
             for _ in range(4 if cell.sometimes else 1):
                 self._asks(http, cell)
             self._serves_others(http)
@@ -93,6 +95,8 @@ class Stack:
             assert _degraded(_enriched(http, self.spared)) == {}
         plain = {"prompt": "Say hello.", "model": "judge"}
         assert http.post("/v1/enrich", json=plain).json() == plain
+        if not self.passes:
+            return
         chat = {"model": "judge", "messages": [{"role": "user", "content": "Say hello."}], "stream": False}
         assert http.post("/api/chat", json=chat).json()["message"]["content"] == "Hello!"
 

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.faults.faults import FAULTS, Way
+from tests.faults.faults import Way
+from tests.faults.matrix import FAULTS
 from tests.faults.stack import SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import BOLT
 from tests.services.backends import migrated
@@ -28,7 +29,7 @@ def stack(postgres: "Postgres", neo4j: "Neo4j", toxiproxy: "Toxiproxy") -> Itera
         with serving(SWAN, POSTGRES_URI=uri, NEO4J_URI=through, RAG_TIMEOUT_SECONDS=str(BUDGET)) as service:
             way = Way(proxy, BOLT, too_long=BUDGET)
             local = "Lord Armstrong"
-            yield Stack("neo4j", service, way, WHO, local, instead=local, budget=BUDGET)
+            yield Stack("Neo4j", service, way, WHO, local, instead=local, budget=BUDGET)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.faults.faults import FAULTS, Way
+from tests.faults.faults import Way
+from tests.faults.matrix import FAULTS
 from tests.faults.stack import BUDGET, SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import POSTGRES
 from tests.services.backends import migrated
@@ -26,7 +27,7 @@ def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
     ):
         way = Way(proxy, POSTGRES, too_long=2 * BUDGET)
         cached = frozenset({"settings"})
-        yield Stack("postgres", service, way, WHO, "Lord Armstrong", instead="newspapers", cached=cached)
+        yield Stack("PostgreSQL", service, way, WHO, "Lord Armstrong", instead="newspapers", cached=cached)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.faults import FAULTS, Way
+from tests.faults.faults import Way
+from tests.faults.matrix import FAULTS
 from tests.faults.stack import BUDGET, SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import HTTP
 from tests.services.searxng import Engine, SearxngServer
@@ -27,7 +28,7 @@ def stack(servers: "Servers", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
         serving(SWAN, SEARXNG_HOST=f"http://127.0.0.1:{proxy.port}") as service,
     ):
         way = Way(proxy, HTTP, too_long=2 * BUDGET)
-        yield Stack("searxng", service, way, "Who designed the Eiffel Tower?", "Gustave Eiffel", spared=WHO)
+        yield Stack("SearXNG", service, way, "Who designed the Eiffel Tower?", "Gustave Eiffel", spared=WHO)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

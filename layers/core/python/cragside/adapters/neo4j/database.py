@@ -17,6 +17,7 @@ from neo4j.exceptions import (
     Neo4jError,
     ServiceUnavailable,
     SessionExpired,
+    UnsupportedServerProduct,
 )
 
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
@@ -190,6 +191,9 @@ def _is_refused(error: BaseException) -> bool:
 
 def _failure(error: BaseException) -> Neo4jFailure:
     """What it means for whoever runs cragside."""
+    if isinstance(error, UnsupportedServerProduct):
+        wrong = "what answers at NEO4J_URI is no Neo4j that can be used"
+        return Neo4jFailure(wrong, f"has no graph: {wrong}")
     if isinstance(error, ConfigurationError):
         return Neo4jFailure(
             "Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses its address. Correct NEO4J_URI"
