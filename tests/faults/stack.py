@@ -42,8 +42,10 @@ class Stack:
     # What the evidence has while the component is away.
     instead: str = ""
     budget: float = BUDGET
-    # What is in `degraded` too once it is no longer at hand.
-    cached: frozenset[str] = frozenset()
+    # What may be in `degraded` besides.
+    besides: frozenset[str] = frozenset()
+    # Whether documents are enriched.
+    enrich: bool = True
     # Whether chats pass through to another server than the component.
     passes: bool = True
     # A question that does not need it, if there is one.
@@ -80,7 +82,7 @@ class Stack:
         began = time.monotonic()
         found = _enriched(http, self.question)
         assert time.monotonic() - began < self.budget + _SLACK
-        degraded = {name: reason for name, reason in _degraded(found).items() if name not in self.cached}
+        degraded = {name: reason for name, reason in _degraded(found).items() if name not in self.besides}
         if cell.sometimes and not degraded:
             assert self.says in found["prompt"], found
             return
@@ -116,7 +118,8 @@ class Stack:
         return False
 
     def _finishes(self, http: httpx.Client) -> None:
-        _wait(lambda: self._statuses(http) <= {"enriched"}, "a document is not indexed")
+        done = {"enriched" if self.enrich else "searchable"}
+        _wait(lambda: self._statuses(http) <= done, "a document is not indexed")
 
     def _sent_anew(self, http: httpx.Client) -> httpx.Response:
         self._sent += 1
@@ -124,7 +127,11 @@ class Stack:
 
     def _sent_again(self, http: httpx.Client) -> httpx.Response:
         text = f"Otter number {self._sent} holds hands while it sleeps in its bed of kelp."
-        return http.post("/v1/documents", json={"name": f"otter-{self._sent}.md", "text": text})
+        return self.send(http, f"otter-{self._sent}.md", text)
+
+    def send(self, http: httpx.Client, name: str, text: str) -> httpx.Response:
+        """Add a document."""
+        return http.post("/v1/documents", json={"name": name, "text": text, "enrich": self.enrich})
 
     def _statuses(self, http: httpx.Client) -> set[str]:
         """The statuses of all documents."""
