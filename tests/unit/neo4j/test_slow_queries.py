@@ -78,6 +78,50 @@ async def test_closing_ends_what_nobody_waits_for() -> None:
     assert database.cancelled == 1
 
 
+class OneAtATime(Database):
+    """Has one connection, and takes a while to answer each question."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self._free = asyncio.Semaphore(1)
+
+    async def rows(self, cypher: str, **values: Any) -> list[Any]:
+        await asyncio.sleep(self.seconds)
+        return [[1]]
+
+    @asynccontextmanager
+    async def share_of(self, workspace: str) -> AsyncIterator[None]:
+        async with self._free:
+            yield
+
+
+async def test_whoever_waits_for_his_turn_while_others_are_answered_is_answered_too() -> None:
+    asked = graph(OneAtATime(0.3))  # the last one has to wait for 1.2 seconds
+    answers = await asyncio.gather(*(asked.rows_within(1, "zoo", "RETURN 1") for _ in range(5)))
+    assert answers == [[[1]]] * 5
+
+
+async def test_nobody_waits_for_ever_for_his_turn() -> None:
+    asked = graph(OneAtATime(0.1))
+    told = await asyncio.gather(
+        *(asked.rows_within(0.2, "zoo", "RETURN 1") for _ in range(100)), return_exceptions=True
+    )
+    assert told[0] == [[1]]
+    assert isinstance(told[-1], TimeoutError)
+    await asked.close()
+
+
+async def test_nobody_waits_for_his_turn_while_nobody_is_answered() -> None:
+    asked = graph(OneAtATime(60))
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(
+            *(asked.rows_within(0.1, "zoo", "RETURN 1") for _ in range(4)), return_exceptions=True
+        )
+        assert [type(each) for each in told] == [TimeoutError] * 4
+        await asked.close()
+
+
 async def test_a_failure_reaches_whoever_waits() -> None:
     database = Database()
     database.failure = Neo4jFailure("Neo4j does not answer", "is out of reach")

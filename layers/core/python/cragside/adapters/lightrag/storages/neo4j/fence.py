@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +42,8 @@ _WRITE_EDGES = """UNWIND $rows AS row
     MERGE (source)-[edge:DIRECTED]-(target) SET edge = row[2]"""
 # Most queries that go on when nobody waits for them.
 _LINGERING = 2
+# How many times a query's patience may pass before it has a connection.
+_WAITS = 2
 # Whatever a stopped writer still has to write comes before this.
 _NEVER_AGAIN = 2**62
 # No writer is stopped for longer than a week.
@@ -60,6 +62,8 @@ class FencedGraph(Outside):
         self._database = database
         # Queries that nobody waits for any more.
         self._lingering: set[asyncio.Task[list[Any]]] = set()
+        # How many questions were answered.
+        self._answers = 0
 
     @property
     def address(self) -> str:
@@ -82,17 +86,46 @@ class FencedGraph(Outside):
             return await self._database.rows(cypher, **values)
 
     async def rows_within(self, seconds: float, workspace: str, cypher: str, **values: Any) -> list[Any]:
-        """As `rows_for`, but raises `TimeoutError` after so long. The query goes on.
+        """As `rows_for`, but raises `TimeoutError` when Neo4j has had the query for so long. The query goes on.
 
         Neo4j may take seconds to plan it for a store, or anew after many changes. If whoever waits ended that, the next
-        one would find no plan either.
+        one would find no plan either. That many others ask is no slowness of Neo4j: see `_turn_comes`.
         """
-        asking = asyncio.create_task(self.rows_for(workspace, cypher, **values))
+        turn = asyncio.Event()
+        asking = asyncio.create_task(self._rows_in_turn(turn, workspace, cypher, values))
         try:
+            await self._turn_comes(turn, seconds)
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(asking)
         finally:
             self._leave(asking)
+
+    async def _rows_in_turn(
+        self, turn: asyncio.Event, workspace: str, cypher: str, values: dict[str, Any]
+    ) -> list[Any]:
+        try:
+            async with _translating(), self._database.share_of(workspace):
+                turn.set()
+                rows = await self._database.rows(cypher, **values)
+                self._answers += 1
+                return rows
+        finally:
+            turn.set()  # it failed before
+
+    async def _turn_comes(self, turn: asyncio.Event, seconds: float) -> None:
+        """Return when a query has its connection. Raises `TimeoutError` when it should not wait any more.
+
+        It waits for so long again if Neo4j has answered others meanwhile, but not for ever: a request has a deadline.
+        """
+        for _ in range(_WAITS):
+            before = self._answers
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await turn.wait()
+                    return
+            if self._answers == before:
+                break
+        raise TimeoutError
 
     def _leave(self, asking: "asyncio.Task[list[Any]]") -> None:
         """Let a query end by itself, unless others do so already: each has a connection."""
