@@ -171,7 +171,7 @@ async def test_a_silent_component_is_given_up_and_those_who_ask_share_the_examin
     now = [100.0]
     knowledge.app.state.components = ComponentReport(knowledge.container, clock=lambda: now[0], manner=manner)
     both = await asyncio.gather(components(knowledge), components(knowledge))
-    assert "no answer" in both[0]["searxng"]["detail"]
+    assert "did not answer within" in both[0]["searxng"]["detail"]
     assert both[0] == both[1] == await components(knowledge)
     assert search.asked == 1
     now[0] += 5
