@@ -25,7 +25,7 @@ PROGRAM = (sys.executable, "-c", "from tests.faults.queue_apart import main; mai
 def main() -> None:
     """Run `cragside`. The worker of a service has the same queue."""
     _, _, _, *arguments = worker.command(60.0, 0)
-    serve.command = lambda *_: [*PROGRAM, *arguments]
+    vars(serve)["command"] = lambda *_: [*PROGRAM, *arguments]
     app(obj=Session(build=_built))
 
 
