@@ -1,3 +1,5 @@
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,18 @@ async def test_the_error_for_a_missing_host_has_a_remedy():
     for texts in ([], ["a"]):
         with pytest.raises(ConfigurationError, match=r"nomic needs an Ollama. Set OLLAMA_BASE_URL.*cragside reindex"):
             await embedder.embed(texts)
+
+
+async def test_passages_are_embedded_two_batches_at_a_time_and_questions_pass_them(stub):
+    host = OllamaHost(stub.url, parallel=64)
+    stub.seconds = 0.05
+    passages = [host.embed("nomic", [f"passage {n} {number}" for number in range(4)]) for n in range(6)]
+    await asyncio.gather(*passages)
+    assert stub.most_in_flight == 2
+    stub.calls.clear()
+    passages = [host.embed("nomic", [f"passage {n} {number}" for number in range(4)]) for n in range(6)]
+    questions = [host.embed("nomic", ["a question", "its names", "its words"]) for _ in range(6)]
+    await asyncio.gather(*passages, *questions)
+    first = [asked["input"][0] for asked in stub.asked("/api/embed")][:8]
+    assert first.count("a question") == 6
+    await host.close()

@@ -23,6 +23,8 @@ METADATA_SECONDS = 5.0
 # Answers are not streamed, and a long extraction on a CPU takes minutes. Requests have a shorter deadline of their own.
 ANSWER_SECONDS = 900.0
 _REASON_CHARACTERS = 200
+# Hosts embed texts in the order of asking. A long line of passages would keep every question waiting.
+_BULK_AT_ONCE = 2
 
 
 class HostSilent(ServiceUnavailable):
@@ -34,10 +36,11 @@ class ModelMissing(ServiceUnavailable):
 
 
 class LoopConnection:
-    """The session, limiter and chat client of one event loop."""
+    """The session, limiters and chat client of one event loop."""
 
     def __init__(self, address: HostAddress, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
+        self.bulk_limiter = asyncio.Semaphore(_BULK_AT_ONCE)
         self._address = address
         self._headers = {"Content-Type": "application/json", **address.authorization}
         # The limiter bounds concurrent calls. A second limit here would only hide a queue.

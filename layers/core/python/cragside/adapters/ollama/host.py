@@ -1,6 +1,7 @@
 """An Ollama host: its models, the choice of a model, and calls to them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ FALLBACK_MODEL = "qwen2.5:7b"
 _SMALLEST_DEFAULT = 4096
 _LOADED_SECONDS = 5.0
 _MODELS_REMEMBERED = 64
+# A question is embedded with its names and its other key words.
+_QUESTION_TEXTS = 3
 # Room that is kept for an answer whose length nobody has limited.
 ANSWER_TOKENS = 1024
 # Some models think although they are told not to. Their answers need this many tokens more.
@@ -162,10 +165,14 @@ class OllamaHost(ModelHost):
             raise failure from error
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text. Raises `ServiceUnavailable("ollama", ...)`."""
+        """A vector for each text. More texts than a question has wait for each other.
+
+        Raises `ServiceUnavailable("ollama", ...)`.
+        """
         body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
         try:
-            answer = await self._connections.answer("/api/embed", body)
+            async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
+                answer = await self._connections.answer("/api/embed", body)
         except ServiceUnavailable as failure:
             self._note(failure)
             raise
