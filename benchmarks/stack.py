@@ -76,16 +76,15 @@ def measure(folder: Path, sizes: Sizes, parts: Collection[str], minutes: float) 
             if "answers" in parts:
                 print("whole answers ...", flush=True)
                 done.routes = measure_routes(address, knowledge, found.engine.asked, sizes.asked, sizes.enriched)
+                print("a model that grades ...", flush=True)
+                with cragside(folder / "home", log=folder / "log-of-grading", **variables) as (graded_by_model, _):
+                    done.graded = ask_each(graded_by_model, list(islice(telling(knowledge.local), sizes.graded)))
             if "load" in parts:
                 print("100 at once ...", flush=True)
                 done.burst = uvloop.run(measure_burst(address, pid, knowledge))
             if "steady" in parts:
                 print(f"{PER_SECOND:g} question a second for {minutes:g} minutes ...", flush=True)
                 done.steady = uvloop.run(measure_steady(address, pid, knowledge, minutes))
-        if "answers" in parts:
-            print("a model that grades ...", flush=True)
-            with cragside(folder / "home", log=folder / "log", **variables) as (address, _):
-                done.graded = ask_each(address, list(islice(telling(knowledge.local), sizes.graded)))
         return done, found.versions
 
 

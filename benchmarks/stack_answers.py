@@ -4,6 +4,7 @@ import http.client
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from benchmarks.stack_questions import Knowledge, answer_of, turns
 from tests.services.ollama import CHAT_MODEL
 
 _ANSWER_TOKENS = 32
+_ANSWER_SECONDS = 120
 
 
 @dataclass
@@ -35,23 +37,32 @@ class Answers:
 def ask_each(address: str, passages: Sequence[Passage], prefix: str = "/rag ") -> Answers:
     """Ask for what the passages tell, one at a time, and read the answers as they come."""
     done = Answers()
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=300)
     for passage in passages:
+        done.first_ms.append(_ANSWER_SECONDS * 1000)
+        sent = time.perf_counter()
+        try:
+            _ask(address, passage, prefix, done)
+        except TimeoutError:
+            done.load.latencies_ms.append((time.perf_counter() - sent) * 1000)
+            done.load.failures.append(f"no answer in {_ANSWER_SECONDS} s")
+    done.load.seconds = sum(done.load.latencies_ms) / 1000
+    return done
+
+
+def _ask(address: str, passage: Passage, prefix: str, done: Answers) -> None:
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=_ANSWER_SECONDS)) as connection:
         body = chat(f"{prefix}{passage.question}", _ANSWER_TOKENS)
         sent = time.perf_counter()
         connection.request("POST", "/api/chat", json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
         lines = [response.readline()]
-        done.first_ms.append((time.perf_counter() - sent) * 1000)
+        done.first_ms[-1] = (time.perf_counter() - sent) * 1000
         lines += response.read().splitlines()
         spent = (time.perf_counter() - sent) * 1000
-        degraded = response.headers.get("x-rag-degraded", "")
-        done.load.took(spent, response.status, lines[-1], lambda last, lost=degraded: lost or _unfinished(last))
-        text = "".join(json.loads(line).get("message", {}).get("content", "") for line in lines if line.strip())
-        done.right += answer_of(passage).lower() in text.lower()
-    connection.close()
-    done.load.seconds = sum(done.load.latencies_ms) / 1000
-    return done
+    degraded = response.headers.get("x-rag-degraded", "")
+    done.load.took(spent, response.status, lines[-1], lambda last: degraded or _unfinished(last))
+    text = "".join(json.loads(line).get("message", {}).get("content", "") for line in lines if line.strip())
+    done.right += answer_of(passage).lower() in text.lower()
 
 
 def chat(prompt: str, tokens: int) -> dict[str, Any]:
