@@ -97,7 +97,8 @@ async def test_passages_are_embedded_two_batches_at_a_time_and_questions_pass_th
     await asyncio.gather(*passages)
     assert stub.most_in_flight == 2
     stub.calls.clear()
-    passages = [host.embed("nomic", [f"passage {n} {number}" for number in range(4)]) for n in range(6)]
+    stub.seconds = 0.5
+    passages = [host.embed("nomic", [f"passage {n} {number}" for number in range(4)]) for n in range(3)]
     questions = [host.embed("nomic", ["a question", "its names", "its words"]) for _ in range(6)]
     await asyncio.gather(*passages, *questions)
     first = [asked["input"][0] for asked in stub.asked("/api/embed")][:8]
