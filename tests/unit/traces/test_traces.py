@@ -1,5 +1,8 @@
 """A run of the graph as spans: on the wire, in its caller's trace, and without what the user asked."""
 
+import asyncio
+import io
+import logging
 import subprocess
 import sys
 import threading
@@ -36,6 +39,16 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", started.address)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
         yield started
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What programs write that log all that reaches the root. pytest's own handler gets more."""
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    logging.getLogger().addHandler(handler)
+    yield written
+    logging.getLogger().removeHandler(handler)
 
 
 @asynccontextmanager
@@ -158,19 +171,89 @@ async def test_a_collector_that_is_away_holds_up_no_request_and_no_end(
     else:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "120")
-    began = time.monotonic()
     async with asked(tmp_path) as client:
         answers = [await client.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"}) for _ in range(5)]
         if away == "hangs":
             collector.wait_for(lambda spans: bool(spans))
+        began = time.monotonic()
     assert [answer.status_code for answer in answers] == [200] * 5
     assert time.monotonic() - began < 25  # the SDK would wait for 30 s
 
 
 def test_a_tracer_starts_no_thread_before_its_first_run_as_servers_fork(tmp_path: Path) -> None:
-    before = threading.enumerate()
+    before = set(threading.enumerate())
     Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_TRACES": "true"})).build()
-    assert threading.enumerate() == before
+    assert set(threading.enumerate()) <= before
+
+
+async def test_the_environment_may_name_the_service(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "library-of-durham")
+    async with asked(tmp_path) as client:
+        await client.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})
+        collector.wait_for(bool)
+    assert b"library-of-durham" in collector.requests()[0].resource_spans[0].resource.SerializeToString()
+
+
+def test_a_variable_of_the_sdk_that_does_not_fit_is_told_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "unlimited")
+    container = Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_TRACES": "true"}))
+    with pytest.raises(ConfigurationError, match="a variable that begins with OTEL_"):
+        _ = container.enricher
+
+
+async def test_a_batch_that_does_not_fit_fails_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "256")  # less than a batch
+    async with asked(tmp_path) as client:
+        answers = [await client.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert "OTEL_BSP_" in caplog.text
+
+
+@pytest.mark.attack("secrets in logs")
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "Bearer geheim42"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20geheim42%0Ax"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9/geheim42"),
+    ],
+)
+async def test_the_log_quotes_no_secret_of_the_sdk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, variable: str, value: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv(variable, value)
+    async with asked(tmp_path) as client:
+        await client.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})
+    async with asyncio.timeout(60):
+        while "OpenTelemetry has a problem in opentelemetry." not in log.getvalue():
+            await asyncio.sleep(0.05)
+    assert "geheim42" not in log.getvalue()
+
+
+@pytest.mark.attack("secrets in logs")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"traceparent": f"00-{TRACE}-{CALLER}-01", "tracestate": "geheim42 " * 900},
+        {"traceparent": f"00-{TRACE}-{CALLER}-01-geheim42"},
+        {"traceparent": "geheim42" * 900},
+    ],
+)
+async def test_a_client_writes_nothing_into_the_log_with_its_trace(
+    collector: Collector, tmp_path: Path, log: io.StringIO, headers: dict[str, str]
+) -> None:
+    async with asked(tmp_path) as client:
+        assert (await client.get("/healthz", headers=headers)).status_code == 200
+    assert "geheim42" not in log.getvalue()
+    assert "opentelemetry.trace" not in log.getvalue()
 
 
 def test_nothing_of_opentelemetry_is_imported_without_the_setting(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ The SDK reads its own variables, which begin with OTEL_: where the collector is,
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from threading import Thread
@@ -27,26 +28,32 @@ _CLOSING_SECONDS = 1.0
 # What steps tell, but for what quotes the question.
 _TOLD = frozenset({"passages", "grader", "next", "searched", "exchanges"})
 _REQUEST_ID = contexts.create_key("cragside.request_id")
+_log = logging.getLogger("cragside")
 
 
 class OtelTracer:
     """Has a span for each run, and below it one for each step. A thread sends them; what it cannot send is dropped.
 
-    The thread is started by the first run, so that a process may fork before.
+    The thread is started by the first run, so that a process may fork before. Raises `ValueError` if a variable of the
+    SDK has a value that it does not take.
     """
 
     def __init__(self, version: str, exporter: SpanExporter | None = None) -> None:
+        _keep_what_the_sdk_quotes_out_of_the_log()
         self._version = version
-        self._exporter = exporter
+        self._exporter = exporter or OTLPSpanExporter()
+        usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: version})
+        told = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
+        # Else the end of the program would wait for a collector that is away.
+        self._made = TracerProvider(resource=told, shutdown_on_exit=False)
 
     @cached_property
     def _provider(self) -> TracerProvider:
-        usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: self._version})
-        told = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
-        # Else the end of the program would wait for a collector that is away.
-        provider = TracerProvider(resource=told, shutdown_on_exit=False)
-        provider.add_span_processor(BatchSpanProcessor(self._exporter or OTLPSpanExporter()))
-        return provider
+        try:
+            self._made.add_span_processor(BatchSpanProcessor(self._exporter))
+        except ValueError:
+            _log.warning("There are no traces: a variable that begins with OTEL_BSP_ has a value that does not fit.")
+        return self._made
 
     @contextmanager
     def run(self) -> Iterator["_Trace"]:
@@ -67,9 +74,9 @@ class OtelTracer:
                 raise
 
     @contextmanager
-    def called(self, request_id: str, caller: Mapping[str, str]) -> Iterator[None]:
+    def called(self, request_id: str, traceparent: str) -> Iterator[None]:
         """See the port."""
-        context = TraceContextTextMapPropagator().extract(caller)
+        context = TraceContextTextMapPropagator().extract({"traceparent": traceparent} if traceparent else {})
         token = contexts.attach(contexts.set_value(_REQUEST_ID, request_id, context))
         try:
             yield
@@ -82,6 +89,24 @@ class OtelTracer:
             ending = Thread(target=self._provider.shutdown, daemon=True)
             ending.start()
             await asyncio.to_thread(ending.join, _CLOSING_SECONDS)
+
+
+class _WithoutQuotes(logging.Handler):
+    """Logs that the SDK complains and where, but not what it quotes: headers with secrets, addresses, what came in."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _log.log(
+            record.levelno,
+            "OpenTelemetry has a problem in %s. Check the variables that begin with OTEL_, and the collector",
+            record.name,
+        )
+
+
+def _keep_what_the_sdk_quotes_out_of_the_log() -> None:
+    library = logging.getLogger("opentelemetry")
+    library.propagate = False
+    if not any(isinstance(handler, _WithoutQuotes) for handler in library.handlers):
+        library.addHandler(_WithoutQuotes(logging.WARNING))
 
 
 class _Trace:

@@ -30,6 +30,12 @@ def check_addresses(settings: "Settings") -> None:
             raise ConfigurationError(f"{variable}: {error}.", variable=variable) from None
 
 
+def postgres_place(settings: "Settings") -> str:
+    """Server and database of POSTGRES_URI, without user and password. Raises `ConfigurationError`."""
+    check_addresses(settings)
+    return str(_postgres(settings))
+
+
 def _postgres(settings: "Settings") -> object:
     from cragside.adapters.postgres.address import PostgresAddress
 

@@ -33,8 +33,10 @@ class Copies:
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
         """See `Copier.copy`. The target gets the source's preferences for the workspace as well.
 
-        What is still to be done of it is queued: the worker of the target may have looked for that long ago.
+        What is still to be done of it is queued: the worker of the target may have looked for that long ago. Nothing is
+        copied if the target's queue does not answer.
         """
+        await self.target.queue.stats()
         count = await self._copier().copy(workspace, replace=replace, progress=progress)
         before = await self.target.preference_store.changes(workspace)
         wanted = await self.source.preference_store.changes(workspace)

@@ -16,4 +16,8 @@ def tracer_of() -> "OtelTracer":
     except ModuleNotFoundError as error:
         missing = f"RAG_TRACES is set, but {error.name} is not installed. Install cragside[otel]."
         raise ConfigurationError(missing, variable="RAG_TRACES") from error
-    return OtelTracer(__version__)
+    try:
+        return OtelTracer(__version__)
+    except ValueError as error:
+        unfit = "RAG_TRACES is set, but a variable that begins with OTEL_ has a value that OpenTelemetry does not take"
+        raise ConfigurationError(f"{unfit}. Correct it, or unset it.", variable="RAG_TRACES") from error

@@ -50,19 +50,24 @@ def counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry
     folder = Path(os.environ[FOLDER])
     for kind in kinds:
         path = folder / f"{kind}_{process()}.db"
-        if kind.startswith(_LIVE):
-            path.unlink(missing_ok=True)  # that of an earlier process of this name
-        _reserve(path)
+        # A live one is that of an earlier process of this name.
+        if kind.startswith(_LIVE) or not path.exists():
+            _reserve(path)
     values.ValueClass = _value_class(process, folder)
     return CollectorRegistry()
 
 
 def sweep_figures(folder: Path) -> None:
     """Remove what processes of a server had when they were killed."""
-    for path in folder.glob(f"{_LIVE}*.db"):
-        process = path.stem.rpartition("_")[2]
+    for process in {path.stem.rpartition("_")[2] for path in folder.glob(f"{_LIVE}*.db")}:
         if process.isdigit() and not _lives(int(process)):
-            path.unlink(missing_ok=True)
+            forget_figures(folder, process)
+
+
+def forget_figures(folder: Path, process: object) -> None:
+    """Remove what a process had that has ended; what it counted stays."""
+    for path in folder.glob(f"{_LIVE}*_{process}.db"):
+        path.unlink(missing_ok=True)
 
 
 @cache
@@ -72,9 +77,13 @@ def _value_class(process: Callable[[], object], folder: Path) -> Any:
 
 
 def _reserve(path: Path) -> None:
-    """Take the space of a file before it is mapped into memory: a full disk would end a process that writes there."""
-    if not path.exists():
-        path.write_bytes(bytes(_RESERVED_BYTES))
+    """Take the space of a file before it is mapped into memory: a full disk would end a process that writes there.
+
+    Somebody may read the folder meanwhile, so the file is there whole or not at all.
+    """
+    new = path.with_suffix(".new")
+    new.write_bytes(bytes(_RESERVED_BYTES))
+    new.replace(path)
 
 
 def _sweep() -> None:

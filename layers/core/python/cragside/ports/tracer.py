@@ -1,6 +1,5 @@
 """Traces of runs, for a collector."""
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -24,5 +23,5 @@ class Tracer(Protocol):
     def run(self) -> AbstractContextManager[Trace]:
         """The trace of a run, which lasts as long as this block."""
 
-    def called(self, request_id: str, caller: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Runs in this block belong to the request, and to the trace that W3C's headers of its `caller` name."""
+    def called(self, request_id: str, traceparent: str) -> AbstractContextManager[None]:
+        """Runs in this block belong to the request, and to the trace of W3C's `traceparent` unless it is empty."""

@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -119,7 +120,7 @@ def _serve(
             # One of them does this for all.
             async with (
                 faults_logged(container) if worker else nullcontext(),
-                _worker_kept(container, worker) if worker else nullcontext(),
+                _worker_kept(container, worker, metrics) if worker else nullcontext(),
             ):
                 await serving(container)
 
@@ -175,13 +176,22 @@ def _about(settings: "Settings") -> str:
 
 
 @asynccontextmanager
-async def _worker_kept(container: "Container", run: "Run") -> AsyncIterator[None]:
+async def _worker_kept(container: "Container", run: "Run", metrics: str | None) -> AsyncIterator[None]:
     """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return
+    from cragside.entrypoints.metric_files import forget_figures
+    from cragside.entrypoints.metrics import worker
     from cragside.entrypoints.worker_process import WorkerProcess, kept
 
-    process = WorkerProcess(container.queue, run)
+    async def run_once(arguments: Sequence[str]) -> int:
+        try:
+            return await run(arguments)
+        finally:
+            if metrics:
+                forget_figures(Path(metrics), worker())
+
+    process = WorkerProcess(container.queue, run_once)
     async with kept(process, at_once=bool(await container.workspaces.names())):
         yield

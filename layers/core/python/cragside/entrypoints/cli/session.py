@@ -11,7 +11,6 @@ import typer
 
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.workspace_name import workspace_name
-from cragside.entrypoints.error_lines import address_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -101,7 +100,9 @@ def session_of(context: typer.Context) -> Session:
 def place_of(settings: "Settings") -> str:
     """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
     if settings.postgres_uri is not None:
-        return address_of(settings.postgres_uri.get_secret_value())
+        from cragside.composition.addresses import postgres_place
+
+        return postgres_place(settings)
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 import secrets
 import string
 import time
@@ -19,7 +20,7 @@ from cragside.entrypoints.proxy.own_paths import is_own
 from cragside.ports.tracer import Tracer
 
 REQUEST_ID = b"x-request-id"
-_TRACE_HEADERS = ("traceparent", "tracestate")
+_TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 # Not a status of HTTP: servers write it for clients that left before the answer began.
 CLIENT_LEFT = 499
 _SAFE = (string.ascii_letters + string.digits + "-._").encode()
@@ -108,9 +109,8 @@ class Observer:
     ) -> contextlib.AbstractContextManager[None]:
         if self._tracer is None:
             return contextlib.nullcontext()
-        given = {name: value_of(headers, name.encode()) for name in _TRACE_HEADERS}
-        caller = {name: value.decode("latin-1") for name, value in given.items() if value}
-        return self._tracer.called(identifier.decode(), caller)
+        given = _TRACE.fullmatch(value_of(headers, b"traceparent") or b"")
+        return self._tracer.called(identifier.decode(), given[0].decode() if given else "")
 
     def _tell(self, scope: Scope, status: int, seconds: float, first_byte: float | None) -> None:
         path: str = scope["path"]

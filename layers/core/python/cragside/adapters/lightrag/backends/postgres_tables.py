@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
     check_version,
     complete,
     record_version,
+    tells_since_when,
     version_of,
 )
 from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
@@ -70,12 +71,12 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
 
 
 async def is_complete(database: PostgresDatabase, *, model: str, dimensions: int) -> bool:
-    """Whether `migrate` would make no table. Raises as it does."""
+    """Whether `migrate` would make nothing. Raises as it does."""
     async with translating():
         if (version := await version_of(database)) == 0:
             return False
         check_version(version)
-        return not await missing_vector_tables(database, model, dimensions)
+        return await tells_since_when(database) and not await missing_vector_tables(database, model, dimensions)
 
 
 async def _make_extension(database: PostgresDatabase, connection: asyncpg.Connection) -> None:

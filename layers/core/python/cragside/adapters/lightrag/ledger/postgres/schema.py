@@ -88,9 +88,19 @@ _IS_NOTED = """SELECT true FROM pg_attribute
 
 
 async def complete(database: PostgresDatabase) -> None:
-    """Add what tables of this format lack that an earlier version made."""
-    if not await database.value(_IS_NOTED):
+    """Add what tables of this format lack that an earlier version made, in a transaction.
+
+    It needs the journal for itself. Whoever waits for that keeps others waiting, so that it is given up soon.
+    """
+    if not await tells_since_when(database):
+        await database.value("SET LOCAL lock_timeout = '1s'")
         await database.value("ALTER TABLE crag.journal ADD COLUMN noted timestamptz NOT NULL DEFAULT now()")
+        await database.value("SET LOCAL lock_timeout TO DEFAULT")
+
+
+async def tells_since_when(database: PostgresDatabase) -> bool:
+    """Whether the journal tells since when a change waits. Those of earlier versions do not."""
+    return bool(await database.value(_IS_NOTED))
 
 
 async def version_of(database: PostgresDatabase) -> int:

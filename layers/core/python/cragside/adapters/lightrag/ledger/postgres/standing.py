@@ -1,6 +1,7 @@
 """The leases of all stores, and the changes of all stores that wait for another database."""
 
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.lightrag.ledger.postgres.schema import tells_since_when
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.ports.figures import Standing
 
@@ -14,5 +15,5 @@ async def standing_in(database: PostgresDatabase) -> Standing:
     """What there is in a database. Raises `LedgerError`."""
     async with translating():
         held, expired = await database.one(_LEASES)
-        waiting = await database.all(_WAITING)
+        waiting = await database.all(_WAITING) if await tells_since_when(database) else []
     return Standing(held, expired, {role: (count, max(seconds, 0.0)) for role, count, seconds in waiting})
