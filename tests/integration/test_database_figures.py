@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from cragside.adapters.holders import new_holder
-from cragside.adapters.lightrag.backends.postgres_tables import migrate
+from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import LeaseLost
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -159,8 +160,19 @@ async def test_tables_that_were_made_before_get_the_time_of_changes(postgres: Po
     with migrated(postgres) as uri:
         container = Container(load_settings({"RAG_HOME": str(tmp_path), "POSTGRES_URI": uri}))
         assert container.database is not None
-        await container.database.value("ALTER TABLE crag.journal DROP COLUMN noted")
+        mine = container.database
+        await mine.value("ALTER TABLE crag.journal DROP COLUMN noted")
+        assert await standing(mine) == Standing(0, 0, {})
+        assert not await is_complete(mine, model="embedded", dimensions=256)
+        async with mine.transaction():
+            await mine.value("SELECT count(*) FROM crag.journal")
+            other = PostgresDatabase(PostgresAddress.parse(uri), most=1)
+            began = time.monotonic()
+            with pytest.raises(LedgerError, match="another client of PostgreSQL, which locks what is needed"):
+                await migrate(other)
+            assert time.monotonic() - began < 15  # a statement may otherwise wait for 20 s, and others behind it
+            await other.close()
         for _ in range(2):
-            await migrate(container.database)
-        assert await standing(container.database) == Standing(0, 0, {})
+            await migrate(mine, model="embedded", dimensions=256)
+        assert await is_complete(mine, model="embedded", dimensions=256)
         await container.close()

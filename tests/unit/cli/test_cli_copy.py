@@ -98,7 +98,7 @@ def test_what_waits_in_a_copy_is_indexed_by_a_service_that_runs(
     result = run("copy", "--to", tmp_path / "served", "--all", "--replace", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
     deadline = time.monotonic() + 30
-    while document()["status"] == "pending" and time.monotonic() < deadline:
+    while document()["status"] != "enriched" and time.monotonic() < deadline:
         time.sleep(0.1)
     assert (document()["id"], document()["status"]) == (waiting, "enriched")
 
@@ -121,6 +121,23 @@ def test_what_waits_in_a_copy_waits_in_the_queue_of_its_place(
     assert asyncio.run(queued()) == QueueStats(pending=2, processing=0, dead=0)
 
 
+def test_a_store_is_not_copied_into_itself(filled: RealCommands, run: Callable[..., Any]) -> None:
+    result = run("copy", "--to", filled.home / "backup", "--all")
+    assert (result.exit_code, "is a folder in the store that is copied" in result.stderr) == (2, True)
+    assert not (filled.home / "backup").exists()
+
+
+def test_nothing_is_copied_if_the_targets_queue_is_damaged(
+    filled: RealCommands, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / ".queue.sqlite3").write_bytes(b"damaged" * 1000)
+    result = run("copy", "--to", there, "--all")
+    assert (result.exit_code, "queue" in result.stderr) == (3, True)
+    assert [path.name for path in there.iterdir() if path.is_dir()] == []
+
+
 def test_a_baked_store_can_be_copied_but_nothing_to_it(
     filled: RealCommands, run: Callable[..., Any], tmp_path: Any
 ) -> None:
@@ -140,7 +157,7 @@ def test_a_baked_store_can_be_copied_but_nothing_to_it(
         ((), "are the same place"),
         (("--to", "there", "-w", "x", "--all"), "not both"),
         (("--to", "there", "-w", "nowhere"), "no workspace nowhere"),
-        (("--from", "nowhere", "--to", "there", "--all"), "no workspaces to copy"),
+        (("--from", "nowhere", "--to", "there", "--all"), "nowhere. Check --from"),
     ],
 )
 def test_what_cannot_be_copied_is_said(run: Callable[..., Any], arguments: tuple[str, ...], said: str) -> None:

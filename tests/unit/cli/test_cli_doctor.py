@@ -69,6 +69,14 @@ def test_the_default_configuration_has_no_problems(run):
     assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
 
 
+def test_traces_that_cannot_be_sent_are_told(run, environment, monkeypatch):
+    environment["RAG_TRACES"] = "true"
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "unlimited")
+    result = run("doctor", "--json")
+    assert result.exit_code == 2
+    assert "a variable that begins with OTEL_" in findings(result)["settings"]["detail"]
+
+
 async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypatch):
     class Slow(Container):
         @cached_property

@@ -5,6 +5,7 @@ import errno
 import multiprocessing
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from cragside.bootstrap import Container
 from cragside.domain.indexing import Task
 from cragside.entrypoints.database_metrics import DatabaseCounts
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.metric_files import counting_folder
+from cragside.entrypoints.metric_files import counting_as, counting_folder, forget_figures
 from cragside.entrypoints.metrics import RequestCounts, TaskCounts, exposition
 from cragside.entrypoints.metrics import worker as a_worker
 from cragside.entrypoints.proxy import server
@@ -132,6 +133,34 @@ def test_a_worker_begins_with_no_connections_of_the_one_before(folder: str) -> N
     counted = read(exposition(folder, None))
     assert of(counted, "cragside_database_connections", server="postgres", state="in_use") is None
     assert of(counted, "cragside_postgres_statement_seconds_count", kind="read") == 1
+
+
+def test_a_worker_that_ended_has_no_connections(folder: str) -> None:
+    DatabaseCounts(a_worker).connections("postgres", most=10, in_use=3, waiting=0, opened=4)
+    DatabaseCounts(a_worker).statement("read", 0.1)
+    forget_figures(Path(folder), a_worker())
+    counted = read(exposition(folder, None))
+    assert of(counted, "cragside_database_connections", server="postgres", state="in_use") is None
+    assert of(counted, "cragside_postgres_statement_seconds_count", kind="read") == 1
+
+
+def test_a_process_that_begins_leaves_the_others_readable(folder: str) -> None:
+    """Somebody asks whenever a file of it comes into being."""
+    RequestCounts().count("/v1/enrich", "POST", 200, 0.2, "web")
+    stopped = threading.Event()
+
+    def begin() -> None:
+        while not stopped.is_set():
+            counting_as(a_worker, "counter", "gauge_livesum")
+
+    beginning = threading.Thread(target=begin)
+    beginning.start()
+    try:
+        for _ in range(100):
+            assert of(read(exposition(folder, None)), "cragside_enrichments_total", verdict="web") == 1
+    finally:
+        stopped.set()
+        beginning.join()
 
 
 async def test_a_gate_tells_who_uses_a_server_and_who_waits(folder: str) -> None:

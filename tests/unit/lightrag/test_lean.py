@@ -49,6 +49,7 @@ def test_a_dotenv_file_of_the_working_directory_does_not_reach_the_environment(
 import os
 before = dict(os.environ)
 import cragside.adapters.lightrag.engine.engine, cragside.adapters.lightrag.indexing.drafts
+import cragside.adapters.lightrag.storages.postgres.lightrag_postgres
 assert dict(os.environ) == before, dict(os.environ).items() - before.items()
 """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHON_DOTENV_DISABLED"} | own

@@ -27,6 +27,7 @@ from cragside.domain.steps import Step
 _CLOSING_SECONDS = 1.0
 # What steps tell, but for what quotes the question.
 _TOLD = frozenset({"passages", "grader", "next", "searched", "exchanges"})
+_QUIET_SECONDS = 300.0
 _REQUEST_ID = contexts.create_key("cragside.request_id")
 _log = logging.getLogger("cragside")
 
@@ -92,12 +93,22 @@ class OtelTracer:
 
 
 class _WithoutQuotes(logging.Handler):
-    """Logs that the SDK complains and where, but not what it quotes: headers with secrets, addresses, what came in."""
+    """Logs that the SDK complains and where, but not what it quotes: headers with secrets, addresses, what came in.
+
+    It does so once in five minutes for each part of the SDK, which complains about a collector with each batch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.created - self._told.get(record.name, 0.0) < _QUIET_SECONDS:
+            return
+        self._told[record.name] = record.created
         _log.log(
             record.levelno,
-            "OpenTelemetry has a problem in %s. Check the variables that begin with OTEL_, and the collector",
+            "Traces are lost: %s has a problem. Check that the collector runs, and the variables that begin with OTEL_",
             record.name,
         )
 
@@ -106,7 +117,7 @@ def _keep_what_the_sdk_quotes_out_of_the_log() -> None:
     library = logging.getLogger("opentelemetry")
     library.propagate = False
     if not any(isinstance(handler, _WithoutQuotes) for handler in library.handlers):
-        library.addHandler(_WithoutQuotes(logging.WARNING))
+        library.addHandler(_WithoutQuotes())
 
 
 class _Trace:

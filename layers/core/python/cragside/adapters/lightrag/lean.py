@@ -3,19 +3,15 @@
 These packages serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of texts, none of
 which cragside uses. They take more time and memory to load than all of LightRAG, which does without them where they
 are not installed. Other code of the process can still import them.
-
-LightRAG's modules also put what a `.env` of the working directory says into the environment, where it would reach every
-library and child process. They do not do so here: cragside reads its settings itself, and checks whose file it is.
 """
 
 import logging
-import os
 import sys
 import threading
 from importlib.abc import MetaPathFinder
 
-# python-dotenv's own switch.
-_NO_DOTENV = "PYTHON_DOTENV_DISABLED"
+from cragside.adapters.lightrag.without_dotenv import without_dotenv
+
 _UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters"}
 
 
@@ -32,28 +28,23 @@ class _Absent(MetaPathFinder):
 
 _absent = _Absent()
 sys.meta_path.insert(0, _absent)
-_before = os.environ.get(_NO_DOTENV)
-os.environ[_NO_DOTENV] = "1"
 try:
-    from lightrag import LightRAG, QueryParam, utils
-    from lightrag.base import (
-        BaseGraphStorage,
-        BaseKVStorage,
-        BaseVectorStorage,
-        DocStatusStorage,
-        StoragesStatus,
-    )
-    from lightrag.constants import GRAPH_FIELD_SEP
-    from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-    from lightrag.operate import merge_nodes_and_edges
-    from lightrag.prompt import PROMPTS
-    from lightrag.utils import EmbeddingFunc, Tokenizer
+    with without_dotenv():
+        from lightrag import LightRAG, QueryParam, utils
+        from lightrag.base import (
+            BaseGraphStorage,
+            BaseKVStorage,
+            BaseVectorStorage,
+            DocStatusStorage,
+            StoragesStatus,
+        )
+        from lightrag.constants import GRAPH_FIELD_SEP
+        from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
+        from lightrag.operate import merge_nodes_and_edges
+        from lightrag.prompt import PROMPTS
+        from lightrag.utils import EmbeddingFunc, Tokenizer
 finally:
     sys.meta_path.remove(_absent)
-    if _before is None:
-        del os.environ[_NO_DOTENV]
-    else:
-        os.environ[_NO_DOTENV] = _before
 
 # It reports each step of a query. Writing these reports takes longer than the steps.
 utils.logger.setLevel(logging.ERROR)

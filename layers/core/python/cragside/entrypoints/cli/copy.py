@@ -1,6 +1,7 @@
 """`cragside copy`: copies workspaces from one place to another."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable, pro
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.composition.copies import Copies
+    from cragside.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def copy(
     places = [settings_of(session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
     if place_of(places[0]) == place_of(places[1]):
         raise ValidationError(f"--from and --to are the same place, {place_of(places[0])}. Name another one.")
+    if _inside(places[1], places[0]):
+        raise ValidationError(f"{place_of(places[1])} is a folder in the store that is copied. Name one beside it.")
 
     async def work(container: "Container") -> list[_Copy]:
         from cragside.bootstrap import Container
@@ -70,7 +74,7 @@ def copy(
             copies = Copies(container, other)
             names = await copies.workspaces() if everything else [settings.workspace]
             if not names:
-                raise NotFound("There are no workspaces to copy.")
+                raise NotFound(f"There are no workspaces in {place_of(places[0])}. Check --from.")
             await _check(copies, names, replace=replace, yes=yes)
             return [await _copied(copies, name, replace=replace, as_json=as_json) for name in names]
         finally:
@@ -82,6 +86,15 @@ def copy(
         return
     for each in done:
         output().print(f"copied    {each.workspace}: {counted(each.documents, 'text')}", soft_wrap=True)
+
+
+def _inside(inner: "Settings", outer: "Settings") -> bool:
+    """Whether a store in files would be in another's folder."""
+    homes = [settings.home for settings in (inner, outer) if settings.postgres_uri is None]
+    match homes:
+        case [Path() as folder, Path() as around]:
+            return around.resolve() in folder.resolve().parents
+    return False
 
 
 async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool) -> None:

@@ -12,6 +12,7 @@ from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
+    from cragside.bootstrap import Container
     from cragside.entrypoints.findings import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
@@ -46,8 +47,13 @@ def _examine(session: Session) -> "list[Finding]":
     except ConfigurationError as error:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
     findings += [Finding("settings", "ok"), examine_folder(settings, FOR_OPERATORS)]
+
+    async def examined(container: "Container") -> "list[Finding]":
+        _ = container.tracer  # which needs a package and variables of its own
+        return await examine_components(container, FOR_OPERATORS)
+
     try:
-        return findings + session.run(settings, lambda container: examine_components(container, FOR_OPERATORS))
+        return findings + session.run(settings, examined)
     except ConfigurationError as error:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
 
