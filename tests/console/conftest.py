@@ -98,7 +98,7 @@ def service(given: Given, request: pytest.FixtureRequest) -> Iterator[CragsideSe
 
 
 @pytest.fixture
-def started() -> Iterator[Callable[[Given], CragsideServer]]:
+def start_service() -> Iterator[Callable[[Given], CragsideServer]]:
     """A function that starts a service of which only the test knows what it is given."""
     with ExitStack() as stack:
         yield lambda given: stack.enter_context(CragsideServer(given, ollama=NOBODY))

@@ -335,14 +335,14 @@ def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page") ->
 
 
 def test_a_token_that_may_only_read_is_told_so(
-    page: "Page", watch: Watch, tmp_path: Path, started: Callable[[Given], CragsideServer]
+    page: "Page", watch: Watch, tmp_path: Path, start_service: Callable[[Given], CragsideServer]
 ) -> None:
     watch.allow("status of 401")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
     program = "from cragside.entrypoints.cli.main import main; main()"
     token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).split()[-1]
     given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="writer")
-    service = started(given)
+    service = start_service(given)
     service.add({"lamp.md": LAMP})
     page.goto(service.console("#/documents"))
     page.get_by_role("textbox", name="Token").fill(token)

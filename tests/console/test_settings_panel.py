@@ -117,7 +117,7 @@ def _rebuild(panel: "Page") -> None:
 
 
 def test_a_token_of_one_workspace_is_told_why_it_sees_no_components(
-    page: "Page", watch: Watch, tmp_path: Path, started: Callable[[Given], CragsideServer]
+    page: "Page", watch: Watch, tmp_path: Path, start_service: Callable[[Given], CragsideServer]
 ) -> None:
     watch.allow("status of 40[13]")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
@@ -125,7 +125,7 @@ def test_a_token_of_one_workspace_is_told_why_it_sees_no_components(
     command = [sys.executable, "-c", program, "token", "new", "reader", "--workspace", "default"]
     token = run(command, env=tokens).split()[-1]
     given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="all")
-    service = started(given)
+    service = start_service(given)
     page.goto(service.console("#/settings"))
     page.get_by_role("textbox", name="Token").fill(token)
     page.get_by_role("button", name="Continue").click()
