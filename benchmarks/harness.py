@@ -262,24 +262,28 @@ async def _worker(
 
 @dataclass(frozen=True)
 class Target:
-    """A figure and its limit."""
+    """A figure and its limit. It is missed if any request behind it failed, as a quick error is no quick answer."""
 
     name: str
     reached: float
     limit: float
     unit: str = ""
     at_most: bool = True
+    failures: int = 0
 
     @property
     def met(self) -> bool:
-        """Whether the figure is within the limit."""
+        """Whether the figure is within the limit, and nothing failed."""
+        if self.failures:
+            return False
         return self.reached <= self.limit if self.at_most else self.reached >= self.limit
 
     def row(self) -> list[str]:
         """The cells of the table."""
         sign = "at most" if self.at_most else "at least"
         limit, reached = (f"{value:.3g}" if value < 1000 else f"{value:,.0f}" for value in (self.limit, self.reached))
-        return [self.name, f"{sign} {limit} {self.unit}".strip(), f"{reached} {self.unit}".strip(), _mark(self.met)]
+        result = f"{reached} {self.unit}".strip() + (f", {self.failures} failed" if self.failures else "")
+        return [self.name, f"{sign} {limit} {self.unit}".strip(), result, _mark(self.met)]
 
 
 def _mark(met: bool) -> str:
@@ -323,7 +327,14 @@ def report(
             "title": title,
             "machine": machine_line,
             "targets": [
-                {"name": t.name, "limit": t.limit, "reached": round(t.reached, 4), "unit": t.unit, "met": t.met}
+                {
+                    "name": t.name,
+                    "limit": t.limit,
+                    "reached": round(t.reached, 4),
+                    "unit": t.unit,
+                    "failures": t.failures,
+                    "met": t.met,
+                }
                 for t in targets
             ],
             "details": details,

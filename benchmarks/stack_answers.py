@@ -22,7 +22,10 @@ _ANSWER_SECONDS = 120
 
 @dataclass
 class Answers:
-    """Streamed answers: their whole times, those of their first pieces, and how many have the name asked for."""
+    """Streamed answers: their whole times, those of their first pieces, and how many have the name asked for.
+
+    The first piece of a failure counts as the longest wait.
+    """
 
     load: Load = field(default_factory=Load)
     first_ms: list[float] = field(default_factory=list)
@@ -56,11 +59,14 @@ def _ask(address: str, passage: Passage, prefix: str, done: Answers) -> None:
         connection.request("POST", "/api/chat", json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
         lines = [response.readline()]
-        done.first_ms[-1] = (time.perf_counter() - sent) * 1000
+        first_ms = (time.perf_counter() - sent) * 1000
         lines += response.read().splitlines()
         spent = (time.perf_counter() - sent) * 1000
     degraded = response.headers.get("x-rag-degraded", "")
     done.load.took(spent, response.status, lines[-1], lambda last: degraded or _unfinished(last))
+    if response.status != http.client.OK:
+        return
+    done.first_ms[-1] = first_ms
     text = "".join(json.loads(line).get("message", {}).get("content", "") for line in lines if line.strip())
     done.right += answer_of(passage).lower() in text.lower()
 
@@ -75,8 +81,7 @@ def chat(prompt: str, tokens: int) -> dict[str, Any]:
 class Routes:
     """Answers with local evidence, the same without the command, answers from the web; then evidence alone.
 
-    `searches` are those of SearXNG for questions with local answers, `fallbacks` the percentage of the others whose
-    evidence is from the web.
+    `searches` are those of SearXNG for questions with local answers, `verdicts` say where the others' evidence is from.
     """
 
     local: Answers
@@ -84,8 +89,13 @@ class Routes:
     web: Answers
     evidence: Load
     web_evidence: Load
-    fallbacks: float
+    verdicts: list[str]
     searches: int
+
+    @property
+    def fallbacks(self) -> float:
+        """The percentage of all questions without a local answer whose evidence is from the web."""
+        return 100 * sum(verdict in ("web", "mixed") for verdict in self.verdicts) / len(self.web_evidence.latencies_ms)
 
 
 def measure_routes(
@@ -100,17 +110,17 @@ def measure_routes(
     plain, web = ask_each(address, known, prefix=""), ask_each(address, unknown)
     alone, _ = enriched(address, islice(turns(knowledge.local), evidence))
     web_alone, verdicts = enriched(address, islice(turns(knowledge.web), evidence))
-    fallbacks = 100 * sum(verdict in ("web", "mixed") for verdict in verdicts) / len(verdicts)
-    return Routes(local, plain, web, alone, web_alone, fallbacks, searches)
+    return Routes(local, plain, web, alone, web_alone, verdicts, searches)
 
 
 def enriched(address: str, passages: Iterable[Passage]) -> tuple[Load, list[str]]:
-    """Requests for evidence alone, one at a time, and where each got it from."""
+    """Requests for evidence alone, one at a time, and where each that did not fail got it from."""
     verdicts: list[str] = []
 
     def check(answer: Any) -> str:
-        verdicts.append(answer["metadata"]["rag_context"]["verdict"])
-        return wrong_with(answer)
+        if not (wrong := wrong_with(answer)):
+            verdicts.append(answer["metadata"]["rag_context"]["verdict"])
+        return wrong
 
     bodies = [{"prompt": f"/rag {passage.question}"} for passage in passages]
     return post_each(f"{address}/v1/enrich", bodies, check=check), verdicts

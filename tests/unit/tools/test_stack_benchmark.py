@@ -61,14 +61,36 @@ def test_each_promise_is_missed_by_itself() -> None:
     fast, slow = Load([1.0], 1.0), Load([11_000.0], 11.0, ["late"])
     right, wrong = Answers(fast, [1.0], right=1), Answers(slow, [1.0])
     good = [
-        *of_answers(Routes(right, Answers(fast, [1.0]), right, fast, fast, fallbacks=95, searches=0)),
+        *of_answers(Routes(right, Answers(fast, [1.0]), right, fast, fast, ["web"], searches=0)),
         *of_load(Burst(fast, fast, fast)),
         *of_steady(Steady([1.0] * 4)),
     ]
     assert all(target.met for target in good)
     bad = [
-        *of_answers(Routes(wrong, wrong, wrong, slow, slow, fallbacks=94, searches=1)),
+        *of_answers(Routes(wrong, wrong, wrong, slow, slow, ["local"], searches=1)),
         *of_load(Burst(slow, slow, slow, service_mb=501, worker_mb=501)),
         *of_steady(Steady([1.0, 1.0, 1.0, 2.0], failures=["late"], cpu=21)),
     ]
     assert [target.name for target in bad if target.met] == []
+
+
+def test_quick_errors_are_no_quick_answers() -> None:
+    refused = Load([1.0] * 20, 0.02, ["status 503"] * 20)
+    nothing = Answers(refused, [120_000.0] * 20)
+    told = of_answers(Routes(nothing, nothing, nothing, refused, refused, verdicts=[], searches=0))
+    assert [target.name for target in told if target.met] == []
+    assert "20 failed" in told[0].row()[2]
+
+
+def test_more_right_than_a_model_that_failed_is_no_gain() -> None:
+    fast = Load([1.0], 1.0)
+    right, failed = Answers(fast, [1.0], right=1), Answers(Load([1.0], 1.0, ["status 503"]), [120_000.0])
+    told = of_answers(Routes(right, failed, right, fast, fast, verdicts=["web"], searches=0))
+    assert [target.name.split()[0] for target in told if not target.met] == ["SC-003"]
+
+
+def test_questions_that_failed_count_as_not_answered_from_the_web() -> None:
+    some, fast = Load([1.0] * 20, 1.0, ["status 503"] * 10), Load([1.0], 1.0)
+    nothing = Answers(fast, [1.0])
+    routes = Routes(nothing, nothing, nothing, fast, some, verdicts=["web", "mixed"] * 4 + ["local"] * 2, searches=0)
+    assert routes.fallbacks == 40
