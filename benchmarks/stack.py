@@ -72,7 +72,7 @@ def measure(folder: Path, sizes: Sizes, parts: Collection[str], minutes: float) 
         migrate(folder / "home", variables)
         with cragside(folder / "home", log=folder / "log", RAG_CHAT_MODEL="embedded", **variables) as (address, pid):
             print(f"indexing {sizes.passages} passages ...", flush=True)
-            uvloop.run(index(address, knowledge.documents))
+            index(address, knowledge.documents)
             if "answers" in parts:
                 print("whole answers ...", flush=True)
                 done.routes = measure_routes(address, knowledge, found.engine.asked, sizes.asked, sizes.enriched)
@@ -81,7 +81,7 @@ def measure(folder: Path, sizes: Sizes, parts: Collection[str], minutes: float) 
                     done.graded = ask_each(graded_by_model, list(islice(telling(knowledge.local), sizes.graded)))
             if "load" in parts:
                 print("100 at once ...", flush=True)
-                done.burst = uvloop.run(measure_burst(address, pid, knowledge))
+                done.burst = measure_burst(address, pid, knowledge)
             if "steady" in parts:
                 print(f"{PER_SECOND:g} question a second for {minutes:g} minutes ...", flush=True)
                 done.steady = uvloop.run(measure_steady(address, pid, knowledge, minutes))
@@ -109,6 +109,7 @@ def details(figures: Figures) -> list[list[str]]:
     return [
         [name, str(len(load.latencies_ms)), str(len(load.failures)), f"{load.p50:,.0f}", f"{load.p95:,.0f}"]
         for name, load in loads.items()
+        if load.latencies_ms
     ]
 
 

@@ -1,19 +1,24 @@
 """100 `/rag` requests at once while a worker indexes, for `benchmarks.stack`."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import uvloop
+
+from benchmarks import corpus
 from benchmarks.corpus import Passage
 from benchmarks.harness import Load, get_json, own_resident_mb, post_all, resident_mb
-from benchmarks.memory import Peak
+from benchmarks.memory import Peak, wait_until_indexed
 from benchmarks.stack_questions import Knowledge, turns
 
 CONCURRENCY = 100
-_LEAST_BURSTS, _MOST_BURSTS = 3, 10
+INDEXED_SECONDS = 1800
+_MOST_BURSTS = 10
 _SENDERS = 4
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass
@@ -28,29 +33,58 @@ class Burst:
     worker_mb: float = 0.0
 
 
-async def measure_burst(address: str, pid: int, knowledge: Knowledge) -> Burst:
-    """Bring the documents, and ask 100 at once until all of them are indexed, or ten times."""
-    done, local = Burst(), turns(knowledge.local)
+def measure_burst(address: str, pid: int, knowledge: Knowledge) -> Burst:
+    """Bring the documents, ask 100 at once while they are indexed, and then what only the web answers."""
+    done = Burst()
     service, worker = Peak(pid, own_resident_mb), Peak(pid, worker_mb)
     with service.watched(), worker.watched():
-        bodies = [{"name": name, "text": text} for name, text in knowledge.later]
-        sending = asyncio.create_task(post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS))
-        bursts = 0
-        while bursts < _LEAST_BURSTS or (bursts < _MOST_BURSTS and (not sending.done() or await waiting(address))):
-            left = await waiting(address)
-            add(done.local, await ask(address, local))
-            done.waiting = max(done.waiting, left)
-            bursts += 1
-        done.sent = await sending
-        done.web = await ask(address, turns(knowledge.web))
+        uvloop.run(_while_indexing(address, knowledge, done))
+        wait_until_indexed(address, INDEXED_SECONDS)
+        done.web = uvloop.run(ask(address, _questions(knowledge.web)))
     done.service_mb, done.worker_mb = service.largest, worker.largest
     return done
 
 
-async def ask(address: str, passages: Iterator[Passage]) -> Load:
+async def _while_indexing(address: str, knowledge: Knowledge, done: Burst) -> None:
+    bodies = [{"name": name, "text": text} for name, text in knowledge.later]
+    sending = asyncio.create_task(post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS))
+
+    async def begun() -> int:
+        """Tasks that wait, as soon as there are any; 0 if there will be none."""
+        while not (left := await waiting(address)) and not sending.done():
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return left or await waiting(address)
+
+    local = _questions(knowledge.local)
+    await add_bursts(done, lambda: ask(address, local), begun, lambda: waiting(address))
+    done.sent = await sending
+
+
+async def add_bursts(
+    done: Burst,
+    burst: Callable[[], Awaitable[Load]],
+    begun: Callable[[], Awaitable[int]],
+    waiting: Callable[[], Awaitable[int]],
+) -> None:
+    """Ask up to ten times while tasks wait. A burst counts if tasks waited before it and still wait at its end."""
+    for _ in range(_MOST_BURSTS):
+        if not (left := await begun()):
+            return
+        asked = await burst()
+        if await waiting():
+            add(done.local, asked)
+            done.waiting = max(done.waiting, left)
+
+
+async def ask(address: str, questions: Iterator[str]) -> Load:
     """One question of each of 100 clients. An answer that is degraded, or without evidence, is a failure."""
-    bodies = [{"prompt": f"/rag {passage.question}"} for passage in islice(passages, CONCURRENCY)]
+    bodies = [{"prompt": f"/rag {question}"} for question in islice(questions, CONCURRENCY)]
     return await post_all(f"{address}/v1/enrich", bodies, concurrency=CONCURRENCY, check=wrong_with)
+
+
+def _questions(passages: Sequence[Passage]) -> Iterator[str]:
+    """Questions that nobody asked before, for ever."""
+    return (corpus.distinct(passage.question, number) for number, passage in enumerate(turns(passages)))
 
 
 def wrong_with(answer: Any) -> str:
@@ -67,13 +101,12 @@ async def waiting(address: str) -> int:
     return int(queue["pending"] + queue["processing"])
 
 
-async def index(address: str, documents: Sequence[tuple[str, str]]) -> None:
+def index(address: str, documents: Sequence[tuple[str, str]]) -> None:
     """Bring documents, and return once all are indexed."""
     bodies = [{"name": name, "text": text} for name, text in documents]
-    if (sent := await post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS)).failures:
+    if (sent := uvloop.run(post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS))).failures:
         raise SystemExit(sent.failures[0])
-    while await waiting(address):
-        await asyncio.sleep(1)
+    wait_until_indexed(address, INDEXED_SECONDS)
 
 
 def worker_mb(pid: int) -> float:

@@ -2,7 +2,7 @@
 
 from benchmarks.harness import Load, Target
 from benchmarks.stack_answers import Routes
-from benchmarks.stack_load import Burst
+from benchmarks.stack_load import CONCURRENCY, Burst
 from benchmarks.stack_steady import Steady
 from tests.services.ollama import CHAT_MODEL
 
@@ -37,9 +37,11 @@ def of_answers(routes: Routes) -> list[Target]:
 def of_load(burst: Burst) -> list[Target]:
     """SC-005, and the contract's memory."""
     once = "SC-005 100 at once while indexing"
+    local = [_p95(once, burst.local, LOCAL_SECONDS)] if burst.local.latencies_ms else []
     return [
+        Target(f"{once}: requests", len(burst.local.latencies_ms), CONCURRENCY, at_most=False),
         Target(f"{once}: failures", len(burst.local.failures + burst.sent.failures), 0),
-        _p95(once, burst.local, LOCAL_SECONDS),
+        *local,
         Target("SC-005 100 at once, web: failures", len(burst.web.failures), 0),
         _p95("SC-005 100 at once, web", burst.web, WEB_SECONDS),
         Target("contract: memory of the service, peak", burst.service_mb, MEGABYTES, "MB"),

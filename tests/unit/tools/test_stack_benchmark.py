@@ -1,5 +1,6 @@
 """How `benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
 
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from benchmarks.harness import Load
 from benchmarks.stack_answers import Answers, Routes, telling
-from benchmarks.stack_load import Burst, wrong_with
+from benchmarks.stack_load import Burst, add_bursts, wrong_with
 from benchmarks.stack_questions import Knowledge, answer_of, turns
 from benchmarks.stack_steady import Steady, drift
 from benchmarks.stack_targets import of_answers, of_load, of_steady
@@ -62,7 +63,7 @@ def test_each_promise_is_missed_by_itself() -> None:
     right, wrong = Answers(fast, [1.0], right=1), Answers(slow, [1.0])
     good = [
         *of_answers(Routes(right, Answers(fast, [1.0]), right, fast, fast, ["web"], searches=0)),
-        *of_load(Burst(fast, fast, fast)),
+        *of_load(Burst(Load([1.0] * 100, 1.0), fast, fast)),
         *of_steady(Steady([1.0] * 4)),
     ]
     assert all(target.met for target in good)
@@ -94,3 +95,31 @@ def test_questions_that_failed_count_as_not_answered_from_the_web() -> None:
     nothing = Answers(fast, [1.0])
     routes = Routes(nothing, nothing, nothing, fast, some, verdicts=["web", "mixed"] * 4 + ["local"] * 2, searches=0)
     assert routes.fallbacks == 40
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [([9, 5], [5, 0], 1), ([9, 5, 0], [5, 2], 2), ([9, 0], [0], 0), ([0], [], 0), ([9] * 10, [9] * 10, 10)],
+)
+async def test_only_bursts_that_end_while_tasks_wait_count(before: list[int], after: list[int], kept: int) -> None:
+    def in_turn(counts: list[int]) -> Callable[[], Awaitable[int]]:
+        given = iter([*counts, 0])
+
+        async def count() -> int:
+            return next(given)
+
+        return count
+
+    async def burst() -> Load:
+        return Load([1.0] * 100, 1.0)
+
+    done = Burst()
+    await add_bursts(done, burst, in_turn(before), in_turn(after))
+    assert len(done.local.latencies_ms) == 100 * kept
+    assert done.waiting == (9 if kept else 0)
+
+
+def test_no_burst_while_indexing_is_a_target_missed() -> None:
+    fast = Load([1.0], 1.0)
+    missed = [target.name for target in of_load(Burst(Load(), fast, fast)) if not target.met]
+    assert missed == ["SC-005 100 at once while indexing: requests"]
