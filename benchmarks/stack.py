@@ -129,9 +129,11 @@ def tell(figures: Figures) -> list[Target]:
         told += of_load(burst)
     if steady := figures.steady:
         first_mb, last_mb = steady.samples[0], steady.samples[-1]
-        print(f"{steady.answered} answers at the steady rate, memory {first_mb:.0f} to {last_mb:.0f} MB")
+        print(f"{steady.answered} good answers at the steady rate, memory {first_mb:.0f} to {last_mb:.0f} MB")
         for failure, count in Counter(steady.failures).most_common(3):
             print(f"{count} failed: {failure}")
+        for wrong, count in Counter(steady.wrong).most_common(3):
+            print(f"{count} degraded or without evidence: {wrong}")
         told += of_steady(steady)
     print(f"\nNot measured: {NOT_MEASURED}")
     return told

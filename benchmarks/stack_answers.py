@@ -63,7 +63,7 @@ def _ask(address: str, passage: Passage, prefix: str, done: Answers) -> None:
         lines += response.read().splitlines()
         spent = (time.perf_counter() - sent) * 1000
     degraded = response.headers.get("x-rag-degraded", "")
-    done.load.took(spent, response.status, lines[-1], lambda last: degraded or _unfinished(last))
+    done.load.took(spent, response.status, lines[-1], lambda last: degraded or unfinished(last))
     if response.status != http.client.OK:
         return
     done.first_ms[-1] = first_ms
@@ -131,5 +131,6 @@ def telling(passages: Sequence[Passage]) -> Iterator[Passage]:
     return (passage for passage in turns(passages) if answer_of(passage) not in passage.question)
 
 
-def _unfinished(last: dict[str, Any]) -> str:
+def unfinished(last: dict[str, Any]) -> str:
+    """The last line of a stream that is not its end, or ""."""
     return "" if last.get("done") else json.dumps(last)[:300]

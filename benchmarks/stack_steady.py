@@ -1,18 +1,21 @@
 """A steady rate of questions over a long time, for `benchmarks.stack`: does the memory of the service grow?"""
 
 import asyncio
+import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
+from typing import Any
 
 import aiohttp
 
 from benchmarks import corpus
 from benchmarks.corpus import Passage
 from benchmarks.harness import own_cpu_seconds, own_resident_mb
-from benchmarks.stack_answers import chat
+from benchmarks.stack_answers import chat, unfinished
+from benchmarks.stack_load import wrong_with
 from benchmarks.stack_questions import Knowledge, turns
 
 PER_SECOND = 1.0
@@ -25,12 +28,25 @@ _TOKENS = 8
 
 @dataclass
 class Steady:
-    """Samples of memory in MB, the answers and failures, and the service's share of one core in percent."""
+    """Samples of memory in MB, the answers and failures, and the service's share of one core in percent.
+
+    `failures` had no answer. `wrong` are answers that are degraded or without evidence; `answered` counts the others.
+    """
 
     samples: list[float] = field(default_factory=list)
     answered: int = 0
     failures: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
     cpu: float = 0.0
+
+    def add(self, status: int, degraded: str, answer: bytes) -> None:
+        """Count an answer: a whole one of `/v1/enrich`, or a stream of the proxy's with what its header says."""
+        if status != 200:
+            self.failures.append(f"status {status}: {answer[:300]!r}")
+        elif wrong := degraded or _wrong_with(json.loads(answer.splitlines()[-1])):
+            self.wrong.append(wrong)
+        else:
+            self.answered += 1
 
     @property
     def drift(self) -> float:
@@ -76,13 +92,14 @@ async def _ask(session: aiohttp.ClientSession, url: str, body: dict[str, object]
     try:
         async with session.post(url, json=body) as response:
             answer = await response.read()
-        failure = "" if response.status == 200 else f"status {response.status}: {answer[:300]!r}"
     except (aiohttp.ClientError, TimeoutError) as error:
-        failure = f"{type(error).__name__}: {error}"
-    if failure:
-        done.failures.append(failure)
+        done.failures.append(f"{type(error).__name__}: {error}")
     else:
-        done.answered += 1
+        done.add(response.status, response.headers.get("x-rag-degraded", ""), answer)
+
+
+def _wrong_with(last: dict[str, Any]) -> str:
+    return unfinished(last) if "done" in last or "error" in last else wrong_with(last)
 
 
 def _bodies(knowledge: Knowledge) -> Iterator[tuple[str, dict[str, object]]]:

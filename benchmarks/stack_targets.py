@@ -54,6 +54,7 @@ def of_steady(steady: Steady) -> list[Target]:
     return [
         Target("contract: CPU of the service at the steady rate, of one core", steady.cpu, CPU, "%"),
         Target("steady rate: failures", len(steady.failures), 0),
+        Target("steady rate: answers degraded or without evidence", len(steady.wrong), 0),
         Target("steady rate: memory, last quarter against the second", abs(steady.drift), DRIFT, "%"),
     ]
 

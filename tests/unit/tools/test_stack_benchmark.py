@@ -1,5 +1,6 @@
 """How `benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
 
+import json
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any
@@ -70,7 +71,7 @@ def test_each_promise_is_missed_by_itself() -> None:
     bad = [
         *of_answers(Routes(wrong, wrong, wrong, slow, slow, ["local"], searches=1)),
         *of_load(Burst(slow, slow, slow, service_mb=501, worker_mb=501)),
-        *of_steady(Steady([1.0, 1.0, 1.0, 2.0], failures=["late"], cpu=21)),
+        *of_steady(Steady([1.0, 1.0, 1.0, 2.0], failures=["late"], wrong=["no evidence"], cpu=21)),
     ]
     assert [target.name for target in bad if target.met] == []
 
@@ -123,3 +124,17 @@ def test_no_burst_while_indexing_is_a_target_missed() -> None:
     fast = Load([1.0], 1.0)
     missed = [target.name for target in of_load(Burst(Load(), fast, fast)) if not target.met]
     assert missed == ["SC-005 100 at once while indexing: requests"]
+
+
+def test_a_steady_rate_tells_degraded_answers_from_failures() -> None:
+    done = Steady()
+    for answer in (answered("local"), answered(), answered("local", degraded=("graph",))):
+        done.add(200, "", json.dumps(answer).encode())
+    done.add(200, "", b'{"message": {"content": "Yes"}}\n{"done": true}\n')
+    done.add(200, "search", b'{"done": true}\n')
+    done.add(200, "", b'{"message": {"content": "Y"}, "done": false}\n')
+    done.add(503, "", b"busy")
+    assert done.answered == 2
+    assert done.wrong[:3] == ["no evidence", "['graph']", "search"]
+    assert "Y" in done.wrong[3]
+    assert done.failures == ["status 503: b'busy'"]
