@@ -136,6 +136,11 @@ def own_resident_mb(pid: int) -> float:
     return _status_kb(pid, "VmRSS") / 1024
 
 
+def children_resident_mb(pid: int) -> float:
+    """Resident memory of the processes that a process started, in MB."""
+    return resident_mb(pid) - own_resident_mb(pid)
+
+
 def memory_mb(pid: int) -> float:
     """Memory of a process and its children in MB; shared memory counts once."""
     rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in family(pid)]
@@ -183,6 +188,12 @@ class Load:
         wrong = f"status {status}: {answer[:300]!r}" if not 200 <= status < 300 else check(json.loads(answer))
         if wrong:
             self.failures.append(wrong)
+
+    def add(self, more: "Load") -> None:
+        """Count the requests of a further burst."""
+        self.latencies_ms += more.latencies_ms
+        self.failures += more.failures
+        self.seconds += more.seconds
 
     @property
     def per_second(self) -> float:

@@ -1,18 +1,21 @@
 """How `benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
 
 import json
+import signal
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
 import pytest
 
 from benchmarks.harness import Load
-from benchmarks.stack_answers import Answers, Routes, telling
-from benchmarks.stack_load import Burst, add_bursts, wrong_with
-from benchmarks.stack_questions import Knowledge, answer_of, turns
-from benchmarks.stack_steady import Steady, drift
-from benchmarks.stack_targets import of_answers, of_load, of_steady
+from benchmarks.stack.answers import Answers, Routes, telling, wrong_with
+from benchmarks.stack.load import Burst, add_bursts
+from benchmarks.stack.questions import Knowledge, answer_of, turns
+from benchmarks.stack.servers import stop_on_sigterm
+from benchmarks.stack.steady import Steady, drift
+from benchmarks.stack.targets import of_answers, of_load, of_steady
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +141,21 @@ def test_a_steady_rate_tells_degraded_answers_from_failures() -> None:
     assert done.wrong[:3] == ["no evidence", "['graph']", "search"]
     assert "Y" in done.wrong[3]
     assert done.failures == ["status 503: b'busy'"]
+
+
+def test_sigterm_ends_the_blocks_that_started_servers() -> None:
+    before, stopped = signal.getsignal(signal.SIGTERM), []
+
+    def run() -> None:
+        with ExitStack() as stack:
+            stack.callback(lambda: stopped.append("all"))
+            stack.callback(signal.raise_signal, signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+
+    try:
+        stop_on_sigterm()
+        with pytest.raises(SystemExit):
+            run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert stopped == ["all"]

@@ -26,12 +26,12 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.harness import Load, Target, cragside, machine, report, scratch, table
-from benchmarks.stack_answers import Answers, Routes, ask_each, measure_routes, telling
-from benchmarks.stack_load import Burst, index, measure_burst
-from benchmarks.stack_questions import Knowledge
-from benchmarks.stack_servers import migrate, servers
-from benchmarks.stack_steady import PER_SECOND, Steady, measure_steady
-from benchmarks.stack_targets import NOT_MEASURED, of_answers, of_load, of_steady
+from benchmarks.stack.answers import Answers, Routes, ask_each, measure_routes, telling
+from benchmarks.stack.load import Burst, measure_burst
+from benchmarks.stack.questions import Knowledge
+from benchmarks.stack.servers import index, migrate, servers, stop_on_sigterm
+from benchmarks.stack.steady import PER_SECOND, Steady, measure_steady
+from benchmarks.stack.targets import NOT_MEASURED, of_answers, of_load, of_steady
 from benchmarks.stores import CHUNKING
 from tests.services.ollama import CHAT_MODEL
 
@@ -141,7 +141,9 @@ def tell(figures: Figures) -> list[Target]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.stack", description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("--quick", action="store_true", help="a smoke test, with one minute of steady questions")
     parser.add_argument("--steady", type=float, metavar="MINUTES", help="how long to ask at a steady rate (30)")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part (all)")
@@ -149,6 +151,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
     line = machine()
+    stop_on_sigterm()
     with scratch() as folder:
         figures, versions = measure(folder, sizes, arguments.only or PARTS, arguments.steady or sizes.minutes)
     told = tell(figures)

@@ -4,20 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import uvloop
 
 from benchmarks import corpus
 from benchmarks.corpus import Passage
-from benchmarks.harness import Load, get_json, own_resident_mb, post_all, resident_mb
+from benchmarks.harness import Load, children_resident_mb, own_resident_mb, post_all
 from benchmarks.memory import Peak, wait_until_indexed
-from benchmarks.stack_questions import Knowledge, turns
+from benchmarks.stack.answers import wrong_with
+from benchmarks.stack.questions import Knowledge, turns
+from benchmarks.stack.servers import INDEXED_SECONDS, SENDERS, waiting
 
 CONCURRENCY = 100
-INDEXED_SECONDS = 1800
 _MOST_BURSTS = 10
-_SENDERS = 4
 _PAUSE_SECONDS = 0.2
 
 
@@ -36,7 +35,7 @@ class Burst:
 def measure_burst(address: str, pid: int, knowledge: Knowledge) -> Burst:
     """Bring the documents, ask 100 at once while they are indexed, and then what only the web answers."""
     done = Burst()
-    service, worker = Peak(pid, own_resident_mb), Peak(pid, worker_mb)
+    service, worker = Peak(pid, own_resident_mb), Peak(pid, children_resident_mb)
     with service.watched(), worker.watched():
         uvloop.run(_while_indexing(address, knowledge, done))
         wait_until_indexed(address, INDEXED_SECONDS)
@@ -47,7 +46,7 @@ def measure_burst(address: str, pid: int, knowledge: Knowledge) -> Burst:
 
 async def _while_indexing(address: str, knowledge: Knowledge, done: Burst) -> None:
     bodies = [{"name": name, "text": text} for name, text in knowledge.later]
-    sending = asyncio.create_task(post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS))
+    sending = asyncio.create_task(post_all(f"{address}/v1/documents", bodies, concurrency=SENDERS))
 
     async def begun() -> int:
         """Tasks that wait, as soon as there are any; 0 if there will be none."""
@@ -72,7 +71,7 @@ async def add_bursts(
             return
         asked = await burst()
         if await waiting():
-            add(done.local, asked)
+            done.local.add(asked)
             done.waiting = max(done.waiting, left)
 
 
@@ -85,37 +84,3 @@ async def ask(address: str, questions: Iterator[str]) -> Load:
 def _questions(passages: Sequence[Passage]) -> Iterator[str]:
     """Questions that nobody asked before, for ever."""
     return (corpus.distinct(passage.question, number) for number, passage in enumerate(turns(passages)))
-
-
-def wrong_with(answer: Any) -> str:
-    """The error in an answer, or ""."""
-    context = answer.get("metadata", {}).get("rag_context")
-    if not context:
-        return "no rag_context"
-    return str(context["degraded"]) if context["degraded"] else "" if context["documents"] else "no evidence"
-
-
-async def waiting(address: str) -> int:
-    """How many indexing tasks are not done."""
-    queue = await asyncio.to_thread(get_json, f"{address}/v1/queue/dead")
-    return int(queue["pending"] + queue["processing"])
-
-
-def index(address: str, documents: Sequence[tuple[str, str]]) -> None:
-    """Bring documents, and return once all are indexed."""
-    bodies = [{"name": name, "text": text} for name, text in documents]
-    if (sent := uvloop.run(post_all(f"{address}/v1/documents", bodies, concurrency=_SENDERS))).failures:
-        raise SystemExit(sent.failures[0])
-    wait_until_indexed(address, INDEXED_SECONDS)
-
-
-def worker_mb(pid: int) -> float:
-    """Resident memory of the processes that a service started."""
-    return resident_mb(pid) - own_resident_mb(pid)
-
-
-def add(load: Load, more: Load) -> None:
-    """Count the requests of a further burst."""
-    load.latencies_ms += more.latencies_ms
-    load.failures += more.failures
-    load.seconds += more.seconds

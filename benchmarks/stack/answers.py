@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.corpus import Passage
 from benchmarks.harness import Load, post_each
-from benchmarks.stack_load import wrong_with
-from benchmarks.stack_questions import Knowledge, answer_of, turns
+from benchmarks.stack.questions import Knowledge, answer_of, turns
 from tests.services.ollama import CHAT_MODEL
 
 _ANSWER_TOKENS = 32
@@ -124,6 +123,14 @@ def enriched(address: str, passages: Iterable[Passage]) -> tuple[Load, list[str]
 
     bodies = [{"prompt": f"/rag {passage.question}"} for passage in passages]
     return post_each(f"{address}/v1/enrich", bodies, check=check), verdicts
+
+
+def wrong_with(answer: Any) -> str:
+    """The error in an answer, or ""."""
+    context = answer.get("metadata", {}).get("rag_context")
+    if not context:
+        return "no rag_context"
+    return str(context["degraded"]) if context["degraded"] else "" if context["documents"] else "no evidence"
 
 
 def telling(passages: Sequence[Passage]) -> Iterator[Passage]:

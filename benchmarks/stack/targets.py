@@ -1,9 +1,9 @@
 """What the specification and the contract promise, beside what `benchmarks.stack` measured."""
 
 from benchmarks.harness import Load, Target
-from benchmarks.stack_answers import Routes
-from benchmarks.stack_load import CONCURRENCY, Burst
-from benchmarks.stack_steady import Steady
+from benchmarks.stack.answers import Routes
+from benchmarks.stack.load import CONCURRENCY, Burst
+from benchmarks.stack.steady import Steady
 from tests.services.ollama import CHAT_MODEL
 
 LOCAL_SECONDS, WEB_SECONDS = 5, 10

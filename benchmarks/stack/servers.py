@@ -1,5 +1,7 @@
-"""The servers of `benchmarks.stack`: PostgreSQL, Neo4j, SearXNG and Ollama, started as the tests start them."""
+"""What `benchmarks.stack` runs on: PostgreSQL, Neo4j, SearXNG and Ollama as the tests start them, tables, documents."""
 
+import asyncio
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -7,12 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import CRAGSIDE, ROOT, environment
+import uvloop
+
+from benchmarks.harness import CRAGSIDE, ROOT, environment, get_json, post_all
+from benchmarks.memory import wait_until_indexed
 from tests.services import ollama
 from tests.services.neo4j_server import Neo4jServer
 from tests.services.postgres import PostgresServer
 from tests.services.searxng import Engine, SearxngServer
 from tests.services.server import Server
+
+INDEXED_SECONDS = 1800
+SENDERS = 4
 
 
 @dataclass(frozen=True)
@@ -52,3 +60,27 @@ def migrate(home: Path, variables: dict[str, str]) -> None:
     """Make the tables."""
     settings = environment(RAG_HOME=str(home), **variables)
     subprocess.run([CRAGSIDE, "migrate"], env=settings, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def index(address: str, documents: Sequence[tuple[str, str]]) -> None:
+    """Bring documents, and return once all are indexed."""
+    bodies = [{"name": name, "text": text} for name, text in documents]
+    if (sent := uvloop.run(post_all(f"{address}/v1/documents", bodies, concurrency=SENDERS))).failures:
+        raise SystemExit(sent.failures[0])
+    wait_until_indexed(address, INDEXED_SECONDS)
+
+
+async def waiting(address: str) -> int:
+    """How many indexing tasks are not done."""
+    queue = await asyncio.to_thread(get_json, f"{address}/v1/queue/dead")
+    return int(queue["pending"] + queue["processing"])
+
+
+def stop_on_sigterm() -> None:
+    """End this program by an exception on SIGTERM, so that the blocks that started servers stop them."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would interrupt the stopping
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stop)

@@ -14,9 +14,8 @@ import aiohttp
 from benchmarks import corpus
 from benchmarks.corpus import Passage
 from benchmarks.harness import own_cpu_seconds, own_resident_mb
-from benchmarks.stack_answers import chat, unfinished
-from benchmarks.stack_load import wrong_with
-from benchmarks.stack_questions import Knowledge, turns
+from benchmarks.stack.answers import chat, unfinished, wrong_with
+from benchmarks.stack.questions import Knowledge, turns
 
 PER_SECOND = 1.0
 _SAMPLE_SECONDS = 30.0
