@@ -42,7 +42,7 @@ class Steady:
         """Count an answer: a whole one of `/v1/enrich`, or a stream of the proxy's with what its header says."""
         if status != 200:
             self.failures.append(f"status {status}: {answer[:300]!r}")
-        elif wrong := degraded or _wrong_with(json.loads(answer.splitlines()[-1])):
+        elif wrong := degraded or _wrong_with(json.loads((answer.splitlines() or [b"{}"])[-1])):
             self.wrong.append(wrong)
         else:
             self.answered += 1

@@ -136,10 +136,12 @@ def test_a_steady_rate_tells_degraded_answers_from_failures() -> None:
     done.add(200, "", b'{"message": {"content": "Yes"}}\n{"done": true}\n')
     done.add(200, "search", b'{"done": true}\n')
     done.add(200, "", b'{"message": {"content": "Y"}, "done": false}\n')
+    done.add(200, "", b"")
     done.add(503, "", b"busy")
     assert done.answered == 2
     assert done.wrong[:3] == ["no evidence", "['graph']", "search"]
     assert "Y" in done.wrong[3]
+    assert done.wrong[4:] == ["no rag_context"]
     assert done.failures == ["status 503: b'busy'"]
 
 
