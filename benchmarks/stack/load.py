@@ -1,13 +1,12 @@
 """100 `/rag` requests at once while a worker indexes, for `benchmarks.stack`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
 import uvloop
 
-from benchmarks import corpus
 from benchmarks.corpus import Passage
 from benchmarks.harness import Load, children_resident_mb, own_resident_mb, post_all
 from benchmarks.memory import Peak, wait_until_indexed
@@ -39,7 +38,7 @@ def measure_burst(address: str, pid: int, knowledge: Knowledge) -> Burst:
     with service.watched(), worker.watched():
         uvloop.run(_while_indexing(address, knowledge, done))
         wait_until_indexed(address, INDEXED_SECONDS)
-        done.web = uvloop.run(ask(address, _questions(knowledge.web)))
+        done.web = uvloop.run(ask(address, turns(knowledge.web)))
     done.service_mb, done.worker_mb = service.largest, worker.largest
     return done
 
@@ -54,7 +53,7 @@ async def _while_indexing(address: str, knowledge: Knowledge, done: Burst) -> No
             await asyncio.sleep(_PAUSE_SECONDS)
         return left or await waiting(address)
 
-    local = _questions(knowledge.local)
+    local = turns(knowledge.local)
     await add_bursts(done, lambda: ask(address, local), begun, lambda: waiting(address))
     done.sent = await sending
 
@@ -75,12 +74,7 @@ async def add_bursts(
             done.waiting = max(done.waiting, left)
 
 
-async def ask(address: str, questions: Iterator[str]) -> Load:
+async def ask(address: str, passages: Iterator[Passage]) -> Load:
     """One question of each of 100 clients. An answer that is degraded, or without evidence, is a failure."""
-    bodies = [{"prompt": f"/rag {question}"} for question in islice(questions, CONCURRENCY)]
+    bodies = [{"prompt": f"/rag {passage.question}"} for passage in islice(passages, CONCURRENCY)]
     return await post_all(f"{address}/v1/enrich", bodies, concurrency=CONCURRENCY, check=wrong_with)
-
-
-def _questions(passages: Sequence[Passage]) -> Iterator[str]:
-    """Questions that nobody asked before, for ever."""
-    return (corpus.distinct(passage.question, number) for number, passage in enumerate(turns(passages)))
