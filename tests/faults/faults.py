@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -61,14 +62,15 @@ def _flapping(way: Way) -> Iterator[None]:
             way.proxy.accept(accepts)
 
     way.proxy.accept(False)
-    flapping = threading.Thread(target=flap, daemon=True)
-    flapping.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        flapping.join()
-        way.proxy.heal()
+    with ThreadPoolExecutor(1) as pool:
+        flapping = pool.submit(flap)
+        try:
+            yield
+        finally:
+            enough.set()
+            wait([flapping])
+            way.proxy.heal()
+        flapping.result()  # raises what ended it
 
 
 HOW: Mapping[str, Fault] = {

@@ -1,23 +1,35 @@
-"""What each fault of each component does: the tests assert it, and docs/failures.md has it in tables."""
+"""What each fault of each component does, as docs/failures.md shows it. The tests assert all but the remedies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 FAULTS = ("down", "silent", "slow", "error", "garbage", "cut", "flapping")
+# What a server that flaps is now and then.
+_NOW_AND_THEN = ("down", "silent", "cut")
+# What the document has, and the page in the web.
+DOCUMENT, WEB = "Lord Armstrong", "newspapers"
+# What a prompt has by what `/rag` goes on with. The embedded grader keeps the document.
+EVIDENCE: Mapping[str, str] = {
+    "everything": DOCUMENT,
+    "the documents alone": DOCUMENT,
+    "words and vectors": DOCUMENT,
+    "the embedded grader": DOCUMENT,
+    "the web": WEB,
+}
 
 
 @dataclass(frozen=True)
 class Cell:
     """What becomes of a request and a document while a component has a fault."""
 
-    # What `/rag` goes on with.
+    # What `/rag` goes on with, of `EVIDENCE`.
     evidence: str
     # How the reasons in `degraded` begin, by their components. It has these components and no others.
     degraded: Mapping[str, str]
     # Whether a new document is taken in meanwhile. One that is stored was refused by the queue, and is sent again.
     document: Literal["accepted", "refused", "stored"]
-    # What an operator does.
+    # What an operator does. It is for the page alone.
     remedy: str
     # Whether only some of the requests are affected.
     sometimes: bool = False
@@ -102,6 +114,12 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
     "Ollama's chat model": _cells("the embedded grader", "accepted", "grader", _OLLAMA_SAYS, _FOR_OLLAMA),
     "Ollama's embedding model": _cells("the web", "accepted", "knowledge_base", _OLLAMA_SAYS, _FOR_OLLAMA),
 }
+
+
+def passing(component: str, name: str) -> tuple[str, ...]:
+    """How the reasons of `name` in `degraded` may begin while a component flaps."""
+    return tuple(CELLS[component][fault].degraded[name] for fault in _NOW_AND_THEN)
+
 
 _DOCUMENTS = {
     "accepted": "accepted",

@@ -9,20 +9,21 @@ from typing import Any
 import httpx
 
 from tests.faults.faults import HOW, Way
-from tests.faults.matrix import CELLS, Cell
+from tests.faults.matrix import CELLS, DOCUMENT, EVIDENCE, WEB, Cell, passing
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.stub_ollama import StubOllama
 from tests.services.stub_searxng import StubSearxng
 from tests.services.threads import in_a_thread
 
-SWAN = {"swan.md": "Joseph Swan lit the first house by electric light. Lord Armstrong met Joseph Swan."}
+SWAN = {"swan.md": f"Joseph Swan lit the first house by electric light. {DOCUMENT} met Joseph Swan."}
 PAGE = {
     "title": "Joseph Swan",
     "url": "https://swan.example/",
-    "content": "In 1880 Joseph Swan lit the first house by electric light, say the newspapers.",
+    "content": f"In 1880 Joseph Swan lit the first house by electric light, say the {WEB}.",
 }
 WHO = "Who lit the first house by electric light?"
 BUDGET = 5.0
+_FEW = 4
 # For the request's way and what a machine with other work to do needs.
 _SLACK = 5.0
 # Longer than a lease.
@@ -32,15 +33,18 @@ _REFUSED = {503: "service_unavailable", 504: "timeout_error"}
 
 @dataclass
 class Stack:
-    """A running cragside, the way to the component, and a question that needs it: its evidence has `says` then."""
+    """A running cragside, the way to the component, and a question whose evidence has `says` while all is well.
+
+    `says` is "" where that evidence is a matter of luck.
+    """
 
     component: str
     service: CragsideServer
     way: Way
     question: str
     says: str
-    # What the evidence has while the component is away.
-    instead: str = ""
+    # Whether an answer has what the component alone brings, where the evidence does not tell.
+    brought: Callable[[httpx.Client], bool] | None = None
     budget: float = BUDGET
     # What may be in `degraded` besides.
     besides: frozenset[str] = frozenset()
@@ -60,8 +64,12 @@ class Stack:
             self._finishes(http)
             assert self._sent_anew(http).status_code == 202
         with HOW[fault](self.way), self.service.client() as http:
-            for _ in range(4 if cell.sometimes else 1):
+            if cell.sometimes:
+                self._asks_until_it_fails(http, cell)
+            else:
                 self._asks(http, cell)
+            if fault == "down" and self.brought is not None:
+                assert not self.brought(http), "the component is not needed for it"
             self._serves_others(http)
             accepted = self._offers(http, cell)
         with self.service.client() as http:
@@ -75,22 +83,37 @@ class Stack:
 
         def whole() -> bool:
             found = _enriched(http, self.question)
-            return not _degraded(found) and self.says in found["prompt"]
+            brought = self.brought is None or self.brought(http)
+            return brought and not _degraded(found) and self.says in found["prompt"]
 
         _wait(whole, "it does not heal")
 
-    def _asks(self, http: httpx.Client, cell: Cell) -> None:
+    def _asks_until_it_fails(self, http: httpx.Client, cell: Cell) -> None:
+        """A few times at least, until a request has met the fault, or connections were refused meanwhile."""
+        before, met = self.way.proxy.refusals, list[bool]()
+
+        def enough() -> bool:
+            met.append(self._asks(http, cell))
+            return len(met) >= _FEW and (any(met) or self.way.proxy.refusals > before)
+
+        _wait(enough, "the fault is not there")
+
+    def _asks(self, http: httpx.Client, cell: Cell) -> bool:
+        """Whether the request met the fault."""
         began = time.monotonic()
         found = _enriched(http, self.question)
         assert time.monotonic() - began < self.budget + _SLACK
         degraded = {name: reason for name, reason in _degraded(found).items() if name not in self.besides}
         if cell.sometimes and not degraded:
             assert self.says in found["prompt"], found
-            return
-        assert self.instead in found["prompt"], found
+            return False
+        instead = EVIDENCE[cell.evidence]
+        assert instead in found["prompt"], found
+        assert self.says in ("", instead) or self.says not in found["prompt"], found
         assert degraded.keys() == cell.degraded.keys(), degraded
-        for component, reason in cell.degraded.items():
-            assert cell.sometimes or degraded[component].startswith(reason), degraded
+        for component, reason in degraded.items():
+            assert reason.startswith(passing(self.component, component) if cell.sometimes else cell.degraded[component])
+        return bool(degraded)
 
     def _serves_others(self, http: httpx.Client) -> None:
         """What does not need the component is as always."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.faults.faults import Way
@@ -27,6 +28,13 @@ SETTINGS = {
 }
 
 
+def _the_model_grades(http: httpx.Client) -> bool:
+    """Whether the grades are the model's."""
+    told = http.post("/v1/explain", json={"prompt": f"/rag {WHO}"}).raise_for_status().json()
+    (grading,) = (step for step in told["steps"] if step["name"] == "grade")
+    return bool(grading["grader"] == CHAT_MODEL)
+
+
 @pytest.fixture(scope="module")
 def stack(ollama: str, toxiproxy: "Toxiproxy") -> Iterator[Stack]:
     with (
@@ -40,7 +48,7 @@ def stack(ollama: str, toxiproxy: "Toxiproxy") -> Iterator[Stack]:
             Way(proxy, HTTP, too_long=BUDGET),
             WHO,
             says="",
-            instead="Lord Armstrong",
+            brought=_the_model_grades,
             budget=BUDGET,
             besides=frozenset({"rewriter"}),
             enrich=False,

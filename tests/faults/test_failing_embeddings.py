@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.faults.faults import Way
-from tests.faults.matrix import FAULTS
+from tests.faults.matrix import DOCUMENT, FAULTS
 from tests.faults.stack import SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import HTTP
 from tests.services.ollama import EMBEDDING_MODEL
@@ -36,8 +36,7 @@ def stack(ollama: str, toxiproxy: "Toxiproxy") -> Iterator[Stack]:
                 service,
                 way,
                 WHO,
-                "Lord Armstrong",
-                instead="newspapers",
+                DOCUMENT,
                 budget=BUDGET,
                 passes=False,
             )

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.faults.faults import Way
-from tests.faults.matrix import FAULTS
+from tests.faults.matrix import DOCUMENT, FAULTS
 from tests.faults.stack import SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import BOLT
 from tests.services.backends import migrated
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 BUDGET = 15.0
 
 
+def _the_graph_answers(http: httpx.Client) -> bool:
+    """Whether it is told what the document says of the one whom it names."""
+    return DOCUMENT in http.get("/graph/entity/Joseph Swan").text
+
+
 @pytest.fixture(scope="module")
 def stack(postgres: "Postgres", neo4j: "Neo4j", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
     port = urlsplit(neo4j.uri).port or 0
@@ -28,8 +34,7 @@ def stack(postgres: "Postgres", neo4j: "Neo4j", toxiproxy: "Toxiproxy") -> Itera
         through = neo4j.uri.replace(f":{port}", f":{proxy.port}")
         with serving(SWAN, POSTGRES_URI=uri, NEO4J_URI=through, RAG_TIMEOUT_SECONDS=str(BUDGET)) as service:
             way = Way(proxy, BOLT, too_long=BUDGET)
-            local = "Lord Armstrong"
-            yield Stack("Neo4j", service, way, WHO, local, instead=local, budget=BUDGET)
+            yield Stack("Neo4j", service, way, WHO, DOCUMENT, brought=_the_graph_answers, budget=BUDGET)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.faults.faults import Way
-from tests.faults.matrix import FAULTS
+from tests.faults.matrix import DOCUMENT, FAULTS
 from tests.faults.stack import BUDGET, SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import POSTGRES
 from tests.services.backends import migrated
@@ -28,7 +28,7 @@ def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
         way = Way(proxy, POSTGRES, too_long=2 * BUDGET)
         # They are at hand for two seconds.
         besides = frozenset({"settings"})
-        yield Stack("PostgreSQL", service, way, WHO, "Lord Armstrong", instead="newspapers", besides=besides)
+        yield Stack("PostgreSQL", service, way, WHO, DOCUMENT, besides=besides)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from tests.faults import queue_apart
 from tests.faults.faults import Way
-from tests.faults.matrix import FAULTS
+from tests.faults.matrix import DOCUMENT, FAULTS
 from tests.faults.stack import SWAN, WHO, Stack, serving
 from tests.faults.wrong_server import POSTGRES
 from tests.services.backends import migrated
@@ -35,7 +35,7 @@ def stack(postgres: "Postgres", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
         through = {queue_apart.VARIABLE: uri.replace(f":{port}/", f":{proxy.port}/")}
         with serving(SWAN, QueueApart, POSTGRES_URI=uri, **through) as service:
             way = Way(proxy, POSTGRES, too_long=2 * queue_apart.PATIENCE_SECONDS, few_bytes=5)
-            yield Stack("The queue", service, way, WHO, "Lord Armstrong", instead="Lord Armstrong")
+            yield Stack("The queue", service, way, WHO, DOCUMENT)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

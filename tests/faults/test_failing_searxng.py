@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_searxng
 
+# The document does not suffice for it, and is good enough where nothing else is found.
+ASKED = "What did Joseph Swan and Gustave Eiffel design?"
+
 
 @pytest.fixture(scope="module")
 def stack(servers: "Servers", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
@@ -28,7 +31,7 @@ def stack(servers: "Servers", toxiproxy: "Toxiproxy") -> Iterator[Stack]:
         serving(SWAN, SEARXNG_HOST=f"http://127.0.0.1:{proxy.port}") as service,
     ):
         way = Way(proxy, HTTP, too_long=2 * BUDGET)
-        yield Stack("SearXNG", service, way, "Who designed the Eiffel Tower?", "Gustave Eiffel", spared=WHO)
+        yield Stack("SearXNG", service, way, ASKED, "from 1887 to 1889", spared=WHO)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -49,6 +49,7 @@ class Proxy:
     def __init__(self, api: str, port: int) -> None:
         self._http = httpx.Client(base_url=api, trust_env=False, timeout=30)
         self._target = f"127.0.0.1:{port}"
+        self.refusals = 0  # how often it was told to refuse
         self._name = f"proxy-{secrets.token_hex(4)}"
         made = {"name": self._name, "listen": "127.0.0.1:0", "upstream": self._target, "enabled": True}
         self.port = int(self._ask("POST", "", made)["listen"].rpartition(":")[2])
@@ -56,6 +57,7 @@ class Proxy:
     def accept(self, whether: bool) -> None:
         """Take connections, or refuse them and end those that are there."""
         self._ask("PATCH", f"/{self._name}", {"enabled": whether})
+        self.refusals += not whether
 
     def harm(self, kind: str, stream: str = "downstream", **attributes: int) -> None:
         """Add one of toxiproxy's toxics. The stream from the server to its client is `downstream`."""
