@@ -108,7 +108,11 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
         "words and vectors",
         "accepted",
         "graph",
-        {"down": "Neo4j does not answer", "garbage": "what answers at NEO4J_URI is no Neo4j"},
+        {
+            "down": "Neo4j does not answer",
+            "error": "Neo4j said Neo.TransientError.General.DatabaseUnavailable",
+            "garbage": "what answers at NEO4J_URI is no Neo4j",
+        },
         _done("Start Neo4j", "NEO4J_URI", "See `SHOW TRANSACTIONS`", "See Neo4j's log"),
     ),
     "Ollama's chat model": _cells("the embedded grader", "accepted", "grader", _OLLAMA_SAYS, _FOR_OLLAMA),

@@ -207,6 +207,6 @@ def _failure(error: BaseException) -> Neo4jFailure:
             "Neo4j has no such database",
             "has no graph: its database is not there. Create it, or correct NEO4J_DATABASE",
         )
-    if isinstance(error, ClientError):
+    if isinstance(error, Neo4jError):
         return Neo4jFailure(f"Neo4j said {error.code}", "failed in Neo4j. See its log")
     return Neo4jFailure("Neo4j does not answer", "is out of reach: Neo4j does not answer")
