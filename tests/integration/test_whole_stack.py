@@ -7,7 +7,7 @@ same databases. A way in front of Ollama keeps what it is asked.
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,17 @@ def stack(
 def service(stack: Stack) -> Iterator[CragsideServer]:
     given = Given(documents=NOTES, environment={**stack.environment, "RAG_CHAT_MODEL": "embedded"})
     with CragsideServer(given) as running:
+        _wait_until_enriched(running)
         yield running
+
+
+def _wait_until_enriched(service: CragsideServer) -> None:
+    """Otherwise Ollama might still embed what documents say while a question is asked."""
+    deadline = time.monotonic() + 120
+    with service.client() as client:
+        while client.get("/v1/documents", params={"status": "enriched"}).json()["total"] < len(NOTES):
+            assert time.monotonic() < deadline, client.get("/v1/documents").text
+            time.sleep(0.1)
 
 
 @pytest.fixture(autouse=True)
@@ -90,10 +100,9 @@ def forgotten(stack: Stack) -> None:
 
 @dataclass
 class Answer:
-    """An answer, and in how many pieces it came."""
+    """The headers of an answer, and its lines."""
 
     headers: httpx.Headers
-    pieces: int
     lines: list[dict[str, Any]]
 
     @property
@@ -101,18 +110,19 @@ class Answer:
         return "".join(line["message"]["content"] for line in self.lines)
 
 
-def asked(service: CragsideServer, prompt: str) -> Answer:
-    """Ask as a client of Ollama does, and read what comes when it comes."""
+def asked(service: CragsideServer, prompt: str, begun: Callable[[], None] = lambda: None) -> Answer:
+    """Ask as a client of Ollama does. `begun` is called when the first line is there, before others are read."""
     message = {"role": "user", "content": prompt}
     body = {"model": CHAT_MODEL, "messages": [message], "options": {"num_predict": 12, "temperature": 0}}
     with service.client() as client, client.stream("POST", "/api/chat", json=body) as response:
-        pieces = list(response.iter_raw())
-        assert response.status_code == 200, b"".join(pieces)
-        return Answer(response.headers, len(pieces), [json.loads(line) for line in b"".join(pieces).splitlines()])
+        lines = response.iter_lines()
+        first = next(lines)
+        assert response.status_code == 200, first
+        begun()
+        return Answer(response.headers, [json.loads(line) for line in (first, *lines)])
 
 
 def assert_streamed_by_the_model(answer: Answer) -> None:
-    assert answer.pieces > 2, "the answer was held back"
     *some, last = answer.lines
     assert len(some) > 2
     assert not any(line["done"] for line in some)
@@ -131,6 +141,20 @@ def test_a_document_that_was_indexed_is_cited_to_the_model(stack: Stack, service
     assert "rye" not in stack.heard
     assert stack.engine.asked == []
     assert GRADES.decode() not in stack.heard
+
+
+def test_the_first_words_come_while_the_model_still_says_others(stack: Stack, service: CragsideServer) -> None:
+    """The way lets only the first piece of Ollama's answer through, until the client has it."""
+
+    def go_on() -> None:
+        assert stack.ollama.holding
+        stack.ollama.holds_after = b""
+
+    stack.ollama.holds_after = b'"done":false'
+    try:
+        assert_streamed_by_the_model(asked(service, f"/rag {ABOUT_THE_LAMP}", begun=go_on))
+    finally:
+        stack.ollama.holds_after = b""
 
 
 def test_neo4j_has_what_the_document_names(service: CragsideServer) -> None:

@@ -17,6 +17,8 @@ class Way:
         self.accepted = 0
         self.most = 0
         self.silent = False
+        self.holds_after = b""  # while it is set, the rest of an answer of HTTP waits behind the piece that has this
+        self.holding = False
         self.heard = bytearray()  # what clients sent, if it is kept
 
     async def open(self) -> None:
@@ -44,7 +46,7 @@ class Way:
                 await reader.read()
                 return
             theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
-            back = asyncio.create_task(self._copied(theirs, writer))
+            back = asyncio.create_task(self._copied(theirs, writer, answers=True))
             await self._copied(reader, ours, self.heard if self._keep else None)
             await back
         finally:
@@ -59,13 +61,32 @@ class Way:
         self.shut()
 
     async def _copied(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray | None = None
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        kept: bytearray | None = None,
+        *,
+        answers: bool = False,
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
                 if kept is not None:
                     kept += data
+                if answers and self.holds_after and self.holds_after in data:
+                    data = await self._held(data, writer)
                 if not self.silent:
                     writer.write(data)
                     await writer.drain()
         writer.close()
+
+    async def _held(self, data: bytes, writer: asyncio.StreamWriter) -> bytes:
+        """Pass on what comes up to the end of the piece, and return the rest when it is its turn."""
+        self.holding = True
+        before, mark, behind = data.partition(self.holds_after)
+        piece, end, rest = behind.partition(b"\r\n")
+        writer.write(before + mark + piece + end)
+        await writer.drain()
+        while self.holds_after:
+            await asyncio.sleep(0.01)
+        self.holding = False
+        return rest
