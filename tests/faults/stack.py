@@ -112,7 +112,8 @@ class Stack:
         assert self.says in ("", instead) or self.says not in found["prompt"], found
         assert degraded.keys() == cell.degraded.keys(), degraded
         for component, reason in degraded.items():
-            assert reason.startswith(passing(self.component, component) if cell.sometimes else cell.degraded[component])
+            begins = passing(self.component, component) if cell.sometimes else cell.degraded[component]
+            assert reason.startswith(begins), degraded
         return bool(degraded)
 
     def _serves_others(self, http: httpx.Client) -> None:
