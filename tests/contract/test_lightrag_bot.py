@@ -335,7 +335,8 @@ async def test_health_names_the_component_that_is_down(knowledge: Knowledge, tmp
     answer = await queueless.http.get("/health")
     await queueless.close()
     assert answer.status_code == 200
-    assert answer.json()["components"]["queue"] == {"ok": False, "reason": "The queue is down."}
+    remedy = "Check the disk of RAG_HOME, or the database of POSTGRES_URI."
+    assert answer.json()["components"]["queue"] == {"ok": False, "reason": f"The queue is down. {remedy}"}
     assert answer.json()["queue"] is None
 
 

@@ -63,6 +63,7 @@ NOT_RUN = {
     ("docs/how-to/move-to-postgresql.md", "cragside copy"): COPYING,
     ("docs/how-to/move-to-postgresql.md", "cragside bake"): COPYING,
     ("docs/tutorial.md", "ollama pull"): OPEN_WEBUI,
+    ("docs/watching.md", "pip install"): "needs a collector; tests/unit/traces has one",
 }
 # What a page takes for granted.
 PREMISES = {
