@@ -33,7 +33,7 @@ class Servers:
 
 
 @contextmanager
-def servers(find: Callable[[str], Sequence[dict[str, Any]]]) -> Iterator[Servers]:
+def servers(find: Callable[[str], Sequence[dict[str, Any]]], *, with_ollama: bool = True) -> Iterator[Servers]:
     """New servers with empty databases. `find` is what SearXNG's only engine finds for a query."""
     engine = Engine(find=find)
     with ExitStack() as stack:
@@ -43,17 +43,13 @@ def servers(find: Callable[[str], Sequence[dict[str, Any]]]) -> Iterator[Servers
             print(f"starting {server.name} ...", flush=True)
             return stack.enter_context(server)
 
-        database, graph, web, models = map(
-            start, (PostgresServer(), Neo4jServer(), SearxngServer(engine), ollama.server())
-        )
-        variables = {
-            "POSTGRES_URI": database.uri,
-            "NEO4J_URI": graph.uri,
-            "SEARXNG_HOST": web.url,
-            "OLLAMA_BASE_URL": models.url,
-            "RAG_EMBEDDING_MODEL": ollama.EMBEDDING_MODEL,
-        }
-        yield Servers(variables, engine, "; ".join(each.version() for each in (database, graph, web, models)))
+        database, graph, web = map(start, (PostgresServer(), Neo4jServer(), SearxngServer(engine)))
+        variables = {"POSTGRES_URI": database.uri, "NEO4J_URI": graph.uri, "SEARXNG_HOST": web.url}
+        started = [database, graph, web]
+        if with_ollama:
+            started.append(start(ollama.server()))
+            variables |= {"OLLAMA_BASE_URL": started[-1].url, "RAG_EMBEDDING_MODEL": ollama.EMBEDDING_MODEL}
+        yield Servers(variables, engine, "; ".join(each.version() for each in started))
 
 
 def migrate(home: Path, variables: dict[str, str]) -> None:
