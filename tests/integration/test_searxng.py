@@ -74,7 +74,7 @@ async def test_json_that_is_not_enabled_is_explained(engine, started):
     server = started("searxng", lambda: SearxngServer(engine, formats=["html"]))
     search = SearxngSearch(server.url, rewrite)
     try:
-        with pytest.raises(ServiceUnavailable, match="add json to search"):
+        with pytest.raises(ServiceUnavailable, match="Add json to search"):
             await search.search("tower")
     finally:
         await search.close()
