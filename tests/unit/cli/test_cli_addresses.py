@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli.app import app
-from cragside.entrypoints.cli.session import Session
+from cragside.entrypoints.cli.session import Session, place_of
 from cragside.settings import load_settings
 
 POSTGRES = "postgresql://u:secret@127.0.0.1:1/d"
@@ -55,3 +55,11 @@ def test_reading_addresses_imports_no_driver_and_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_two_sockets_are_two_places_and_their_user_is_not_told() -> None:
+    places = {
+        place_of(load_settings({"POSTGRES_URI": f"postgresql://ada:secret@/crag?host=/run/{server}"}))
+        for server in ("pg16", "pg17")
+    }
+    assert places == {"postgresql:///crag?host=/run/pg16", "postgresql:///crag?host=/run/pg17"}
