@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from cragside.settings import Settings
 from tests.fakes import FolderUploadStore
 
 EXAMPLES = 10
+LEASE_SECONDS = 30
 KEY = {"Authorization": "Bearer s3cret"}
 # Not whether what fits the schema is taken: some rules, such as "either text or url", are beyond it.
 CHECKS = [
@@ -85,6 +87,20 @@ def test_no_request_breaks_a_route_or_its_schema(operation: Any, address: str) -
         case = data.draw(operation.as_strategy(generation_mode=mode))
         if operation.path == ENDLESS:
             case.path_parameters = {"document_id": "doc-nowhere"}
-        case.call_and_validate(base_url=address, headers=KEY, checks=CHECKS, timeout=300)
+        sent = {"base_url": address, "headers": KEY, "timeout": 300}
+        case.validate_response(_answer_to(case, sent), checks=CHECKS, headers=KEY, transport_kwargs=sent)
 
     tried()
+
+
+def _answer_to(case: Any, sent: dict[str, Any]) -> Any:
+    """The answer. A request that is refused because another one is under way is sent again, as the refusal advises.
+
+    A lease that could not be returned on a busy disk is free again when it expires.
+    """
+    ends = time.monotonic() + 2 * LEASE_SECONDS
+    while (answer := case.call(**sent)).status_code == 503 and time.monotonic() < ends:
+        if answer.json()["error"]["details"].get("component") != "reindex":
+            break
+        time.sleep(1)
+    return answer

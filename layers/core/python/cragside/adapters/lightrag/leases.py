@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from cragside.adapters.holders import new_holder
@@ -97,8 +97,10 @@ class Leases:
 
     async def _returned(self, lease: Lease) -> None:
         # What was written is written: others get the lease when it expires.
-        with suppress(LedgerError):
+        try:
             await self._ledger.return_lease(lease)
+        except LedgerError as error:
+            logger.warning("The lease %s could not be returned: %s", lease.name, error.reason)
 
     async def _renew(self) -> None:
         while self._held:
