@@ -30,6 +30,7 @@ def embedded_workspaces(
     saved_queries: int = 3,
     most_open: int = MOST_OPEN,
     patience: float = PATIENCE_SECONDS,
+    question_seconds: float = 5.0,
     backend: Backend | None = None,
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
@@ -48,6 +49,7 @@ def embedded_workspaces(
         parallel=4,
         part_passages=part_passages,
         lease_seconds=lease_seconds,
+        question_seconds=question_seconds,
     )
     return EmbeddedWorkspaces(
         home,

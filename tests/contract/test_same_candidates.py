@@ -7,8 +7,10 @@ import pytest
 
 import cragside
 from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import load_settings
 from tests.services.backends import BACKENDS, made
 
@@ -25,21 +27,34 @@ QUESTIONS = (
     "Newcastle",
 )
 
-Candidates = dict[str, list[tuple[str, float]]]
+# How passages are found: as always, and while the embedding model is down.
+WAYS = ("words, vectors and graph", "words alone")
+
+Candidates = dict[tuple[str, str], list[tuple[str, float]]]
 
 
 async def candidates(home: Path, backend: Backend | None = None) -> Candidates:
-    """What is retrieved for each question: the beginnings of passages with their grades."""
+    """What is retrieved for each question in both ways: the beginnings of passages with their grades."""
     container = Container(load_settings({"RAG_HOME": str(home)}), **({} if backend is None else {"backend": backend}))
     passages = (await container.workspaces.open("w")).passages
     files = sorted(CORPUS.iterdir())
     await passages.save_documents([SourceText(path.name, path.read_text()) for path in files])
-    found = {question: await passages.retrieve(question, limit=10) for question in QUESTIONS}
+    found = {}
+    for way in WAYS:
+        with pytest.MonkeyPatch.context() as patch:
+            if way == "words alone":
+                patch.setattr(CachedEmbedder, "embed_questions", down)
+            found |= {(way, question): await passages.retrieve(question, limit=10) for question in QUESTIONS}
     await container.close()
     return {
-        question: [(document.content[:60], round(document.score or 0.0, 6)) for document in documents]
-        for question, documents in found.items()
+        asked: [(document.content[:60], round(document.score or 0.0, 6)) for document in documents]
+        for asked, documents in found.items()
     }
+
+
+async def down(*_: object) -> None:
+    """What an embedding model answers that is down."""
+    raise ServiceUnavailable("embedder", "down")
 
 
 @pytest.fixture(scope="module")

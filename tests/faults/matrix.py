@@ -15,6 +15,7 @@ EVIDENCE: Mapping[str, str] = {
     "the documents alone": DOCUMENT,
     "words and vectors": DOCUMENT,
     "the embedded grader": DOCUMENT,
+    "words": DOCUMENT,
     "the web": WEB,
 }
 
@@ -63,7 +64,7 @@ def _done(start: str, address: str, busy: str, broken: str) -> dict[str, str]:
     }
 
 
-_LATE = "No answer within"
+_LATE, _NO_VECTOR = "No answer within", "No vector of the question within"
 _POSTGRES = "The knowledge base is out of reach: "
 _OLLAMA_SAYS = {
     "down": "Ollama does not answer",
@@ -72,6 +73,7 @@ _OLLAMA_SAYS = {
     "error": "Ollama answered 503",
     "garbage": "the answer is not Ollama's",
 }
+_EMBEDDER_SAYS = {**_OLLAMA_SAYS, "silent": _NO_VECTOR, "slow": _NO_VECTOR}
 _FOR_POSTGRES = _done("Start PostgreSQL", "POSTGRES_URI", "See `pg_stat_activity`", "See PostgreSQL's log")
 _FOR_OLLAMA = _done("Start Ollama", "OLLAMA_BASE_URL", "See `ollama ps`", "See Ollama's log")
 
@@ -116,7 +118,7 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
         _done("Start Neo4j", "NEO4J_URI", "See `SHOW TRANSACTIONS`", "See Neo4j's log"),
     ),
     "Ollama's chat model": _cells("the embedded grader", "accepted", "grader", _OLLAMA_SAYS, _FOR_OLLAMA),
-    "Ollama's embedding model": _cells("the web", "accepted", "knowledge_base", _OLLAMA_SAYS, _FOR_OLLAMA),
+    "Ollama's embedding model": _cells("words", "accepted", "embedder", _EMBEDDER_SAYS, _FOR_OLLAMA),
 }
 
 

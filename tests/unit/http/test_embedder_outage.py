@@ -90,19 +90,21 @@ async def test_a_document_can_be_deleted(outage: Knowledge) -> None:
     assert await known(outage) == {}
 
 
-async def test_a_question_is_refused_or_answered_without_the_store(outage: Knowledge) -> None:
-    for body in ({"query": "otters", "strategy": "similarity"}, {"query": "otters", "mode": "mix"}):
-        answer = await outage.http.post("/query", json=body)
-        assert answer.status_code == 503
-        assert answer.json()["error"].endswith(("does not answer", "its log says why."))
-    enriched = await outage.http.post("/v1/enrich", json={"prompt": "/rag what do otters do?"})
+async def test_a_question_is_refused_or_answered_by_words(outage: Knowledge) -> None:
+    similar = await outage.http.post("/query", json={"query": "otters", "strategy": "similarity"})
+    mixed = await outage.http.post("/query", json={"query": "otters", "mode": "mix"})
+    enriched = await outage.http.post("/v1/enrich", json={"prompt": "/rag what do otters hold while they sleep?"})
+    assert similar.status_code == 503
+    assert similar.json()["error"].endswith(("does not answer", "its log says why."))
     if outage.container.host is None:
+        assert mixed.status_code == 503
         assert (enriched.status_code, enriched.json()["error"]["details"]["component"]) == (503, "configuration")
     else:
-        assert enriched.status_code == 200
+        assert [each["text"] for each in mixed.json()["results"]] == [OTTER]
         context = enriched.json()["metadata"]["rag_context"]
+        assert [each["content"] for each in context["documents"]] == [OTTER]
         degraded = {each["component"]: each["reason"] for each in context["degraded"]}
-        assert degraded["knowledge_base"].endswith("does not answer")
+        assert degraded["embedder"] == "Ollama does not answer. Passages were found by their words alone."
 
 
 async def test_tasks_wait_until_the_host_is_back(start: Start, stub: StubOllama) -> None:

@@ -1,5 +1,6 @@
 """The embedding cache: what survives, what is dropped, and when the model is asked."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -85,6 +86,26 @@ async def test_vectors_are_the_models_in_the_order_of_the_texts(ledger: Ledger) 
     assert np.array_equal(await cached.embed(texts), expected)
     assert model.asked[asked:] == ["one", "eleven"]
     assert (await cached.embed([])).shape[0] == 0
+
+
+async def test_questions_whose_vectors_are_made_are_not_embedded_again(ledger: Ledger) -> None:
+    model = CountingEmbedder()
+    cached = CachedEmbedder(model, ledger)
+    vectors = await cached.embed_questions(["one", "three"])
+    with cached.made({"one": vectors[0], "three": vectors[1]}):
+        assert np.array_equal(await cached.embed_questions(["three", "one"]), vectors[::-1])
+        assert model.asked == ["one", "three"]
+        await cached.embed_questions(["one", "eleven"])
+    await cached.embed_questions(["one"])
+    assert model.asked == ["one", "three", "one", "eleven", "one"]
+
+
+async def test_a_question_waits_for_its_vector_as_long_as_is_said(ledger: Ledger) -> None:
+    model = CountingEmbedder()
+    model.embed = lambda texts: asyncio.sleep(600)  # type: ignore[assignment,return-value,method-assign]
+    with pytest.raises(ServiceUnavailable, match=r"No vector of the question within 0.1 s") as failed:
+        await CachedEmbedder(model, ledger, patience=0.1).embed_questions(["one"])
+    assert failed.value.component == "embedder"
 
 
 async def test_an_embedding_without_a_document_is_not_cached(ledger: Ledger) -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.adapters.redis.database import RedisDatabase
 
+# Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
+_QUESTION_SHARE = 0.2
+
 
 class Stores(Models):
     """The members that store something."""
@@ -196,6 +199,7 @@ class Stores(Models):
             parallel=settings.ollama_parallel,
             part_passages=settings.part_passages,
             lease_seconds=self.lease_seconds,
+            question_seconds=_QUESTION_SHARE * settings.timeout_seconds,
         )
         workspaces = EmbeddedWorkspaces(
             self.folder,

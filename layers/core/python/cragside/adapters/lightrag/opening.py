@@ -42,6 +42,7 @@ class StoreOpener:
     parallel: int
     part_passages: int
     lease_seconds: float
+    question_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
         """The store of a folder, which is made unless it is only read. `check` compares the embedding
@@ -60,7 +61,7 @@ class StoreOpener:
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
             remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
-            embedder = CachedEmbedder(model, ledger)
+            embedder = CachedEmbedder(model, ledger, self.question_seconds)
             storages = self.backend.storages()
             if check:
                 _check_storages(workspace, ledger.storages, storages.names)

@@ -25,10 +25,9 @@ async def read_passages(store: Store, query: str, parameters: QueryParam) -> lis
     Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Which texts it picks
     is known once it has run, so that it runs twice: first over texts that are empty. Raises `StoreReplaced`.
     """
-    reader, known = store.reader, Known()
+    reader, known, search = store.reader, Known(), await _search(store, query, parameters)
     beside = (reader.entities_vdb, reader.relationships_vdb, reader.chunk_entity_relation_graph)
     if reader.chunks_vdb.finds_with(*beside):
-        search = await _search(store, query, parameters)
         found = await reader.chunks_vdb.find(search, *beside)
         await store.check(found.now)
         expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
@@ -37,7 +36,8 @@ async def read_passages(store: Store, query: str, parameters: QueryParam) -> lis
         ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
         known = await store.ledger.passages_by_id(ids)
         reader = _on(reader, search, found, expansion, {key: _text(known, key) for key in ids})
-    answer = await reader.aquery_data(query, parameters)
+    with store.embedder.made(search.vectors):
+        answer = await reader.aquery_data(query, parameters)
     chosen = [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
     if missing := [key for key in chosen if key not in known]:
         known |= await store.ledger.passages_by_id(missing)

@@ -1,7 +1,7 @@
 """The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
@@ -19,6 +19,7 @@ from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.left_out import leave_out
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
@@ -34,6 +35,8 @@ _RELATED = 3
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
 _RESERVE = 2
+# Passages that a search by words finds for each that is wanted, so that several documents are among them.
+_WIDE = 3
 # Documents that are indexed at the same time.
 _AT_ONCE = 16
 # Candidates that `get_relevant_documents` grades.
@@ -111,7 +114,7 @@ class LightRagRepository(RagRepository):
         """See the port.
 
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
-        are searched as in `naive`.
+        are searched as in `naive`. While the embedding model fails, passages are found by their words.
         """
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
@@ -128,11 +131,16 @@ class LightRagRepository(RagRepository):
         )
 
         async def candidates(store: Store) -> list[Document]:
-            await store.embedder.prepare()
-            found = await _candidates(store, query, parameters, wanted)
-            if not found and mode not in ("naive", "mix"):
-                found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
-            return found
+            try:
+                found = await _candidates(store, query, parameters, wanted)
+                if not found and mode not in ("naive", "mix"):
+                    found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
+                return found
+            except ServiceUnavailable as error:
+                if error.component != "embedder":
+                    raise
+                leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
+                return await _found_by_words(store, query, limit + _RESERVE, wanted)
 
         with _failing_as_unavailable():
             found = await self._access.searched(candidates, otherwise=list[Document]())
@@ -208,9 +216,20 @@ async def _saved(store: Store, document: SourceText) -> Indexed:
 
 
 async def _candidates(store: Store, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
+    return _distinct(await read_passages(store, query, parameters), wanted)
+
+
+async def _found_by_words(store: Store, query: str, most: int, wanted: Filter) -> list[Document]:
+    ids = await store.engine.chunks_vdb.worded(query, _WIDE * most)
+    known = await store.ledger.passages_by_id(ids)
+    found = _distinct((known[key] for key in ids if key in known), wanted)
+    return varied(found, most, document_of_evidence)
+
+
+def _distinct(found: Iterable[tuple[DocumentRecord, Passage]], wanted: Filter) -> list[Document]:
     # Several documents may hold the same text; as evidence it counts once.
     distinct: dict[str, Document] = {}
-    for record, passage in await read_passages(store, query, parameters):
+    for record, passage in found:
         if not wanted.must or wanted.admits(payload_of(record, passage)):
             distinct.setdefault(passage.text, document_of(record, passage))
     return list(distinct.values())

@@ -1,6 +1,8 @@
 """Vectors that a model has made already, kept in the store beside the documents they were made for."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -24,9 +26,11 @@ class CachedEmbedder:
     one in 20 ms and more, and WordLlama in 1 ms, so both are cached.
     """
 
-    def __init__(self, embedder: Embedder, ledger: Ledger) -> None:
+    def __init__(self, embedder: Embedder, ledger: Ledger, patience: float | None = None) -> None:
         self._embedder = embedder
         self._ledger = ledger
+        self._patience = patience
+        self._made: dict[str, Vectors] = {}
         self._stored_dimensions: int | None = None
 
     @property
@@ -58,8 +62,25 @@ class CachedEmbedder:
         return np.stack([known[text] for text in texts])
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """As `embed`, for texts that are embedded once and never kept."""
-        return await self._asked(texts)
+        """As `embed`, for texts that are embedded once and never kept. It gives up after `patience` seconds."""
+        if texts and all(text in self._made for text in texts):
+            return np.stack([self._made[text] for text in texts])
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._asked(texts)
+        except TimeoutError as error:
+            said = f"No vector of the question within {self._patience:.1f} s."
+            raise ServiceUnavailable("embedder", said) from error
+
+    @contextmanager
+    def made(self, vectors: Mapping[str, Vectors]) -> Iterator[None]:
+        """In this block, whoever asks for the vectors of these questions gets them from here."""
+        self._made.update(vectors)
+        try:
+            yield
+        finally:
+            for text in vectors:
+                self._made.pop(text, None)
 
     async def keep(self, document_id: str, texts: Sequence[str]) -> None:
         """Make sure that the vectors of a document's passages are kept, as far as there is room.

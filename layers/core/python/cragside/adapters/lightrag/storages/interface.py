@@ -115,6 +115,10 @@ class VectorStorage(_Committed, BaseVectorStorage):
         All passages that meet the filter come; others may. Of equal cosines the one that was written first comes first.
         """
 
+    @abstractmethod
+    async def worded(self, query: str, limit: int) -> list[str]:
+        """The ids of the passages that rank best by words alone, best first."""
+
     def finds_with(self, *beside: object) -> bool:
         """Whether `find` can search these storages as well, and a search is a round trip.
 

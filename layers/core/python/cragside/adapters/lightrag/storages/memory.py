@@ -83,6 +83,11 @@ class MemoryVectorStorage(VectorStorage):
                 yield found[start : start + size]
 
     @override
+    async def worded(self, query: str, limit: int) -> list[str]:
+        ids = self._ids()
+        return [ids[number] for number in self._full_text(query, limit)]
+
+    @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         return [{**self._rows[key].row, "id": key} if key in self._rows else None for key in ids]
 

@@ -80,6 +80,12 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             yield [(row[1], row[2]) for row in rows[start : start + size]]
 
     @override
+    async def worded(self, query: str, limit: int) -> list[str]:
+        values = Values(self._store.number)
+        sql = with_words(values, self._search_text(query), limit)
+        return [row[1] for row in await self._store.all(sql, *values.values[1:])] if sql else []
+
+    @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         if not ids or await self._table() is None:
             return [None] * len(ids)

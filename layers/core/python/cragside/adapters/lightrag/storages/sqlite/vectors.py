@@ -81,6 +81,13 @@ class SqliteVectorStorage(VectorStorage):
                 yield batch
 
     @override
+    async def worded(self, query: str, limit: int) -> list[str]:
+        passages = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
+        seqs = list(self._full_text(query, limit, passages))
+        ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
+        return [ids[seq] for seq in seqs if seq in ids]
+
+    @override
     async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:
         return {key: np.frombuffer(vector, np.float32) for key, vector in self._rows("id, vector", ids)}
 
