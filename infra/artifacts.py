@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.environments.model import Environment, KnowledgeLayer
+from infra.environments.knowledge import KnowledgeLayer
+from infra.environments.model import Environment
 
 ROOT = Path(__file__).parent.parent
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import Duration
-from aws_cdk.aws_iam import Role, ServicePrincipal
+from aws_cdk.aws_iam import PolicyStatement, Role, ServicePrincipal
 from aws_cdk.aws_lambda import Alias, Code, Function, ILayerVersion, SnapStartConf, Tracing
 from aws_cdk.aws_logs import ILogGroup
 from constructs import Construct
@@ -12,6 +12,17 @@ from constructs import Construct
 from infra.constructs.bundling import readable
 from infra.constructs.exceptions import acknowledge
 from infra.constructs.layers import ARCHITECTURES, RUNTIMES
+from infra.constructs.placement import Placement
+
+# What Lambda does with a function's role to connect it to a VPC; these actions know no resources.
+_CONNECT = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+]
 
 
 class PythonFunction(Construct):
@@ -32,11 +43,14 @@ class PythonFunction(Construct):
         logs: ILogGroup,
         reserved_concurrency: int | None,
         snap_start: bool,
+        placement: Placement | None = None,
     ) -> None:
         super().__init__(scope, name)
         # CDK's default role may create and write every log group of the account.
         self.role = Role(self, "Role", assumed_by=ServicePrincipal("lambda.amazonaws.com"))
         logs.grant_write(self.role)
+        if placement is not None:
+            self.role.add_to_policy(PolicyStatement(actions=_CONNECT, resources=["*"]))
         self.function = Function(
             self,
             "Function",
@@ -53,6 +67,9 @@ class PythonFunction(Construct):
             tracing=Tracing.ACTIVE,
             reserved_concurrent_executions=reserved_concurrency,
             snap_start=SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
+            vpc=placement.vpc if placement else None,
+            vpc_subnets=placement.subnets if placement else None,
+            security_groups=list(placement.security_groups) if placement else None,
         )
         self.live = Alias(self, "Live", alias_name="live", version=self.function.current_version)
         acknowledge(
@@ -63,7 +80,7 @@ class PythonFunction(Construct):
         acknowledge(
             self.role,
             "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-            "X-Ray's actions PutTraceSegments and PutTelemetryRecords know no resources.",
+            "X-Ray's PutTraceSegments and PutTelemetryRecords, and what connects to a VPC, know no resources.",
         )
         if snap_start:
             acknowledge(

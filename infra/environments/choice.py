@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from infra.environments import named
-from infra.environments.model import Environment, NotDeployable, knowledge_of
+from infra.environments.knowledge import knowledge_of
+from infra.environments.model import Environment, NotDeployable
 
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
 KEYS = ("env", "knowledge", *_PLAIN)

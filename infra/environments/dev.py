@@ -1,6 +1,7 @@
 """dev: the demo corpus, small limits, nothing kept."""
 
-from infra.environments.model import Environment, KnowledgeLayer, Throttle
+from infra.environments.knowledge import KnowledgeLayer
+from infra.environments.model import Environment, Throttle
 
 DEV = Environment(
     name="dev",

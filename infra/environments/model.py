@@ -1,8 +1,15 @@
 """The model of an environment, checked before the synthesis."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from infra.environments.base import Data, SecretArn
+from infra.environments.knowledge import Knowledge
+from infra.environments.network import Network
+from infra.environments.operations import Operations
+from infra.environments.servers import Servers
 
 Name = Literal["dev", "staging", "prod"]
 Architecture = Literal["x86_64", "arm64"]
@@ -32,44 +39,14 @@ class UnknownEnvironment(NotDeployable):
         super().__init__(f"{said} Name {choice}: -c env={known[0]}")
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class KnowledgeLayer(_Data):
-    """A baked store that is deployed as a layer."""
-
-    path: str = Field(description="The folder, relative to the top of the repository or absolute.")
-
-
-class KnowledgeBucket(_Data):
-    """A baked store in a bucket, which the function fetches into its temporary folder."""
-
-    uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]$")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="The hash of its baked.json.")
-
-
-Knowledge = KnowledgeLayer | KnowledgeBucket | Literal["none"]
-
-
-def knowledge_of(said: str) -> Knowledge:
-    """Parse `none`, a folder, or `s3://bucket/prefix#sha256`."""
-    if said == "none":
-        return "none"
-    if said.startswith("s3://"):
-        uri, _, sha256 = said.partition("#")
-        return KnowledgeBucket(uri=uri, sha256=sha256)
-    return KnowledgeLayer(path=said)
-
-
-class Throttle(_Data):
+class Throttle(Data):
     """The limits of the API. Further requests get 429."""
 
     requests_per_second: int = Field(ge=1, le=10_000)
     burst: int = Field(ge=1, le=5_000)
 
 
-class Environment(_Data):
+class Environment(Data):
     """One deployment of cragside. Account and region default to those of the credentials."""
 
     name: Name
@@ -84,9 +61,12 @@ class Environment(_Data):
     log_retention_days: Retention = 30
     throttle: Throttle
     knowledge: Knowledge | None = Field(None, description="Unset: named when it is deployed.")
-    token_secret_arn: str | None = Field(
+    network: Network | None = Field(None, description="Unset: functions are outside of a VPC.")
+    servers: Servers | None = None
+    operations: Operations = Operations()
+    settings: Mapping[str, str] = Field(default_factory=dict, description="Further settings of the functions.")
+    token_secret_arn: SecretArn | None = Field(
         None,
-        pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$",
         description="An existing secret with the API token as its text. Unset: one is generated.",
     )
     keep_data: bool = Field(description="Whether the secret and the logs outlive the stack.")

@@ -10,7 +10,8 @@ from infra.constructs.knowledge import bucket_knowledge, layer_knowledge, no_kno
 from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
 from infra.constructs.token import ApiToken
-from infra.environments.model import Environment, KnowledgeBucket
+from infra.environments.knowledge import KnowledgeBucket
+from infra.environments.model import Environment
 
 # Lambda accepts events of 6 MB. A body of text at most doubles its length as a string in the event's JSON.
 _MOST_BODY_BYTES = 2_900_000

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from infra.artifacts import Artifacts
-from infra.environments.model import Environment, KnowledgeLayer
+from infra.environments.knowledge import KnowledgeLayer
+from infra.environments.model import Environment
 
 _FILES = (
     "functions/enrich/handler.py",

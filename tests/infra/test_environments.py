@@ -7,15 +7,8 @@ from infra.artifacts import MissingArtifact, artifacts_of
 from infra.environments import NAMES, named
 from infra.environments.__main__ import main
 from infra.environments.choice import chosen
-from infra.environments.model import (
-    Environment,
-    KnowledgeBucket,
-    KnowledgeLayer,
-    NotDeployable,
-    Throttle,
-    UnknownEnvironment,
-    knowledge_of,
-)
+from infra.environments.knowledge import KnowledgeBucket, KnowledgeLayer, knowledge_of
+from infra.environments.model import Environment, NotDeployable, Throttle, UnknownEnvironment
 
 SHA256 = "ab" * 32
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/token-AbC123"

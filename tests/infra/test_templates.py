@@ -7,7 +7,8 @@ from synthesis import Synthesised, Synthesiser
 
 from cragside.settings import Settings, variable_of
 from infra.environments import NAMES, named
-from infra.environments.model import Environment, KnowledgeBucket
+from infra.environments.knowledge import KnowledgeBucket
+from infra.environments.model import Environment
 
 pytestmark = pytest.mark.infra
 

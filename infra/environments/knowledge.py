@@ -1,0 +1,47 @@
+"""What a deployment knows: a baked store, or one that documents are brought to."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from infra.environments.base import Data
+
+
+class KnowledgeLayer(Data):
+    """A baked store that is deployed as a layer."""
+
+    path: str = Field(description="The folder, relative to the top of the repository or absolute.")
+
+
+class KnowledgeBucket(Data):
+    """A baked store in a bucket, which the function fetches into its temporary folder."""
+
+    uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="The hash of its baked.json.")
+
+
+class Writable(Data):
+    """A store on the environment's PostgreSQL, which documents can be brought to."""
+
+    index_concurrency: int = Field(2, ge=2, le=1000, description="Most index functions at once; SQS knows no fewer.")
+    pool: int = Field(2, ge=1, le=100, description="Connections of each function to PostgreSQL, and to Neo4j.")
+    sweep_minutes: int = Field(5, ge=1, le=1440, description="How often tasks that nobody carries are queued again.")
+    index_memory_mb: int = Field(3008, ge=512, le=10_240)
+    index_timeout_seconds: int = Field(600, ge=30, le=900)
+    visibility_seconds: int = Field(3600, ge=180, le=43_200, description="At least 6 times the timeout.")
+    attempts: int = Field(3, ge=1, le=20)
+
+
+Knowledge = KnowledgeLayer | KnowledgeBucket | Writable | Literal["none"]
+
+
+def knowledge_of(said: str) -> Knowledge:
+    """Parse `none`, `writable`, a folder, or `s3://bucket/prefix#sha256`."""
+    if said == "none":
+        return "none"
+    if said == "writable":
+        return Writable()
+    if said.startswith("s3://"):
+        uri, _, sha256 = said.partition("#")
+        return KnowledgeBucket(uri=uri, sha256=sha256)
+    return KnowledgeLayer(path=said)

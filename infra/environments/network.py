@@ -1,0 +1,44 @@
+"""Where functions and servers reach each other."""
+
+from ipaddress import IPv4Network
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from infra.environments.base import Cidr, Data
+
+
+class NewNetwork(Data):
+    """A VPC that the deployment creates: two zones, with subnets that have no way out for the functions."""
+
+    cidr: Cidr = Field("10.64.0.0/20", description="Its addresses, /16 to /24.")
+
+    @model_validator(mode="after")
+    def _addresses(self) -> Self:
+        found = IPv4Network(self.cidr)  # its error says what is wrong, such as bits after the mask
+        if not found.is_private or not 16 <= found.prefixlen <= 24:
+            raise ValueError(f"cidr: {self.cidr} is not a private range between /16 and /24")
+        return self
+
+
+class ImportedNetwork(Data):
+    """An existing VPC. Nothing in it is changed: docs/deployment.md lists what it has to offer."""
+
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]{8,17}$")
+    cidr: Cidr
+    zones: Annotated[tuple[str, ...], Field(min_length=2)]
+    subnet_ids: Annotated[tuple[str, ...], Field(min_length=2)] = Field(
+        description="The functions' and the servers' subnets, one in each zone, in the order of `zones`."
+    )
+    exit_subnet_ids: tuple[str, ...] = Field((), description="Public subnets, in the order of `zones`: for SearXNG.")
+    security_group_id: str = Field(pattern=r"^sg-[0-9a-f]{8,17}$", description="The functions' group.")
+
+    @model_validator(mode="after")
+    def _subnets(self) -> Self:
+        IPv4Network(self.cidr)
+        if len(self.subnet_ids) != len(self.zones) or len(self.exit_subnet_ids) not in (0, len(self.zones)):
+            raise ValueError("subnet_ids and exit_subnet_ids have one subnet for each of zones")
+        return self
+
+
+Network = NewNetwork | ImportedNetwork

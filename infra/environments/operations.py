@@ -1,0 +1,61 @@
+"""How a deployment is run: who may call it, who hears of trouble, how it changes."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from infra.environments.base import Data, KeyArn
+
+TopicArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$")]
+CertificateArn = Annotated[
+    str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/[A-Za-z0-9-]+$")
+]
+
+
+class Alarms(Data):
+    """Who is told, and when."""
+
+    email: str | None = Field(None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
+    topic_arn: TopicArn | None = Field(None, description="An existing topic in place of a new one.")
+    errors_percent: float = Field(1, gt=0, le=100)
+    p95_seconds: float = Field(10, gt=0, le=28)
+    throttles: int = Field(1, ge=1)
+    degraded_percent: float = Field(10, gt=0, le=100)
+    queue_age_seconds: int = Field(1800, ge=60)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.email is not None and self.topic_arn is not None:
+            raise ValueError("name email or topic_arn: an existing topic has its own subscribers")
+        return self
+
+
+class Domain(Data):
+    """A name of your own for the API. You create the DNS record, to the output `DomainTarget`."""
+
+    name: str = Field(pattern=r"^([a-z0-9-]+\.)+[a-z]{2,}$")
+    certificate_arn: CertificateArn
+
+
+class Jwt(Data):
+    """API Gateway lets requests pass that bring a JWT of this issuer."""
+
+    issuer: str = Field(pattern=r"^https://\S+$")
+    audience: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+# token: the application checks its own tokens.
+Authorisation = Literal["token", "iam"] | Jwt
+
+
+class Operations(Data):
+    """The choices of an operator; all of them may be left out."""
+
+    alarms: Alarms = Alarms()
+    monthly_budget_usd: int | None = Field(None, ge=1, description="Unset: no budget.")
+    canary: bool = Field(False, description="Whether a new version first gets a tenth of the requests.")
+    authorisation: Authorisation = "token"
+    domain: Domain | None = None
+    kms_key_arn: KeyArn | None = Field(None, description="Encrypts secrets, logs and queues. Unset: AWS' keys.")
+    tags: Mapping[str, str] = Field(default_factory=dict)

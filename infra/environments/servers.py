@@ -1,0 +1,102 @@
+"""The servers that functions reach in their network."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import Field, StringConstraints
+
+from infra.environments.base import Cidr, Data, SecretArn
+
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^/?#@\s]+$")]
+Neo4jUri = Annotated[str, StringConstraints(pattern=r"^(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+$")]
+_PORTS = {"http": 80, "https": 443}
+_NEO4J_PORT = 7687
+_REDIS_PORT = 6379
+
+
+class Endpoints(Data):
+    """Servers that exist. A secret holds a URI or password as its whole text."""
+
+    ollama_url: HttpUrl | None = None
+    searxng_url: HttpUrl | None = None
+    postgres_uri_secret_arn: SecretArn | None = None
+    postgres_port: int = Field(5432, ge=1, le=65_535)
+    postgres_connections: int = Field(100, ge=4, description="Those that PostgreSQL, or its pooler, has for cragside.")
+    neo4j_uri: Neo4jUri | None = None
+    neo4j_username: str = "neo4j"
+    neo4j_password_secret_arn: SecretArn | None = None
+    redis_uri_secret_arn: SecretArn | None = None
+    redis_port: int = Field(_REDIS_PORT, ge=1, le=65_535)
+    qdrant_url: HttpUrl | None = None
+    qdrant_api_key_secret_arn: SecretArn | None = None
+    cidrs: tuple[Cidr, ...] = Field((), description="Where they are. Empty: at addresses of the network.")
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The settings of a function that uses them."""
+        neo4j = self.neo4j_uri and self.neo4j_username
+        said = {
+            "OLLAMA_BASE_URL": self.ollama_url,
+            "SEARXNG_HOST": self.searxng_url,
+            "POSTGRES_URI_SECRET": self.postgres_uri_secret_arn,
+            "NEO4J_URI": self.neo4j_uri,
+            "NEO4J_USERNAME": neo4j,
+            "NEO4J_PASSWORD_SECRET": self.neo4j_password_secret_arn,
+            "REDIS_URI_SECRET": self.redis_uri_secret_arn,
+            "QDRANT_URL": self.qdrant_url,
+            "QDRANT_API_KEY_SECRET": self.qdrant_api_key_secret_arn,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    @property
+    def secret_arns(self) -> tuple[str, ...]:
+        """The secrets that a function reads."""
+        return tuple(value for name, value in self.variables.items() if name.endswith("_SECRET"))
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The ports that a function reaches."""
+        ports = {_port(url) for url in (self.ollama_url, self.searxng_url, self.qdrant_url, self.neo4j_uri) if url}
+        if self.postgres_uri_secret_arn:
+            ports.add(self.postgres_port)
+        if self.redis_uri_secret_arn:
+            ports.add(self.redis_port)
+        return frozenset(ports)
+
+    @property
+    def has_postgres(self) -> bool:
+        """Whether documents can be stored here."""
+        return self.postgres_uri_secret_arn is not None
+
+
+class SelfHosted(Data):
+    """Servers that the deployment creates on instances of its own."""
+
+    data_instance: str = Field("r7g.large", description="PostgreSQL and Neo4j.")
+    data_volume_gb: int = Field(100, ge=20, le=16_384)
+    neo4j: bool = Field(True, description="Whether graphs are in Neo4j; else in PostgreSQL with AGE.")
+    ollama_instance: str | None = Field("g5.xlarge", description="The GPU host. Unset: no Ollama.")
+    ollama_volume_gb: int = Field(100, ge=30, le=16_384)
+    searxng_instance: str | None = Field("t4g.small", description="Unset: no web search.")
+    postgres_connections: int = Field(200, ge=4)
+    backup_days: int = Field(14, ge=1, le=365)
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The ports that a function reaches."""
+        optional = {7687: self.neo4j, 11434: self.ollama_instance, 8080: self.searxng_instance}
+        return frozenset({5432} | {port for port, there in optional.items() if there})
+
+    @property
+    def has_postgres(self) -> bool:
+        """Whether documents can be stored here."""
+        return True
+
+
+Servers = Endpoints | SelfHosted
+
+
+def _port(url: str) -> int:
+    parts = urlsplit(url)
+    return parts.port or _PORTS.get(parts.scheme, _NEO4J_PORT)
