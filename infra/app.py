@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from aws_cdk import App, Tags
 
 from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
+from infra.constructs.servers import Servers
 from infra.environments.choice import KEYS, add_context, chosen
 from infra.environments.model import Environment, NotDeployable
+from infra.environments.servers import Endpoints
+from infra.stacks.network import NetworkStack
 from infra.stacks.service import ServiceStack
 
 # Defaults of newer CDK projects that this one needs. They are set here, not in cdk.json, so that a synthesis without
@@ -34,7 +37,22 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     """The stacks of an environment in the app."""
     Tags.of(app).add("application", "cragside")
     Tags.of(app).add("environment", environment.name)
-    return ServiceStack(app, f"cragside-{environment.name}-service", environment=environment, artifacts=artifacts)
+    prefix = f"cragside-{environment.name}"
+    inside = NetworkStack(app, f"{prefix}-network", environment=environment).network if environment.network else None
+    return ServiceStack(
+        app,
+        f"{prefix}-service",
+        environment=environment,
+        artifacts=artifacts,
+        placement=inside.functions if inside else None,
+        servers=servers_of(environment),
+    )
+
+
+def servers_of(environment: Environment) -> Servers:
+    """What functions are told of the servers."""
+    said = environment.servers
+    return Servers(said.variables, said.secret_arns) if isinstance(said, Endpoints) else Servers()
 
 
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from infra.environments.base import Data, SecretArn
-from infra.environments.knowledge import Knowledge
+from infra.environments.knowledge import Knowledge, Writable
 from infra.environments.network import Network
 from infra.environments.operations import Operations
 from infra.environments.servers import Servers
@@ -85,6 +85,11 @@ class Environment(Data):
             if self.region not in (None, region) or self.account not in (None, account):
                 raise ValueError("token_secret_arn lies in another account or region than the environment")
         return self
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """AWS' services that functions call from inside a network, S3 aside."""
+        return ("secretsmanager", "sqs") if isinstance(self.knowledge, Writable) else ("secretsmanager",)
 
     def changed(self, **fields: object) -> "Environment":
         """The environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""

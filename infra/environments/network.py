@@ -12,6 +12,11 @@ class NewNetwork(Data):
     """A VPC that the deployment creates: two zones, with subnets that have no way out for the functions."""
 
     cidr: Cidr = Field("10.64.0.0/20", description="Its addresses, /16 to /24.")
+    s3_prefix_list_id: str | None = Field(
+        None,
+        pattern=r"^pl-[0-9a-f]{8,17}$",
+        description="The region's prefix list of S3. Unset: functions cannot reach S3.",
+    )
 
     @model_validator(mode="after")
     def _addresses(self) -> Self:

@@ -9,6 +9,8 @@ from infra.constructs.function import PythonFunction
 from infra.constructs.knowledge import bucket_knowledge, layer_knowledge, no_knowledge
 from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
+from infra.constructs.placement import Placement
+from infra.constructs.servers import Servers
 from infra.constructs.token import ApiToken
 from infra.environments.knowledge import KnowledgeBucket
 from infra.environments.model import Environment
@@ -20,7 +22,16 @@ _MOST_BODY_BYTES = 2_900_000
 class ServiceStack(cdk.Stack):
     """Outputs: `Endpoint`, the API's address, and `TokenSecret`, the ARN of the secret that holds the token."""
 
-    def __init__(self, scope: Construct, name: str, *, environment: Environment, artifacts: Artifacts) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        environment: Environment,
+        artifacts: Artifacts,
+        placement: Placement | None,
+        servers: Servers,
+    ) -> None:
         super().__init__(
             scope,
             name,
@@ -46,13 +57,21 @@ class ServiceStack(cdk.Stack):
             architecture=environment.architecture,
             memory_mb=environment.memory_mb,
             timeout_seconds=environment.timeout_seconds,
-            variables={"RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES), **knowledge.variables, **token.variables},
+            variables={
+                "RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES),
+                **environment.settings,
+                **servers.variables,
+                **knowledge.variables,
+                **token.variables,
+            },
             logs=log_group(self, "EnrichLogs", days, keep=keep),
             reserved_concurrency=environment.reserved_concurrency,
             snap_start=environment.snap_start,
+            placement=placement,
         )
         token.grant_read(enrich.role)
         knowledge.grant_read(enrich.role)
+        servers.grant_read(enrich.role)
         api = HttpEndpoint(
             self,
             "Api",

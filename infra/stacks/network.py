@@ -1,0 +1,47 @@
+"""The network: a VPC of its own or an existing one, with a place for functions and one for servers."""
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from infra.constructs.logs import log_group
+from infra.constructs.network import Network, imported_network, new_network, open_ranges, open_servers
+from infra.environments.model import Environment
+from infra.environments.network import ImportedNetwork, NewNetwork
+from infra.environments.servers import Endpoints, SelfHosted
+
+
+class NetworkStack(cdk.Stack):
+    """`network` has the places. With an existing VPC and existing servers, the stack is empty, and the CDK skips it."""
+
+    def __init__(self, scope: Construct, name: str, *, environment: Environment) -> None:
+        super().__init__(
+            scope,
+            name,
+            env=cdk.Environment(account=environment.account, region=environment.region),
+            description=f"cragside: the network ({environment.name})",
+            termination_protection=environment.keep_data,
+        )
+        hosted = isinstance(environment.servers, SelfHosted)
+        said = environment.network
+        if isinstance(said, ImportedNetwork):
+            self.network = imported_network(self, "Vpc", **said.model_dump(), servers=hosted)
+        elif isinstance(said, NewNetwork):
+            self.network = self._new(said, environment)
+        else:
+            raise TypeError("an environment without a network has no such stack")
+        if isinstance(environment.servers, SelfHosted):
+            open_servers(self.network.functions, self.network.servers, environment.servers.ports)
+        elif isinstance(environment.servers, Endpoints) and isinstance(said, NewNetwork):
+            open_ranges(self.network.functions, environment.servers.cidrs or (said.cidr,), environment.servers.ports)
+
+    def _new(self, said: NewNetwork, environment: Environment) -> Network:
+        logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data)
+        return new_network(
+            self,
+            "Vpc",
+            cidr=said.cidr,
+            logs=logs,
+            services=environment.services,
+            prefix_list=said.s3_prefix_list_id,
+            exits=isinstance(environment.servers, SelfHosted),
+        )
