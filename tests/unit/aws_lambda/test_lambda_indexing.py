@@ -87,7 +87,8 @@ def function(sqs: Sqs) -> Iterator[Callable[[MemoryWorkspaces], IndexFunction]]:
 
     def make(workspaces: MemoryWorkspaces) -> IndexFunction:
         attempts = Attempts(sqs.queue, Indexer(workspaces, EchoAnnotator()), attempts=3, chance=lambda: 0.0)
-        made.append(IndexFunction(Container(Settings(index_parallel=4), queue=sqs.queue, attempts=attempts)))
+        members = {"queue": sqs.queue, "attempts": attempts, "workspaces": workspaces}
+        made.append(IndexFunction(Container(Settings(index_parallel=4), **members)))
         return made[-1]
 
     yield make
@@ -215,6 +216,35 @@ def test_a_task_that_exceeds_the_time_is_cancelled_and_reported(sqs: Sqs, functi
     answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS + 1))
     assert reported(answer, event) == [("slow", 0)]
     assert workspaces.done() == [task("fast")]
+
+
+def test_the_scheduled_event_queues_what_a_crash_left_out(sqs: Sqs, function: Any) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"library": [task(), task(part=1)], "other": []}
+    index = function(workspaces)
+    assert index.answer({"sweep": True}, Context()) == {"swept": True, "workspaces": 2, "tasks": 2}
+    assert index.answer(sqs.event(), Context()) == {"batchItemFailures": []}
+    assert set(workspaces.done()) == {task(), task(part=1)}
+
+
+def test_a_busy_queue_is_not_filled_by_the_schedule(sqs: Sqs, function: Any) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"library": [task()]}
+    sqs.send(task())
+    assert function(workspaces).answer({"sweep": True}, Context()) == {"swept": False, "reason": "busy"}
+    assert sqs.left() == 1
+
+
+def test_a_sweep_ends_before_the_function_does(sqs: Sqs, function: Any) -> None:
+    answer = function(MemoryWorkspaces()).answer({"sweep": True}, Context(seconds=MARGIN_SECONDS - 1))
+    assert answer == {"swept": False, "reason": "time"}
+
+
+def test_a_sweep_that_the_queue_fails_is_a_failed_invocation(sqs: Sqs, function: Any) -> None:
+    index = function(MemoryWorkspaces())
+    sqs.client.delete_queue(QueueUrl=sqs.url)
+    with pytest.raises(ConfigurationError, match="There is no queue"):
+        index.answer({"sweep": True}, Context())
 
 
 def test_a_function_without_its_queue_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from cragside.application.passages import PassageFinder
 from cragside.application.relevance import RelevantPassages
 from cragside.application.retriever import Retriever
 from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
+from cragside.application.sweeping import Sweeper
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
 from cragside.composition.addresses import check_addresses
@@ -199,6 +200,11 @@ class Container(Stores):
         """Runs tasks and records the outcome in the queue."""
         indexer = Indexer(self.workspaces, self.annotator)
         return Attempts(self.queue, indexer, attempts=self.settings.index_attempts)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        """Queues work that the queue lacks."""
+        return Sweeper(self.queue, self.workspaces)
 
     @cached_property
     def secret(self) -> "Secret | None":

@@ -4,12 +4,12 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
+from cragside.application.sweeping import Sweeper
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
-from cragside.domain.memory_name import spoken
 from cragside.ports.index_queue import Delivery, IndexQueue
 from cragside.ports.workspaces import Workspaces
 
@@ -41,7 +41,7 @@ class Worker:
     ) -> None:
         self._queue = queue
         self._attempts = attempts
-        self._workspaces = workspaces
+        self._sweeper = Sweeper(queue, workspaces)
         self._parallel = parallel
         self._grace = grace
         self._extend_every = extend_every
@@ -100,7 +100,7 @@ class Worker:
                 deliveries = await self._queue.receive(limit=free, wait=0 if sweep and first else wait)
                 first = False
                 if sweep and self._queue.leads():
-                    await self._sweep(deliveries)
+                    await self._sweeper.sweep({delivery.task.key for delivery in deliveries})
                     sweep = False
                 idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()
             except ServiceUnavailable as error:
@@ -146,22 +146,6 @@ class Worker:
             with suppress(CragsideError):
                 await self._queue.put_off(delivery, delay=0)
                 return
-
-    async def _sweep(self, deliveries: list[Delivery]) -> None:
-        """Queue tasks that the library waits for and the queue lacks, also those that a killed worker had begun."""
-        in_hand = {delivery.task.key for delivery in deliveries}
-        for name in await self._workspaces.names():
-            await self._sweep_workspace(name, in_hand)
-
-    async def _sweep_workspace(self, name: str, in_hand: Collection[str]) -> None:
-        try:
-            library = (await self._workspaces.open(name)).documents
-            tasks = await library.restart(failures=False)
-            await (await self._workspaces.open(name)).work.give_back()
-        except CragsideError as error:
-            logger.warning("Workspace %s is left out for now: %s", spoken(name), error.told_to_operator)
-            return
-        await self._queue.send([task for task in tasks if task.key not in in_hand])
 
     async def _waiting(self) -> bool:
         stats = await self._queue.stats()

@@ -1,4 +1,4 @@
-"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue."""
+"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue, and sweeps on a schedule."""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,7 +42,12 @@ class IndexFunction:
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
-        """The partial batch response to an SQS event. Other events have no effect."""
+        """The partial batch response to an SQS event, or what a sweep found. Other events have no effect.
+
+        The event `{"sweep": true}` queues work that the queue lacks, if the queue has no tasks.
+        """
+        if isinstance(event, Mapping) and event.get("sweep") is True:
+            return self._runner.run(self._sweep(context))
         records = _records(event)
         outcomes = self._runner.run(self._outcomes(records, context)) if records else {}
 
@@ -63,6 +68,20 @@ class IndexFunction:
         """Load everything that a task needs. Snapshots contain no connection."""
         self._runner.run(self._container.prepare())
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
+
+    async def _sweep(self, context: Context) -> dict[str, Any]:
+        """Sweep, in the time that is left. A sweep that ends too early is no failure: the next one goes on."""
+        left = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                swept = await self._container.sweeper.sweep_if_idle()
+        except TimeoutError:
+            logger.warning("the sweep ran out of time")
+            return {"swept": False, "reason": "time"}
+        if swept is None:
+            return {"swept": False, "reason": "busy"}
+        logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
+        return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
         """The outcome of each message, by its id."""
