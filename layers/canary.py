@@ -1,9 +1,10 @@
 """Asks a function that has nothing but the built layers a question, as Lambda would: fails if they lack something.
 
-    python3.12 -I -S -B layers/canary.py FOLDER... [--ollama URL] [--searxng URL]
+    python3.12 -I -S -B layers/canary.py FOLDER... [--with drivers] [--with parsers] [--ollama URL] [--searxng URL]
 
-The folders are what the path holds beside the standard library: the function, both layers, and the stand-in for what
-Lambda's runtime brings. With a model server and a search engine a second question takes their route.
+The folders are what the path holds beside the standard library: the function, its layers, and the stand-in for what
+Lambda's runtime brings. With a model server and a search engine a second question takes their route. `--with` names the
+further layers, and has what they are for imported, and a page parsed.
 """
 
 import argparse
@@ -20,9 +21,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-# The command line and the proxy's server run elsewhere; what they import is not in the layer.
-# Functions parse no files either, read no repositories, and keep no store in PostgreSQL: the layer lacks the libraries.
-NOT_IN_A_FUNCTION = (
+# What runs elsewhere: the command line, the proxy's server, reading repositories and pictures. The layers lack what it
+# imports.
+ELSEWHERE = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.database_metrics",
     "cragside.entrypoints.metric_files",
@@ -31,35 +32,43 @@ NOT_IN_A_FUNCTION = (
     "cragside.plugins",
     "cragside.adapters.git",
     "cragside.adapters.otel",
-    "cragside.adapters.documents.archives",
     "cragside.adapters.documents.ocr",
-    "cragside.adapters.documents.pdf",
     "cragside.adapters.documents.pictures",
-    "cragside.adapters.documents.rich_text",
     "cragside.adapters.documents.scans",
-    "cragside.adapters.documents.spreadsheets",
-    "cragside.adapters.documents.word",
-    "cragside.adapters.documents.html",
-    "cragside.adapters.documents.styles",
-    "cragside.adapters.documents.unseen",
-    "cragside.adapters.documents.visibility",
-    "cragside.adapters.postgres",
-    "cragside.adapters.lightrag.backends.postgres",
-    "cragside.adapters.lightrag.ledger.postgres",
-    "cragside.adapters.lightrag.storages.neo4j",
-    "cragside.adapters.lightrag.storages.postgres",
-    "cragside.adapters.lightrag.storages.qdrant",
-    "cragside.adapters.lightrag.storages.redis",
-    "cragside.adapters.neo4j",
-    "cragside.adapters.qdrant",
-    "cragside.adapters.redis",
 )
+# What needs a layer that a function with a baked store has not.
+OF_A_LAYER = {
+    "drivers": (
+        "cragside.adapters.postgres",
+        "cragside.adapters.lightrag.backends.postgres",
+        "cragside.adapters.lightrag.ledger.postgres",
+        "cragside.adapters.lightrag.storages.neo4j",
+        "cragside.adapters.lightrag.storages.postgres",
+        "cragside.adapters.lightrag.storages.qdrant",
+        "cragside.adapters.lightrag.storages.redis",
+        "cragside.adapters.neo4j",
+        "cragside.adapters.qdrant",
+        "cragside.adapters.redis",
+    ),
+    "parsers": (
+        "cragside.adapters.documents.archives",
+        "cragside.adapters.documents.html",
+        "cragside.adapters.documents.pdf",
+        "cragside.adapters.documents.rich_text",
+        "cragside.adapters.documents.spreadsheets",
+        "cragside.adapters.documents.styles",
+        "cragside.adapters.documents.unseen",
+        "cragside.adapters.documents.visibility",
+        "cragside.adapters.documents.word",
+    ),
+}
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)
 TOKEN = "canary"  # noqa: S105 - of a function that nobody else reaches
 QUESTION = "/rag When was the lamp in the harbour of Alnwick lit?"
 SOURCE = "harbour.md"
 TEXT = "The lamp in the harbour of Alnwick was lit in 1878. It was an arc lamp, and water power drove it.\n"
+PAGE = f"<html><body><nav>navigation</nav><article><h1>The lamp</h1><p>{TEXT * 5}</p></article></body></html>".encode()
 
 
 class _Context:
@@ -79,6 +88,7 @@ def main() -> None:
     """Import, index, ask, and check where everything came from."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--with", action="append", choices=OF_A_LAYER, default=[], dest="having")
     parser.add_argument("--ollama")
     parser.add_argument("--searxng")
     arguments = parser.parse_args()
@@ -87,11 +97,13 @@ def main() -> None:
         sys.exit("Run the canary with -I -S: packages of this interpreter are on its path.")
     sys.path += folders
     with redirect_stdout(sys.stderr):  # the function's log and metrics
-        modules = sorted(_modules())
+        lacking = tuple(part for layer, parts in OF_A_LAYER.items() if layer not in arguments.having for part in parts)
+        lacking += ELSEWHERE
+        modules = sorted(_modules(lacking))
         for module in modules:
             importlib.import_module(module)
         imported = {*BY_NAME, *(library for module in modules for library in _imports(module))}
-        libraries = sorted(library for library in imported if not library.startswith(NOT_IN_A_FUNCTION))
+        libraries = sorted(library for library in imported if not library.startswith(lacking))
         for library in libraries:
             importlib.import_module(library)
         with tempfile.TemporaryDirectory() as home:
@@ -100,18 +112,20 @@ def main() -> None:
             if arguments.ollama and arguments.searxng:
                 environment = {"OLLAMA_BASE_URL": arguments.ollama, "SEARXNG_HOST": arguments.searxng}
                 _check(asyncio.run(_asked(home, environment)), "web")
+        if "parsers" in arguments.having:
+            asyncio.run(_parse())
     strangers = sorted(_strangers(folders))
     if strangers:
         sys.exit(f"Not from the layers: {', '.join(strangers)}")
     print(f"{len(modules)} modules and {len(libraries)} libraries imported, evidence from {SOURCE} cited")
 
 
-def _modules() -> Iterator[str]:
+def _modules(lacking: tuple[str, ...]) -> Iterator[str]:
     import cragside
 
     yield "cragside"
     for module in pkgutil.walk_packages(cragside.__path__, "cragside."):
-        if not module.name.startswith(NOT_IN_A_FUNCTION):
+        if not module.name.startswith(lacking):
             yield module.name
 
 
@@ -137,6 +151,17 @@ def _optional(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.unparse(node.test)
     return isinstance(node, ast.Try) and any("ImportError" in ast.unparse(h.type) for h in node.handlers if h.type)
+
+
+async def _parse() -> None:
+    """Have the child process read a page."""
+    from cragside.adapters.documents.loader import FileLoader
+
+    loader = FileLoader()
+    found = await loader.load(PAGE, name="lamp.html")
+    await loader.close()
+    if "arc lamp" not in found.text or "navigation" in found.text:
+        sys.exit(f"Parsing: {found}")
 
 
 async def _index(home: str) -> None:
