@@ -133,6 +133,11 @@ def _build_all(target: Target, out: Path, uv: str, compiler_version: str) -> Non
         _build(target, out, name, f"{common} {extra}", partial(installed, extra))
     _build(target, out, "runtime", f"{common} {runtime}", of_the_runtime)
     _write_bills(target, out, run([uv, *EXPORT]))
+    check(target, out)
+
+
+def check(target: Target, out: Path) -> None:
+    """Raise `BuildError` if the layers of a function are more than Lambda takes."""
     for name, layers in FUNCTIONS.items():
         if (total := sum_of(target, out, layers)) > LIMIT:
             raise BuildError(f"{name}: its layers have {total / MIB:.0f} MiB, more than Lambda's {LIMIT // MIB}.")

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from layers.lightrag.build import check
 from layers.lightrag.elf import stripped
+from layers.lightrag.errors import BuildError
+from layers.lightrag.sizes import FUNCTIONS, sum_of, tables
+from layers.lightrag.target import Target
 from tests.layers.built_layers import ROOT, build, uv
 
 pytestmark = pytest.mark.layers
 
+LAYERS = ("core", "lightrag", "drivers", "parsers", "runtime")
 MACHINES = {"x86_64": 62, "arm64": 183}
 
 
@@ -26,9 +31,32 @@ def test_function_and_layers_stay_within_150_mib_with_bytecode(built):
     assert sum(map(size, folders)) <= 150 * 2**20
 
 
+def test_all_layers_of_each_function_stay_within_lambdas_250_mib_and_five(built):
+    target = Target(built.arch, built.python, None)
+    printed = tables(target, built.out, ROOT / "functions/enrich")
+    for name, layers in FUNCTIONS.items():
+        assert all(built.record(layer)["bytecode"] for layer in layers)
+        total = sum(size(built.folder(layer)) for layer in layers)
+        assert total == sum_of(target, built.out, layers) <= 250 * 2**20
+        assert len(layers) < 5  # a baked store, or what traces, may be another one
+        assert f"| {name} | {', '.join(layers)} | {total / 2**20:.1f} |" in printed
+
+
+def test_a_build_refuses_layers_that_lambda_would_refuse(x86_64, tmp_path, monkeypatch):
+    monkeypatch.setattr("layers.lightrag.build.LIMIT", 1)
+    with pytest.raises(BuildError, match="more than Lambda's"):
+        check(Target(x86_64.arch, x86_64.python, None), x86_64.out)
+
+
+def shared_objects(folder):
+    objects = list(folder.rglob("*.so*"))
+    assert objects
+    return objects
+
+
 def test_every_module_has_bytecode_that_is_not_checked_and_names_where_lambda_mounts_it(built):
     tag = f"cpython-{built.python.replace('.', '')}"
-    for layer in ("core", "lightrag"):
+    for layer in LAYERS[:-1]:
         modules = list(built.folder(layer).rglob("*.py"))
         assert modules
         for module in modules:
@@ -39,9 +67,7 @@ def test_every_module_has_bytecode_that_is_not_checked_and_names_where_lambda_mo
 
 
 def test_shared_objects_are_for_the_architecture_and_hold_no_symbols(built):
-    objects = list(built.folder("lightrag").rglob("*.so*"))
-    assert objects
-    for path in objects:
+    for path in [path for layer in LAYERS[1:-1] for path in shared_objects(built.folder(layer))]:
         image = path.read_bytes()
         assert image[18] == MACHINES[built.arch]
         assert stripped(image) == image
@@ -62,27 +88,28 @@ def test_versions_and_licences_can_be_read(built):
 
 
 def test_packages_of_the_lambda_runtime_are_in_no_layer(built):
-    folder = built.folder("lightrag") / "python"
-    assert not [name for name in ("boto3", "botocore", "s3transfer") if (folder / name).exists()]
+    for layer in LAYERS[:-1]:
+        folder = built.folder(layer) / "python"
+        assert not [name for name in ("boto3", "botocore", "s3transfer", "six.py") if (folder / name).exists()]
     assert (built.folder("runtime") / "python/boto3").is_dir()
 
 
 def test_the_same_input_gives_the_same_hash(x86_64, tmp_path):
     again = build(tmp_path / "elsewhere", x86_64.arch, x86_64.python)
-    for layer in ("core", "lightrag", "runtime"):
+    for layer in LAYERS:
         assert again.record(layer) == x86_64.record(layer)
 
 
 def test_an_intact_layer_is_reused_and_a_damaged_one_rebuilt(x86_64, tmp_path):
-    for layer in ("lightrag", "runtime"):
+    for layer in LAYERS[1:]:
         shutil.copytree(x86_64.folder(layer), tmp_path / x86_64.folder(layer).name, copy_function=os.link)
         shutil.copy(f"{x86_64.folder(layer)}.json", tmp_path)
     first = build(tmp_path, x86_64.arch, x86_64.python)
-    assert first.log.count("as it was") == 2
-    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 3
+    assert first.log.count("as it was") == 4
+    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 5
     damaged = tmp_path / x86_64.folder("core").name / "python/cragside/__init__.py"
     damaged.unlink()
-    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 2
+    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 4
     assert damaged.exists()
 
 
