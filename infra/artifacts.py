@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.environments.knowledge import KnowledgeLayer
+from infra.environments.knowledge import KnowledgeLayer, Writable
 from infra.environments.model import Environment
 
 ROOT = Path(__file__).parent.parent
@@ -18,11 +18,20 @@ class MissingArtifact(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """The folders of the function, of its layers (each holds `python/`), and of the baked store, if it is a layer."""
+    """The folders of the functions, of their layers (each holds `python/`), and of the baked store, if it is a layer.
+
+    `layers` are those of the function `enrich`.
+    """
 
     function: Path
     layers: dict[str, Path]
     knowledge: Path | None = None
+    index: Path = ROOT / "functions" / "index"
+
+    @property
+    def of_indexing(self) -> dict[str, Path]:
+        """The layers of the function `index`: files are parsed when they are taken in."""
+        return {name: folder for name, folder in self.layers.items() if name != "Parsers"}
 
     def checked(self, environment: Environment) -> "Artifacts":
         """Return these artifacts. Raises `MissingArtifact` for a missing folder."""
@@ -42,9 +51,14 @@ class Artifacts:
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     """The artifacts of an environment, below the root of the repository."""
     knowledge = environment.knowledge
+    writable = isinstance(knowledge, Writable)
+    names = {"Core": "core", "LightRag": "lightrag"} | (
+        {"Drivers": "drivers", "Parsers": "parsers"} if writable else {}
+    )
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(
         function=root / "functions" / "enrich",
-        layers={"Core": built / f"core-{target}", "LightRag": built / f"lightrag-{target}"},
+        layers={name: built / f"{folder}-{target}" for name, folder in names.items()},
         knowledge=root / knowledge.path if isinstance(knowledge, KnowledgeLayer) else None,
+        index=root / "functions" / "index",
     )

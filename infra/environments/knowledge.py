@@ -30,6 +30,9 @@ class Writable(Data):
     index_timeout_seconds: int = Field(600, ge=30, le=900)
     visibility_seconds: int = Field(3600, ge=180, le=43_200, description="At least 6 times the timeout.")
     attempts: int = Field(3, ge=1, le=20)
+    fetch_pages: bool = Field(
+        False, description="Whether pages may be fetched from URLs: only where functions have a way to the Internet."
+    )
 
 
 Knowledge = KnowledgeLayer | KnowledgeBucket | Writable | Literal["none"]

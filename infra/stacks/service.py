@@ -6,7 +6,7 @@ from constructs import Construct
 from infra.artifacts import Artifacts
 from infra.constructs.api import HttpEndpoint
 from infra.constructs.function import PythonFunction
-from infra.constructs.knowledge import bucket_knowledge, layer_knowledge, no_knowledge
+from infra.constructs.knowledge import Knowledge, bucket_knowledge, layer_knowledge, no_knowledge
 from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
 from infra.constructs.placement import Placement
@@ -31,6 +31,7 @@ class ServiceStack(cdk.Stack):
         artifacts: Artifacts,
         placement: Placement | None,
         servers: Servers,
+        writable: Knowledge | None = None,
     ) -> None:
         super().__init__(
             scope,
@@ -42,7 +43,9 @@ class ServiceStack(cdk.Stack):
         days, keep = environment.log_retention_days, environment.keep_data
         token = ApiToken(self, "Token", existing_arn=environment.token_secret_arn, keep=keep)
         layers = Layers(self, "Layers", artifacts.layers, environment.python, environment.architecture)
-        if artifacts.knowledge is not None:
+        if writable is not None:
+            knowledge = writable
+        elif artifacts.knowledge is not None:
             knowledge = layer_knowledge(self, "Knowledge", artifacts.knowledge)
         elif isinstance(environment.knowledge, KnowledgeBucket):
             knowledge = bucket_knowledge(environment.knowledge.uri, environment.knowledge.sha256)

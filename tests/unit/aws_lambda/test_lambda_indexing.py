@@ -204,6 +204,7 @@ def test_nothing_is_begun_when_the_time_left_is_short(sqs: Sqs, function: Any) -
     answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS - 1))
     assert reported(answer, event) == [("doc-1", 0)]
     assert workspaces.log == []
+    assert len(sqs.event()["Records"]) == 1  # it comes again at once, not after the queue's visibility timeout
 
 
 def test_a_task_that_exceeds_the_time_is_cancelled_and_reported(sqs: Sqs, function: Any) -> None:
@@ -216,6 +217,7 @@ def test_a_task_that_exceeds_the_time_is_cancelled_and_reported(sqs: Sqs, functi
     answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS + 1))
     assert reported(answer, event) == [("slow", 0)]
     assert workspaces.done() == [task("fast")]
+    assert [json.loads(record["body"])["document_id"] for record in sqs.event()["Records"]] == ["slow"]
 
 
 def test_the_scheduled_event_queues_what_a_crash_left_out(sqs: Sqs, function: Any) -> None:

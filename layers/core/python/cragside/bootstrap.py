@@ -60,7 +60,11 @@ class Container(Stores):
 
     @cached_property
     def fetcher(self) -> PageFetcher:
-        """Fetches pages."""
+        """Fetches pages, or refuses to."""
+        if not self.settings.fetch_pages:
+            from cragside.adapters.web.refusing import RefusingFetcher
+
+            return RefusingFetcher()
         from cragside.adapters.web.fetcher import GuardedFetcher
 
         fetcher = GuardedFetcher(allow=(self.settings.fetch_allow or "").split(","))

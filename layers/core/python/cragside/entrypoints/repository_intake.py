@@ -19,6 +19,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.entrypoints.stopping import stop
+from cragside.ports.page_fetcher import FETCHING_IS_OFF
 
 # The longest time that a repository is taken in, with the clone's own ten minutes.
 _MOST_SECONDS = 1800.0
@@ -80,6 +81,8 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
     Guards and limits are those of `cragside index`, but no folder of this machine is read. Raises what ends the run,
     `ValidationError` for a repository that is not cloned.
     """
+    if not container.settings.fetch_pages:
+        raise ValidationError(FETCHING_IS_OFF, field="url")
     allow = (container.settings.fetch_allow or "").split(",")
     errors: list[RefusedFile] = []
     told = Taken()

@@ -5,13 +5,15 @@ from typing import Protocol
 
 from cragside.domain.errors import ValidationError
 
+FETCHING_IS_OFF = "This service fetches nothing from URLs (RAG_FETCH_PAGES=false). Send the content itself."
+
 
 class FetchFailed(ValidationError):
     """A URL that cannot or must not be fetched, or whose page cannot be read.
 
     `reason` is rag-stack's: `fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit` or
-    `unsupported_content_type: ...`; or, for a damaged page of a supported type, `unreadable: ...`. `status` is the HTTP
-    status if there was an answer.
+    `unsupported_content_type: ...`; or, for a damaged page of a supported type, `unreadable: ...`; or
+    `fetching_is_off` where nothing is fetched. `status` is the HTTP status if there was an answer.
     """
 
     def __init__(self, url: str, reason: str, message: str, *, status: int | None = None) -> None:

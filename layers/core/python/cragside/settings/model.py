@@ -230,6 +230,11 @@ class Settings(BaseModel):
         "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). A client that may index a "
         "URL can then read what these hosts serve to this machine, on every port.",
     )
+    fetch_pages: bool = Field(
+        True,
+        description="Whether pages and repositories may be fetched from URLs. `false` where there is no way to the "
+        "Internet: requests that name a URL are refused at once, with a reason. Files can still be sent.",
+    )
     queue_url: str | None = Field(
         None,
         pattern=r"^https?://\S+\.fifo$",

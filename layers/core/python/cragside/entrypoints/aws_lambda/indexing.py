@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from aws_lambda_powertools.utilities.batch import SqsFifoPartialProcessor
@@ -15,7 +16,7 @@ from cragside.entrypoints.aws_lambda.observability import Handler, logger, obser
 from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
 
-# When less time is left, no task starts, and running tasks are cancelled. SQS delivers them again.
+# When less time is left, no task starts, and running tasks are cancelled. They go back to SQS at once.
 MARGIN_SECONDS = 10.0
 
 # The outcome of a task, or why SQS must deliver it again.
@@ -92,8 +93,17 @@ class IndexFunction:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        await self._give_back([record for record in records if record["messageId"] in {tasks[task] for task in late}])
         time_is_up = DeadlineExceeded("The function's time is up.")
         return {message: task.result() if task in done else time_is_up for task, message in tasks.items()}
+
+    async def _give_back(self, records: list[dict[str, Any]]) -> None:
+        """Let others have these messages at once: the queue's visibility timeout is several times the function's."""
+        for record in records:
+            with suppress(CragsideError):  # then they come when that time has passed
+                delivery = await self._queue.accept(*_message(record))
+                if delivery is not None:
+                    await self._queue.put_off(delivery, delay=0)
 
     async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore) -> Outcome:
         async with turns:
@@ -106,8 +116,7 @@ class IndexFunction:
                 return ProcessingError(f"An internal error occurred ({type(error).__name__}).")
 
     async def _handled(self, record: Mapping[str, Any]) -> Outcome:
-        body, receipt = str(record.get("body") or ""), str(record.get("receiptHandle"))
-        delivery = await self._queue.accept(body, receipt, _attempt(record))
+        delivery = await self._queue.accept(*_message(record))
         if delivery is None:
             return "rejected"
         # Waiting here for an outage to end would cost money. SQS delivers the task again instead.
@@ -134,6 +143,11 @@ def _records(event: Any) -> list[dict[str, Any]]:
     if len(known) < len(records):
         logger.error("%d records have no message id", len(records) - len(known))
     return known
+
+
+def _message(record: Mapping[str, Any]) -> tuple[str, str, int]:
+    """The body, the receipt, and the number of the attempt."""
+    return str(record.get("body") or ""), str(record.get("receiptHandle")), _attempt(record)
 
 
 def _attempt(record: Mapping[str, Any]) -> int:

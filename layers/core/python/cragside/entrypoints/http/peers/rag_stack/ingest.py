@@ -88,7 +88,7 @@ class ItemFailure(BaseModel):
     reason: str = Field(
         description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
         "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...`, `missing_source: ...`, "
-        "`duplicate_source: ...` or `limit_reached: ...`"
+        "`duplicate_source: ...`, `limit_reached: ...` or `fetching_is_off`"
     )
 
 
