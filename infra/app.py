@@ -13,8 +13,10 @@ from aws_cdk import App, Tags
 from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
 from infra.constructs.servers import Servers
 from infra.environments.choice import KEYS, add_context, chosen
+from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.servers import Endpoints
+from infra.stacks.knowledge import KnowledgeStack
 from infra.stacks.network import NetworkStack
 from infra.stacks.service import ServiceStack
 
@@ -39,13 +41,26 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     Tags.of(app).add("environment", environment.name)
     prefix = f"cragside-{environment.name}"
     inside = NetworkStack(app, f"{prefix}-network", environment=environment).network if environment.network else None
+    placement, servers = inside.functions if inside else None, servers_of(environment)
+    written = None
+    if isinstance(environment.knowledge, Writable):
+        written = KnowledgeStack(
+            app,
+            f"{prefix}-knowledge",
+            environment=environment,
+            knowledge=environment.knowledge,
+            artifacts=artifacts,
+            placement=placement,
+            servers=servers,
+        )
     return ServiceStack(
         app,
         f"{prefix}-service",
         environment=environment,
         artifacts=artifacts,
-        placement=inside.functions if inside else None,
-        servers=servers_of(environment),
+        placement=placement,
+        servers=servers,
+        writable=written.for_requests if written else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk.aws_iam import Policy, PolicyStatement, Role
 from aws_cdk.aws_kms import IKey
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, CorsRule, HttpMethods, LifecycleRule
@@ -55,21 +55,22 @@ class UploadBucket(Construct):
         return self._bucket.bucket_name
 
     def grant(self, role: Role) -> None:
-        """Let a function's role sign forms, and read and remove what was sent."""
-        objects = self._bucket.arn_for_objects(f"{_PREFIX}/*")
+        """Let a role of another stack sign forms, and read and remove what was sent."""
+        stack = Stack.of(self)
+        arn = stack.export_value(self._bucket.bucket_arn)  # the role is in another stack
         actions = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
         policy = Policy(
             role,
             "Uploads",
             roles=[role],
             statements=[
-                PolicyStatement(actions=actions, resources=[objects]),
+                PolicyStatement(actions=actions, resources=[f"{arn}/{_PREFIX}/*"]),
                 # Without it, without conditions, S3 tells of missing objects that they are forbidden.
-                PolicyStatement(actions=["s3:ListBucket"], resources=[self._bucket.bucket_arn]),
+                PolicyStatement(actions=["s3:ListBucket"], resources=[arn]),
             ],
         )
         acknowledge(
             policy,
-            "AwsSolutions::AwsSolutions-IAM5",
+            f"AwsSolutions::AwsSolutions-IAM5[Resource::{stack.resolve(arn)['Fn::ImportValue']}/{_PREFIX}/*]",
             "Each upload has a random name; all of them lie under this prefix.",
         )

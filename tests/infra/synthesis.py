@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from infra.artifacts import Artifacts
-from infra.environments.knowledge import KnowledgeLayer
+from infra.environments.knowledge import KnowledgeLayer, Writable
 from infra.environments.model import Environment
 
 _FILES = (
     "functions/enrich/handler.py",
+    "functions/index/handler.py",
+    "drivers/python/asyncpg/__init__.py",
+    "parsers/python/lxml/__init__.py",
     "core/python/cragside/__init__.py",
     "lightrag/python/lightrag/__init__.py",
     "demo/baked.json",
@@ -27,6 +30,11 @@ class Synthesised:
     template: dict[str, Any]
     file: Path
     report: dict[str, Any]
+
+    def stack(self, name: str) -> "Synthesised":
+        """Another stack of the same environment, such as `knowledge`."""
+        file = self.file.with_name(self.file.name.replace("-service.", f"-{name}."))
+        return Synthesised(json.loads(file.read_text()), file, self.report)
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
         """The resources of a type, by their logical names."""
@@ -46,7 +54,7 @@ class Synthesiser:
         self._done: dict[str, Synthesised] = {}
         for file in _FILES:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_text("")
+            (folder / file).write_text(f"# {file}" if file.endswith(".py") else "")  # equal folders are one asset
         # Node comes with the dependency group, beside the interpreter.
         os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
@@ -74,8 +82,12 @@ class Synthesiser:
         return Synthesised(json.loads(file.read_text()), file, report)
 
     def _artifacts(self, environment: Environment) -> Artifacts:
+        names = {"Core": "core", "LightRag": "lightrag"}
+        if isinstance(environment.knowledge, Writable):
+            names |= {"Drivers": "drivers", "Parsers": "parsers"}
         return Artifacts(
             function=self._folder / "functions" / "enrich",
-            layers={"Core": self._folder / "core", "LightRag": self._folder / "lightrag"},
+            index=self._folder / "functions" / "index",
+            layers={name: self._folder / folder for name, folder in names.items()},
             knowledge=self._folder / "demo" if isinstance(environment.knowledge, KnowledgeLayer) else None,
         )
