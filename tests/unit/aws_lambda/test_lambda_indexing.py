@@ -249,6 +249,11 @@ def test_a_sweep_that_the_queue_fails_is_a_failed_invocation(sqs: Sqs, function:
         index.answer({"sweep": True}, Context())
 
 
+def test_without_a_database_there_is_nothing_to_migrate(sqs: Sqs, function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="POSTGRES_URI is not set"):
+        function(MemoryWorkspaces()).answer({"migrate": True}, Context())
+
+
 def test_a_function_without_its_queue_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAG_QUEUE_URL", raising=False)
     with pytest.raises(ConfigurationError, match="RAG_QUEUE_URL"):

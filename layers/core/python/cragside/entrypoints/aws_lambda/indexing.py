@@ -12,6 +12,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ProcessingError
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import Context
+from cragside.entrypoints.aws_lambda.maintenance import job_of
 from cragside.entrypoints.aws_lambda.observability import Handler, logger, observed
 from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
@@ -43,12 +44,9 @@ class IndexFunction:
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
-        """The partial batch response to an SQS event, or what a sweep found. Other events have no effect.
-
-        The event `{"sweep": true}` queues work that the queue lacks, if the queue has no tasks.
-        """
-        if isinstance(event, Mapping) and event.get("sweep") is True:
-            return self._runner.run(self._sweep(context))
+        """The partial batch response to an SQS event, or what a job did. Other events have no effect."""
+        if (job := job_of(event)) is not None:
+            return self._runner.run(job(self._container, _seconds(context)))
         records = _records(event)
         outcomes = self._runner.run(self._outcomes(records, context)) if records else {}
 
@@ -70,26 +68,11 @@ class IndexFunction:
         self._runner.run(self._container.prepare())
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
-    async def _sweep(self, context: Context) -> dict[str, Any]:
-        """Sweep, in the time that is left. A sweep that ends too early is no failure: the next one goes on."""
-        left = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
-        try:
-            async with asyncio.timeout(max(0.0, left)):
-                swept = await self._container.sweeper.sweep_if_idle()
-        except TimeoutError:
-            logger.warning("the sweep ran out of time")
-            return {"swept": False, "reason": "time"}
-        if swept is None:
-            return {"swept": False, "reason": "busy"}
-        logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
-        return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
-
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
         """The outcome of each message, by its id."""
         turns = asyncio.Semaphore(self._container.settings.index_parallel)
         tasks = {asyncio.create_task(self._outcome(record, turns)): record["messageId"] for record in records}
-        left = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
-        done, late = await asyncio.wait(tasks, timeout=max(0.0, left))
+        done, late = await asyncio.wait(tasks, timeout=max(0.0, _seconds(context)))
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -131,6 +114,10 @@ def start() -> Handler:
     if snapshot.ahead():
         function.load()
     return observed(function.answer)
+
+
+def _seconds(context: Context) -> float:
+    return context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
 
 
 def _records(event: Any) -> list[dict[str, Any]]:
