@@ -3,11 +3,12 @@
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from pydantic import SecretStr
 
 from cragside.adapters.aws.database_tokens import DatabaseTokens
+from cragside.adapters.aws.secrets import SecretsManager
 from cragside.composition.databases import postgres_of
 from cragside.domain.errors import ConfigurationError
+from cragside.settings import load_settings
 
 HOST = "rag.abc.eu-central-1.rds.amazonaws.com"
 
@@ -39,8 +40,10 @@ async def test_a_token_is_signed_for_the_host_the_port_and_the_user(credentials:
 
 
 async def test_each_connection_gets_a_token_of_its_own(credentials: None) -> None:
-    database = postgres_of(SecretStr(f"postgresql://rag@{HOST}/rag?auth=iam&sslmode=verify-full"))
-    password = database.address.arguments()["password"]
+    database = postgres_of(
+        load_settings({"POSTGRES_URI": f"postgresql://rag@{HOST}/rag?auth=iam&sslmode=verify-full"}), SecretsManager()
+    )
+    password = (await database.addresses.current()).arguments()["password"]
     assert (await password()).startswith(f"{HOST}:5432/?")
 
 

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.aws.secrets import Secret
+from cragside.adapters.aws.api_tokens import api_tokens
+from cragside.adapters.aws.secrets import Secret, UnfitSecret
+from cragside.adapters.aws.secrets import SecretsManager as RealManager
+from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.entrypoints.keyring import Keyring
 
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside-token-AbCdEf"
 
@@ -37,8 +41,8 @@ class Clock:
         return self.now
 
 
-def secret(manager: SecretsManager, clock: Clock | None = None) -> Secret:
-    return Secret(ARN, connect=lambda: manager, clock=clock or Clock())
+def secret(manager: SecretsManager, clock: Clock | None = None) -> Secret[str]:
+    return RealManager(lambda: manager, clock=clock or Clock()).secret(ARN, setting="X_SECRET", parse=str)
 
 
 def test_the_secret_is_read_at_first_use_and_cached() -> None:
@@ -112,7 +116,7 @@ def test_neither_its_text_nor_a_log_line_shows_the_value(caplog: pytest.LogCaptu
 def test_without_the_sdk_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(ConfigurationError, match=r"cragside\[aws\]"):
-        Secret(ARN).value()
+        RealManager().secret(ARN, setting="X_SECRET", parse=str).value()
 
 
 def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +127,7 @@ def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with moto.mock_aws():
         made = boto3.client("secretsmanager").create_secret(Name="cragside-token", SecretString="s3cret")
-        assert Secret(made["ARN"]).value() == "s3cret"
+        assert RealManager().secret(made["ARN"], setting="X_SECRET", parse=str).value() == "s3cret"
 
 
 @pytest.mark.attack("hostile tokens")
@@ -196,3 +200,79 @@ async def test_the_background_does_not_begin_without_a_value() -> None:
     with pytest.raises(ServiceUnavailable):
         async with secret(SecretsManager(Refused())).keep_fresh():
             pytest.fail("it serves")
+
+
+async def test_a_refused_value_is_read_again_at_once_but_not_with_each_refusal() -> None:
+    manager = SecretsManager("old", "old", "new")
+    kept = secret(manager, clock := Clock())
+    old = await kept.current()
+    assert await kept.after_refusal(old) is None, "the server may have been told before the secret"
+    assert await kept.after_refusal(old) is None
+    assert len(manager.asked) == 2
+    clock.now = 6
+    assert [await kept.after_refusal(old), await kept.current()] == ["new", "new"]
+    assert await kept.after_refusal(old) == "new", "another connection has asked meanwhile"
+    assert len(manager.asked) == 3
+
+
+async def test_a_connection_does_not_wait_for_a_store_that_hangs_while_it_has_a_trusted_value() -> None:
+    released = threading.Event()
+
+    class Hanging(SecretsManager):
+        def get_secret_value(self, SecretId: str) -> dict[str, Any]:  # noqa: N803 (the SDK's name)
+            if self.asked:
+                released.wait(60)
+            return super().get_secret_value(SecretId)
+
+    kept = secret(Hanging("old", Refused()), clock := Clock())
+    try:
+        assert await kept.current() == "old"
+        clock.now = 301
+        async with asyncio.timeout(30):
+            assert await kept.current() == "old"
+        clock.now = 901
+    finally:
+        released.set()
+    with pytest.raises(Unreadable, match="X_SECRET") as raised:
+        await kept.current()
+    assert ARN not in str(raised.value)
+
+
+def test_a_text_that_cannot_be_used_leaves_the_old_value_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    manager = SecretsManager("one", "a b", "two")
+    secrets = RealManager(lambda: manager, clock=(clock := Clock()))
+    kept = secrets.secret(ARN, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
+    assert (kept.value(), secrets.unreadable) == (("one",), False)
+    clock.now = 301
+    assert (kept.value(), secrets.unreadable) == (("one",), True)
+    assert "RAG_API_TOKEN_SECRET could not be read: a token has a blank" in caplog.text
+    clock.now = 307
+    assert (kept.value(), secrets.unreadable) == (("two",), False)
+
+
+@pytest.mark.parametrize("text", ["old\nnew", " old \r\n\r\n\tnew\n", "old\nnew\nold\n"])
+def test_two_tokens_are_a_line_each(text: str) -> None:
+    assert api_tokens(text) == ("old", "new")
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n", " \n\t\n", "\u2028", "\x1c", "a b", "a\n\u200b", '{"token": "a"}', "a\nb\nc"]
+)
+def test_a_text_with_blanks_makes_no_token(text: str) -> None:
+    with pytest.raises(UnfitSecret) as raised:
+        api_tokens(text)
+    assert "token" in str(raised.value)
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("text", ["\n", " ", "a\n"])
+def test_no_text_of_a_secret_opens_to_an_empty_token(text: str) -> None:
+    try:
+        tokens = api_tokens(text)
+    except UnfitSecret:
+        tokens = ()
+    keyring = Keyring(tokens, {}, asked=True)
+    for empty in (b"", b" "):
+        assert keyring.grant([(b"x-api-key", empty)]) is None
+        assert keyring.grant([(b"authorization", b"Bearer " + empty)]) is None

@@ -45,6 +45,11 @@ def test_the_secrets_token_is_asked_for(function: Function) -> None:
     assert [status_with(function, token) for token in ("old", "new", "")] == [200, 401, 401]
 
 
+def test_two_tokens_are_valid_while_they_are_exchanged(function: Function, secret: str) -> None:
+    boto3.client("secretsmanager").put_secret_value(SecretId=secret, SecretString="new\n\nold\n")
+    assert [status_with(function, token) for token in ("old", "new", "", "new\n\nold")] == [200, 200, 401, 401]
+
+
 def test_the_token_does_not_go_into_a_snapshot(function: Function, built: Container, secret: str) -> None:
     function._runner.run(try_out(built))
     boto3.client("secretsmanager").put_secret_value(SecretId=secret, SecretString="new")

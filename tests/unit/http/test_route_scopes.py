@@ -91,7 +91,7 @@ def test_a_route_without_a_rule_keeps_the_application_from_starting(monkeypatch:
 
 def grant(token: str, *tokens: IssuedToken, **more: Any) -> Any:
     keys: Sequence[IssuedToken] = tokens
-    return Keyring(None, {}, keys, asked=True, **more).grant([(b"x-api-key", token.encode())])
+    return Keyring((), {}, keys, asked=True, **more).grant([(b"x-api-key", token.encode())])
 
 
 @pytest.mark.attack("hostile tokens")
@@ -104,8 +104,8 @@ def test_an_expired_token_opens_nothing(age: timedelta) -> None:
 @pytest.mark.attack("hostile tokens")
 def test_revoking_every_token_denies_all_requests() -> None:
     assert grant("read-token") is None
-    assert Keyring(None, {}, (), asked=True).grant([]) is None
-    assert not Keyring(None, {}, (), asked=True).empty
+    assert Keyring((), {}, (), asked=True).grant([]) is None
+    assert not Keyring((), {}, (), asked=True).empty
 
 
 @pytest.mark.attack("hostile tokens")
@@ -113,7 +113,7 @@ def test_the_token_file_precedes_the_environment() -> None:
     token = IssuedToken(
         "1", "n", hashlib.sha256(b"t").digest(), frozenset({"read"}), ("a",), datetime.now(UTC), datetime.now(UTC)
     )
-    assert Keyring("t", {"t": ["b"]}, (token,)).grant([(b"x-api-key", b"t")]) is None
+    assert Keyring(("t",), {"t": ["b"]}, (token,)).grant([(b"x-api-key", b"t")]) is None
 
 
 @pytest.mark.attack("hostile tokens")
@@ -122,13 +122,13 @@ def test_during_an_outage_known_tokens_work_and_others_get_503() -> None:
     assert grant("read-token", issued("read"), outage=outage) is not None
     with pytest.raises(ServiceUnavailable):
         grant("another", issued("read"), outage=outage)
-    assert Keyring(None, {}, (), outage=outage).grant([]) is None
+    assert Keyring((), {}, (), outage=outage).grant([]) is None
 
 
 @pytest.mark.attack("hostile tokens")
 def test_output_has_neither_tokens_nor_hashes() -> None:
     token = issued("read")
-    shown = repr((token, grant("read-token", token), Keyring("s3cret", {"b0und": ["a"]}, (token,))))
+    shown = repr((token, grant("read-token", token), Keyring(("s3cret",), {"b0und": ["a"]}, (token,))))
     assert not any(
         secret in shown for secret in ("s3cret", "b0und", "read-token", token.digest.hex(), str(token.digest))
     )

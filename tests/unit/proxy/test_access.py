@@ -14,7 +14,7 @@ def opening(*workspaces):
 
 
 def authorised(headers, token):
-    return Keyring(token, {}).grant(headers) is not None
+    return Keyring((token,), {}).grant(headers) is not None
 
 
 @pytest.mark.parametrize(
@@ -114,20 +114,20 @@ BOUND = {"a-key": ["a"], "both-key": ["a", "b"]}
     ],
 )
 def test_a_token_opens_its_workspaces(brought, opened):
-    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]).workspaces == opened
+    assert Keyring(("every-key",), BOUND).grant([(b"x-api-key", key) for key in brought]).workspaces == opened
 
 
 @pytest.mark.parametrize("brought", [[b"wrong"], []])
 def test_an_unknown_token_grants_nothing(brought):
-    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]) is None
+    assert Keyring(("every-key",), BOUND).grant([(b"x-api-key", key) for key in brought]) is None
 
 
 def test_with_only_bound_tokens_a_token_is_required():
-    assert Keyring(None, BOUND).grant([]) is None
+    assert Keyring((), BOUND).grant([]) is None
 
 
 def test_a_bound_token_stays_bound_if_it_is_also_the_common_one():
-    assert Keyring("a-key", BOUND).grant([(b"x-api-key", b"a-key")]).workspaces == ("a",)
+    assert Keyring(("a-key",), BOUND).grant([(b"x-api-key", b"a-key")]).workspaces == ("a",)
 
 
 @pytest.mark.parametrize("brought", [b"every-key", b"a-key", b"both-key", b"wrong"])
@@ -135,7 +135,7 @@ def test_every_sent_token_is_compared(brought, monkeypatch):
     compared = []
     compare = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append(one) or compare(one, other))
-    Keyring("every-key", BOUND).grant([(b"x-api-key", brought)])
+    Keyring(("every-key",), BOUND).grant([(b"x-api-key", brought)])
     assert len(set(compared)) == 3
 
 

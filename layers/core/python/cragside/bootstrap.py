@@ -211,13 +211,13 @@ class Container(Stores):
         return Sweeper(self.queue, self.workspaces)
 
     @cached_property
-    def secret(self) -> "Secret | None":
-        """The secret that holds the API's token, None when none is configured."""
+    def secret(self) -> "Secret[tuple[str, ...]] | None":
+        """The secret that holds the API's tokens, None when none is configured."""
         if self.settings.api_token_secret is None:
             return None
-        from cragside.adapters.aws.secrets import Secret
+        from cragside.adapters.aws.api_tokens import api_tokens
 
-        return Secret(self.settings.api_token_secret)
+        return self.secrets.secret(self.settings.api_token_secret, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
 
     @cached_property
     def tokens(self) -> TokenStore | None:
@@ -237,11 +237,11 @@ class Container(Stores):
 
         return AuditFile(self.settings.audit_log)
 
-    def api_token(self) -> str | None:
-        """The token that requests must carry, or None. Raises `ServiceUnavailable` if it cannot be read."""
+    def api_tokens(self) -> tuple[str, ...]:
+        """The tokens that open everything, of which requests carry one. Raises `ServiceUnavailable` if unreadable."""
         if self.secret is not None:
             return self.secret.value()
-        return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+        return (self.settings.api_token.get_secret_value(),) if self.settings.api_token else ()
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
         """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
@@ -272,10 +272,9 @@ class Container(Stores):
                 await step()
 
     async def disconnect(self) -> None:
-        """Close the connections to other hosts and forget the API's token; the next use opens and reads them again."""
+        """Close the connections to other hosts and forget what secrets hold; the next use opens and reads it again."""
         await super().disconnect()
-        if self.secret is not None:
-            self.secret.forget()
+        self.secrets.forget()
 
 
 # What a container imports only when it opens a store, answers and indexes.
@@ -306,7 +305,7 @@ def preload(settings: Settings) -> None:
     from cragside.adapters.embedded.grader import packaged_weights
 
     Container(settings).build()  # opens nothing: it imports the adapters
-    database = _ON_POSTGRES if settings.postgres_uri else _ON_SQLITE
+    database = _ON_POSTGRES if settings.on_postgres else _ON_SQLITE
     graphs = ["cragside.adapters.lightrag.storages.neo4j.graph"] if settings.neo4j_uri else []
     if settings.vector_storage == "QdrantVectorDBStorage":
         graphs.append("cragside.adapters.lightrag.storages.qdrant.vectors")

@@ -32,6 +32,8 @@ def check_addresses(settings: "Settings") -> None:
 
 def postgres_place(settings: "Settings") -> str:
     """Server and database of POSTGRES_URI, without user and password. Raises `ConfigurationError`."""
+    if settings.postgres_uri_secret is not None:
+        return "the database of POSTGRES_URI_SECRET"
     check_addresses(settings)
     return str(_postgres(settings))
 
@@ -45,8 +47,13 @@ def _postgres(settings: "Settings") -> object:
 def _neo4j(settings: "Settings") -> object:
     from cragside.adapters.neo4j.address import Neo4jAddress
 
-    user, password = settings.neo4j_username, _told(settings.neo4j_password)
-    return Neo4jAddress.parse(_told(settings.neo4j_uri), user=user, password=password, database=settings.neo4j_database)
+    return Neo4jAddress.parse(
+        _told(settings.neo4j_uri),
+        user=settings.neo4j_username,
+        password=_told(settings.neo4j_password),
+        database=settings.neo4j_database,
+        password_apart=settings.neo4j_password_secret is not None,
+    )
 
 
 def _qdrant(settings: "Settings") -> object:

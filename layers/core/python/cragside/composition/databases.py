@@ -1,8 +1,9 @@
 """The databases of servers, by their settings."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
 
@@ -13,6 +14,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.figures import DatabaseFigures, Standing
 
 if TYPE_CHECKING:
+    from cragside.adapters.aws.secrets import Secret, SecretsManager
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.neo4j.database import Neo4jDatabase
@@ -27,29 +29,42 @@ _OLDEST_NEO4J = (5, 23)
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
+T = TypeVar("T")
+
 
 def postgres_of(
-    uri: SecretStr, connections: int | None = None, figures: DatabaseFigures | None = None
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
 ) -> "PostgresDatabase":
-    """The database of POSTGRES_URI, with at most this many connections. Raises `ConfigurationError`."""
-    try:
-        address = PostgresAddress.parse(uri.get_secret_value())
-    except BadAddress as error:
-        raise ConfigurationError(f"POSTGRES_URI: {error}.", variable="POSTGRES_URI") from None
+    """The database of POSTGRES_URI, or of its secret. Raises `ConfigurationError`."""
+    address: PostgresAddress | Secret[PostgresAddress]
+    if settings.postgres_uri_secret is not None:
+        address = _kept(secrets, "POSTGRES_URI_SECRET", settings.postgres_uri_secret, _postgres_address)
+    else:
+        try:
+            address = _postgres_address(_secret(settings.postgres_uri))
+        except BadAddress as error:
+            raise ConfigurationError(f"POSTGRES_URI: {error}.", variable="POSTGRES_URI") from None
     try:
         from cragside.adapters.postgres.database import PostgresDatabase
     except ModuleNotFoundError as error:
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
-    if address.iam:
-        from cragside.adapters.aws.database_tokens import DatabaseTokens
-
-        tokens = DatabaseTokens(address.host, address.port, address.user or "")
-        address = replace(address, password=tokens.make)
-    return PostgresDatabase(address, most=connections or _usual(), figures=figures)
+    return PostgresDatabase(address, most=settings.postgres_connections or _usual(), figures=figures)
 
 
-def neo4j_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "Neo4jDatabase":
+def _postgres_address(uri: str) -> PostgresAddress:
+    address = PostgresAddress.parse(uri)
+    if not address.iam:
+        return address
+    from cragside.adapters.aws.database_tokens import DatabaseTokens
+
+    tokens = DatabaseTokens(address.host, address.port, address.user or "")
+    return replace(address, password=tokens.make)
+
+
+def neo4j_of(
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+) -> "Neo4jDatabase":
     """The database of NEO4J_URI. Raises `ConfigurationError`."""
     from cragside.adapters.neo4j.address import Neo4jAddress
 
@@ -59,6 +74,7 @@ def neo4j_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "N
             user=settings.neo4j_username,
             password=_secret(settings.neo4j_password),
             database=settings.neo4j_database,
+            password_apart=settings.neo4j_password_secret is not None,
         )
     except BadAddress as error:
         raise ConfigurationError(f"NEO4J_URI: {error}.", variable="NEO4J_URI") from None
@@ -67,17 +83,27 @@ def neo4j_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "N
     except ModuleNotFoundError as error:
         missing = f"NEO4J_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="NEO4J_URI") from error
-    return Neo4jDatabase(address, most=settings.neo4j_connections or _usual(), figures=figures)
+    name, passwords = settings.neo4j_password_secret, None
+    if name is not None:
+        passwords = _kept(secrets, "NEO4J_PASSWORD_SECRET", name, str)
+    most = settings.neo4j_connections or _usual()
+    return Neo4jDatabase(address, most=most, passwords=passwords, figures=figures)
 
 
-def redis_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "RedisDatabase":
+def redis_of(
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+) -> "RedisDatabase":
     """The database of REDIS_URI. Raises `ConfigurationError`."""
     from cragside.adapters.redis.address import RedisAddress
 
-    try:
-        address = RedisAddress.parse(_secret(settings.redis_uri))
-    except BadAddress as error:
-        raise ConfigurationError(f"REDIS_URI: {error}.", variable="REDIS_URI") from None
+    address: RedisAddress | Secret[RedisAddress]
+    if settings.redis_uri_secret is not None:
+        address = _kept(secrets, "REDIS_URI_SECRET", settings.redis_uri_secret, RedisAddress.parse)
+    else:
+        try:
+            address = RedisAddress.parse(_secret(settings.redis_uri))
+        except BadAddress as error:
+            raise ConfigurationError(f"REDIS_URI: {error}.", variable="REDIS_URI") from None
     try:
         from cragside.adapters.redis.database import RedisDatabase
     except ModuleNotFoundError as error:
@@ -86,12 +112,15 @@ def redis_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "R
     return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures)
 
 
-def qdrant_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "QdrantDatabase":
+def qdrant_of(
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+) -> "QdrantDatabase":
     """The server of QDRANT_URL. Raises `ConfigurationError`."""
     from cragside.adapters.qdrant.address import QdrantAddress
 
     try:
-        address = QdrantAddress.parse(_secret(settings.qdrant_url), _secret(settings.qdrant_api_key))
+        url, name = _secret(settings.qdrant_url), settings.qdrant_api_key_secret
+        address = QdrantAddress.parse(url, _secret(settings.qdrant_api_key), key_apart=name is not None)
     except BadAddress as error:
         raise ConfigurationError(f"QDRANT_URL: {error}.", variable="QDRANT_URL") from None
     try:
@@ -99,7 +128,16 @@ def qdrant_of(settings: "Settings", figures: DatabaseFigures | None = None) -> "
     except ModuleNotFoundError as error:
         missing = f"QDRANT_URL is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="QDRANT_URL") from error
-    return QdrantDatabase(address, most=settings.qdrant_connections or _usual(), figures=figures)
+    keys = None
+    if name is not None:
+        keys = _kept(secrets, "QDRANT_API_KEY_SECRET", name, lambda text: QdrantAddress.parse(url, text).api_key)
+    return QdrantDatabase(address, most=settings.qdrant_connections or _usual(), keys=keys, figures=figures)
+
+
+def _kept(secrets: "SecretsManager", setting: str, name: str, parse: Callable[[str], T]) -> "Secret[T]":
+    from cragside.adapters.aws.secrets import TRUSTED_BY_SERVERS_SECONDS
+
+    return secrets.secret(name, setting=setting, parse=parse, trusted_seconds=TRUSTED_BY_SERVERS_SECONDS)
 
 
 def _secret(value: SecretStr | None) -> str:
@@ -142,7 +180,7 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
     elif needs_age and not server.age:
         remedy = "Run `cragside migrate`."
     detail = f"{cause}, {detail}" if cause else detail
-    return DatabaseState(server.version, str(database.address), detail, remedy)
+    return DatabaseState(server.version, database.address, detail, remedy)
 
 
 async def standing(database: "PostgresDatabase") -> Standing:

@@ -20,6 +20,7 @@ from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
+    from cragside.adapters.aws.secrets import SecretsManager
     from cragside.adapters.lightrag.backends.interface import Backend
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
@@ -85,9 +86,16 @@ class Stores(Models):
         return None
 
     @cached_property
+    def secrets(self) -> "SecretsManager":
+        """What settings refer to in AWS Secrets Manager."""
+        from cragside.adapters.aws.secrets import SecretsManager
+
+        return SecretsManager()
+
+    @cached_property
     def database(self) -> "PostgresDatabase | None":
         """The database that several processes share, None when none is configured."""
-        if self.settings.postgres_uri is None:
+        if not self.settings.on_postgres:
             return None
         if not self._writable():
             raise ConfigurationError(
@@ -96,7 +104,7 @@ class Stores(Models):
             )
         from cragside.composition.databases import postgres_of
 
-        database = postgres_of(self.settings.postgres_uri, self.settings.postgres_connections, self.figures)
+        database = postgres_of(self.settings, self.secrets, self.figures)
         return self._connected(database, database.close)
 
     @cached_property
@@ -106,7 +114,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import neo4j_of
 
-        database = neo4j_of(self.settings, self.figures)
+        database = neo4j_of(self.settings, self.secrets, self.figures)
         from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 
         graphs = FencedGraph(database)
@@ -115,11 +123,11 @@ class Stores(Models):
     @cached_property
     def redis(self) -> "RedisDatabase | None":
         """Redis, which may have values and the list of documents, None when none is configured."""
-        if self.settings.redis_uri is None:
+        if not self.settings.on_redis:
             return None
         from cragside.composition.databases import redis_of
 
-        database = redis_of(self.settings, self.figures)
+        database = redis_of(self.settings, self.secrets, self.figures)
         return self._connected(database, database.close)
 
     @cached_property
@@ -129,7 +137,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import qdrant_of
 
-        database = qdrant_of(self.settings, self.figures)
+        database = qdrant_of(self.settings, self.secrets, self.figures)
         from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 
         vectors = FencedVectors(database)

@@ -14,7 +14,7 @@ from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
 
 
 class Keyring:
-    """The known tokens: one for everything (`token`), some for workspaces (`bound`), and those in the file (`issued`).
+    """The known tokens: for everything (`tokens`), for some workspaces (`bound`), and those of the file (`issued`).
 
     If several kinds have the same token, the later kind applies. Without any token everything is open to everybody,
     unless `asked` requires a token, for example because all were revoked. `outage` is why some tokens are unknown now.
@@ -22,7 +22,7 @@ class Keyring:
 
     def __init__(
         self,
-        token: str | None,
+        tokens: Sequence[str],
         bound: Mapping[str, Sequence[str]],
         issued: Sequence[IssuedToken] = (),
         *,
@@ -31,7 +31,7 @@ class Keyring:
         outage: ServiceUnavailable | None = None,
     ) -> None:
         passes: dict[bytes, Pass] = {}
-        if token:
+        for token in filter(None, tokens):
             passes[_digest(token.encode())] = Pass("RAG_API_TOKEN", "RAG_API_TOKEN", limits=limits)
         for number, (known, workspaces) in enumerate(bound.items(), start=1):
             name = f"RAG_WORKSPACE_TOKENS[{number}]"
@@ -102,7 +102,7 @@ class Keys:
         # What the keyring was built from. The tokens of the file are compared by identity.
         self._built_from: tuple[object, ...] = ()
         self._issued: Sequence[IssuedToken] = ()
-        self._keyring = Keyring(None, {}, asked=True)
+        self._keyring = Keyring((), {}, asked=True)
 
     @property
     def asked(self) -> bool:
@@ -111,11 +111,11 @@ class Keys:
 
     def keyring(self) -> Keyring:
         """The tokens that are valid now. The keyring is built again only when they change."""
-        token: str | None = None
+        tokens: tuple[str, ...] = ()
         issued: Sequence[IssuedToken] = ()
         outage: ServiceUnavailable | None = None
         try:
-            token = self._container.api_token()
+            tokens = self._container.api_tokens()
         except ServiceUnavailable as error:
             outage = error
         try:
@@ -123,9 +123,9 @@ class Keys:
         except ServiceUnavailable as error:
             outage = error
         # Each failure is a new error, so outages are compared by what they say.
-        built_from = token, outage and (outage.component, outage.message)
+        built_from = tokens, outage and (outage.component, outage.message)
         if built_from != self._built_from or issued is not self._issued:
-            self._keyring = Keyring(token, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
+            self._keyring = Keyring(tokens, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
             self._built_from, self._issued = built_from, issued
         return self._keyring
 

@@ -11,6 +11,9 @@ from cragside.settings import storages
 from cragside.settings.model import Settings, variable_of
 from cragside.settings.values import BucketAddress
 
+# Each has a partner that ends in _SECRET and names a secret with its value.
+_BY_REFERENCE = ("api_token", "postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key")
+
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
@@ -27,7 +30,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         field = str(first["loc"][0]) if first["loc"] else ""
         variable = variable_of(field) if field in Settings.model_fields else field
         unknown = first["type"] == "literal_error" and field.endswith("_storage")
-        in_files = not given.get("postgres_uri", "").strip()
+        in_files = not any(given.get(name, "").strip() for name in ("postgres_uri", "postgres_uri_secret"))
         said = storages.unknown(field, in_files=in_files) if unknown else f"{first['msg']}."
         raise ConfigurationError(f"{variable}: {said}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
@@ -37,30 +40,33 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
     """Settings that contradict others: the variable, and what to do."""
-    if settings.neo4j_uri is not None and settings.postgres_uri is None:
+    for name in _BY_REFERENCE:
+        if getattr(settings, name) is not None and getattr(settings, f"{name}_secret") is not None:
+            plain, secret = variable_of(name), variable_of(f"{name}_secret")
+            yield secret, f"{plain} and {secret} are both set. Unset one of them."
+    if settings.neo4j_uri is not None and not settings.on_postgres:
         yield (
             "NEO4J_URI",
             "NEO4J_URI is set without POSTGRES_URI, where the documents of a graph in Neo4j are. Set both, or neither.",
         )
-    addresses = ("postgres_uri", "neo4j_uri", "qdrant_url", "redis_uri")
-    yield from storages.conflicts(settings.storages, {name.upper(): getattr(settings, name) for name in addresses})
-    if settings.postgres_uri is not None and isinstance(settings.home, BucketAddress):
+    given = {
+        "POSTGRES_URI": settings.on_postgres,
+        "NEO4J_URI": settings.neo4j_uri is not None,
+        "QDRANT_URL": settings.qdrant_url is not None,
+        "REDIS_URI": settings.on_redis,
+    }
+    yield from storages.conflicts(settings.storages, given)
+    if settings.on_postgres and isinstance(settings.home, BucketAddress):
         yield (
             "POSTGRES_URI",
             f"POSTGRES_URI is set, but RAG_HOME is the baked store {settings.home}. Unset one of them.",
         )
-    if settings.api_token is not None:
-        if settings.api_token_secret is not None:
-            yield (
-                "RAG_API_TOKEN_SECRET",
-                "RAG_API_TOKEN and RAG_API_TOKEN_SECRET are both set. Set the one that holds the token.",
-            )
-        if settings.api_token.get_secret_value() in settings.bound_tokens:
-            yield (
-                "RAG_WORKSPACE_TOKENS",
-                "RAG_WORKSPACE_TOKENS contains the token of RAG_API_TOKEN, which opens every workspace. Give each its "
-                "own token.",
-            )
+    if settings.api_token is not None and settings.api_token.get_secret_value() in settings.bound_tokens:
+        yield (
+            "RAG_WORKSPACE_TOKENS",
+            "RAG_WORKSPACE_TOKENS contains the token of RAG_API_TOKEN, which opens every workspace. Give each its "
+            "own token.",
+        )
     if isinstance(settings.home, BucketAddress) and settings.home_sha256 is None:
         yield (
             "RAG_HOME_SHA256",

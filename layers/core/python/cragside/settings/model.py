@@ -57,6 +57,12 @@ class Settings(BaseModel):
         description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that "
         "several servers and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
     )
+    postgres_uri_secret: str | None = Field(
+        None,
+        validation_alias="POSTGRES_URI_SECRET",
+        description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI. It is "
+        "read when the first connection is made, and again after five minutes or when a login is refused.",
+    )
     postgres_connections: int | None = Field(
         None,
         ge=1,
@@ -74,6 +80,12 @@ class Settings(BaseModel):
     neo4j_username: str | None = Field(None, validation_alias="NEO4J_USERNAME", description="The user of NEO4J_URI.")
     neo4j_password: SecretStr | None = Field(
         None, validation_alias="NEO4J_PASSWORD", description="The password of NEO4J_USERNAME."
+    )
+    neo4j_password_secret: str | None = Field(
+        None,
+        validation_alias="NEO4J_PASSWORD_SECRET",
+        description="ARN of the secret whose text is the password, in place of NEO4J_PASSWORD; see "
+        "POSTGRES_URI_SECRET.",
     )
     neo4j_database: str | None = Field(
         None,
@@ -94,6 +106,11 @@ class Settings(BaseModel):
         description="Redis, `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, for RAG_KV_STORAGE and "
         "RAG_DOC_STATUS_STORAGE. It has to keep what it has: no eviction of keys, an append-only file.",
     )
+    redis_uri_secret: str | None = Field(
+        None,
+        validation_alias="REDIS_URI_SECRET",
+        description="ARN of the secret whose text is the address, in place of REDIS_URI; see POSTGRES_URI_SECRET.",
+    )
     redis_connections: int | None = Field(
         None, ge=1, le=1000, description="Most connections of each process to Redis. Unset: 10, and 2 on AWS Lambda."
     )
@@ -105,6 +122,11 @@ class Settings(BaseModel):
     )
     qdrant_api_key: SecretStr | None = Field(
         None, validation_alias="QDRANT_API_KEY", description="The API key of QDRANT_URL, which may write."
+    )
+    qdrant_api_key_secret: str | None = Field(
+        None,
+        validation_alias="QDRANT_API_KEY_SECRET",
+        description="ARN of the secret whose text is the key, in place of QDRANT_API_KEY; see POSTGRES_URI_SECRET.",
     )
     qdrant_connections: int | None = Field(
         None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Qdrant."
@@ -306,9 +328,10 @@ class Settings(BaseModel):
     )
     api_token_secret: str | None = Field(
         None,
-        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
-        "Lambda function reads it at the first request that needs it, and `cragside serve` at start. Both read it "
-        "again after five minutes. While it cannot be read, the old token is trusted for at most 15 minutes.",
+        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN; or two "
+        "tokens, a line each, while clients go over from one to the other. The Lambda function reads it at the first "
+        "request that needs it, and `cragside serve` at start. Both read it again after five minutes. While it cannot "
+        "be read, the old token is trusted for at most 15 minutes.",
     )
     audit_log: str | None = Field(
         None,
@@ -360,13 +383,24 @@ class Settings(BaseModel):
 
     def in_files(self, home: Path) -> "Settings":
         """These settings for a store in a folder that nobody else uses, with its own queue."""
-        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "qdrant_url", "redis_uri", "queue_url")
+        servers = ("postgres_uri", "postgres_uri_secret", "neo4j_uri", "qdrant_url", "redis_uri", "redis_uri_secret")
+        elsewhere = ("home_sha256", "queue_url", *servers)
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""
         return self.ollama_base_url or self.ollama_host or "http://127.0.0.1:11434"
+
+    @property
+    def on_postgres(self) -> bool:
+        """Whether the store is in PostgreSQL."""
+        return bool(self.postgres_uri or self.postgres_uri_secret)
+
+    @property
+    def on_redis(self) -> bool:
+        """Whether there is a Redis."""
+        return bool(self.redis_uri or self.redis_uri_secret)
 
     @property
     def storages(self) -> dict[str, str | None]:

@@ -31,17 +31,18 @@ def unknown(field: str, *, in_files: bool) -> str:
     return f"there is no storage of this name. Unset it, or choose {' or '.join(fitting)}{others}."
 
 
-def conflicts(chosen: Mapping[str, str | None], given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def conflicts(chosen: Mapping[str, str | None], given: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
     """The storages that cannot be: the variable, and what to do.
 
-    `chosen` has the storages by their roles, `given` the addresses of servers by their variables.
+    `chosen` has the storages by their roles, `given` whether the addresses of servers are set, by their
+    variables.
     """
     for role, name in chosen.items():
         if name is None:
             continue
         variable = f"RAG_{role.upper()}_STORAGE"
         for needed in next((needs for kind, needs in _NEEDS.items() if name.startswith(kind)), ()):
-            if given[needed] is None:
+            if not given[needed]:
                 yield variable, f"{variable} is {name}, which needs {needed}. Set {needed}, or unset {variable}."
-        if name.startswith(_EMBEDDED) and given["POSTGRES_URI"] is not None:
+        if name.startswith(_EMBEDDED) and given["POSTGRES_URI"]:
             yield variable, f"{variable} is {name}, but POSTGRES_URI is set. Unset one of them."

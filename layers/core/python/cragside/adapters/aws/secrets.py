@@ -1,63 +1,141 @@
-"""A secret in AWS Secrets Manager."""
+"""Secrets in AWS Secrets Manager."""
 
 import asyncio
 import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Generic, TypeVar
 
 from cragside.adapters.aws.client import make_client
+from cragside.adapters.bad_address import BadAddress
+from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
+# What was read is trusted for so long: what cragside itself compares with, and what a server checks anyway.
+TRUSTED_SECONDS = 900.0
+TRUSTED_BY_SERVERS_SECONDS = 3600.0
 # A changed value is noticed within this time.
 _FRESH_SECONDS = 300.0
-# A value is trusted for this time after it was read. Then no token is accepted until it is read again.
-_TRUSTED_SECONDS = 900.0
 _TRIES_AFTER_SECONDS = 5.0
+# A connection waits this long for a value that is due, while there is a trusted one.
+_PATIENCE_SECONDS = 1.0
 _log = logging.getLogger("cragside")
 
+T = TypeVar("T")
 
-class Secret:
-    """The text of a secret, by ARN or name. No message to clients has either.
 
-    The first call of `value` reads it, and later calls read it again after five minutes. If that fails, the old value
-    is trusted until 15 minutes after it was read. Only the wall clock continues while a machine sleeps or a function is
-    frozen.
+class UnfitSecret(ValueError):
+    """A secret's text cannot be used. The message goes to the log and quotes nothing of it."""
+
+
+class SecretsManager:
+    """Reads secrets. All share a client, which is made at the first read: that takes most of a second."""
+
+    def __init__(self, connect: "Callable[[], Any] | None" = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._connect = connect or _client
+        self._clock = clock
+        self._client: Any = None
+        self._making = threading.Lock()
+        self._secrets: list[Secret[Any]] = []
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the last attempt to read one of them failed."""
+        return any(secret.unreadable for secret in self._secrets)
+
+    def secret(
+        self, name: str, *, setting: str, parse: Callable[[str], T], trusted_seconds: float = TRUSTED_SECONDS
+    ) -> "Secret[T]":
+        """A secret. `parse` raises `UnfitSecret` or `BadAddress` for a text that cannot be used."""
+        secret = Secret(name, setting, parse, self.text, trusted_seconds=trusted_seconds, clock=self._clock)
+        self._secrets.append(secret)
+        return secret
+
+    def text(self, name: str) -> str:
+        """The text without surrounding blanks. Raises `UnfitSecret`, `ConfigurationError` and what the SDK raises."""
+        with self._making:
+            client = self._client = self._client or self._connect()
+        text = client.get_secret_value(SecretId=name).get("SecretString")
+        if not isinstance(text, str) or not text.strip():
+            raise UnfitSecret("it holds no text")
+        return text.strip()
+
+    def forget(self) -> None:
+        """Forget all texts, and the client with its connections and credentials. The next use reads them again."""
+        self._client = None
+        for secret in self._secrets:
+            secret.forget()
+
+
+class Secret(Generic[T]):
+    """What the text of a secret means, by ARN or name. No message to clients has any of them.
+
+    The first use reads it, and later uses read it again after five minutes. If that fails, the old value is trusted for
+    `trusted_seconds` after it was read. Only the wall clock continues while a machine sleeps or a function is frozen.
     """
 
     def __init__(
         self,
         name: str,
+        setting: str,
+        parse: Callable[[str], T],
+        read: Callable[[str], str],
         *,
-        connect: "Callable[[], Any] | None" = None,
-        clock: Callable[[], float] = time.time,
+        trusted_seconds: float,
+        clock: Callable[[], float],
     ) -> None:
         self._name = name
-        self._connect = connect or _secrets_manager
+        self._setting = setting
+        self._parse = parse
+        self._read = read
+        self._trusted_seconds = trusted_seconds
         self._clock = clock
-        self._client: Any = None
         self._text: str | None = None
+        self._value: T | None = None
         self._read_at = 0.0
         self._renews_at: float | None = None
+        self._refused_at: float | None = None
         self._kept_fresh = False
         self._lock = threading.Lock()
+        self.unreadable = False
+        """Whether the last attempt to read it failed."""
 
     def __repr__(self) -> str:
         return f"Secret({self._name!r})"
 
-    def value(self) -> str:
-        """The text without surrounding blanks. Raises `ServiceUnavailable("secrets", ...)` without a trusted value.
+    def __str__(self) -> str:
+        return f"the secret in {self._setting}"
+
+    def value(self) -> T:
+        """The value. Raises `ServiceUnavailable("secrets", ...)` without a trusted one.
 
         It waits for a read that is due, unless `keep_fresh` runs.
         """
         if not self._kept_fresh:
             self._renew()
-        text, read_at = self._text, self._read_at
-        if text is None or not 0 <= self._clock() - read_at <= _TRUSTED_SECONDS:
-            raise ServiceUnavailable("secrets", "The token could not be read; the log has the reason.")
-        return text
+        value = self._trusted()
+        if value is None:
+            raise ServiceUnavailable("secrets", f"{self._said()}; the log has the reason.")
+        return value
+
+    async def current(self) -> T:
+        """See `Renewable`. It waits for a read that is due, and at most a second while there is a trusted value."""
+        if self._is_due():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if self._trusted() is None else _PATIENCE_SECONDS):
+                    await asyncio.to_thread(self._renew)
+        value = self._trusted()
+        if value is None:
+            raise Unreadable(self._said())
+        return value
+
+    async def after_refusal(self, refused: T) -> T | None:
+        """See `Renewable`. It reads at once, but not more often than every five seconds."""
+        await asyncio.to_thread(self._renew_after, refused)
+        value = self._trusted()
+        return None if value == refused else value
 
     @asynccontextmanager
     async def keep_fresh(self, every: float = _TRIES_AFTER_SECONDS) -> AsyncIterator[None]:
@@ -75,8 +153,19 @@ class Secret:
             task.cancel()
 
     def forget(self) -> None:
-        """Forget the text and the client. The next call reads both again."""
-        self._client, self._text, self._renews_at = None, None, None
+        """Forget the text. The next use reads it again."""
+        self._text, self._value, self._renews_at, self._refused_at = None, None, None, None
+
+    def _said(self) -> str:
+        return f"What {self._setting} names could not be read"
+
+    def _trusted(self) -> T | None:
+        return self._value if 0 <= self._clock() - self._read_at <= self._trusted_seconds else None
+
+    def _is_due(self) -> bool:
+        # After the clock was set back, the age of the text is unknown.
+        due = self._renews_at
+        return due is None or not due - _FRESH_SECONDS <= self._clock() < due
 
     async def _keep_fresh(self, every: float) -> None:
         while True:
@@ -88,37 +177,46 @@ class Secret:
 
     def _renew(self) -> None:
         with self._lock:
-            now = self._clock()
-            # After the clock was set back, the age of the text is unknown.
-            if self._renews_at is not None and self._renews_at - _FRESH_SECONDS <= now < self._renews_at:
-                return
-            try:
-                self._text = self._read()
-                # The time before the read: the answer may miss a change made during it.
-                self._read_at = now
-                self._renews_at = now + _FRESH_SECONDS
-            except ConfigurationError:
-                raise
-            except Exception as error:  # the SDK's errors have no common base
-                # Not every request tries again while the secret cannot be read.
-                self._renews_at = self._clock() + _TRIES_AFTER_SECONDS
-                _log.error("The secret %s could not be read: %s", self._name, _reason(error))
+            if self._is_due():
+                self._try_to_read()
 
-    def _read(self) -> str:
-        self._client = self._client or self._connect()
-        text = self._client.get_secret_value(SecretId=self._name).get("SecretString")
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError("it holds no text")
-        return text.strip()
+    def _renew_after(self, refused: T) -> None:
+        with self._lock:
+            now, last = self._clock(), self._refused_at
+            if self._value != refused or (last is not None and 0 <= now - last < _TRIES_AFTER_SECONDS):
+                return
+            self._refused_at = now
+            self._try_to_read()
+
+    def _try_to_read(self) -> None:
+        now = self._clock()
+        try:
+            text = self._read(self._name)
+            if text != self._text or self._value is None:
+                self._text, self._value = text, self._parse(text)
+            # The time before the read: the answer may miss a change made during it.
+            self._read_at = now
+            self._renews_at = now + _FRESH_SECONDS
+            self.unreadable = False
+        except ConfigurationError:
+            raise
+        except Exception as error:  # the SDK's errors have no common base
+            self.unreadable = True
+            # Not every request tries again while the secret cannot be read.
+            self._renews_at = self._clock() + _TRIES_AFTER_SECONDS
+            _log.error("The secret %s of %s could not be read: %s", self._name, self._setting, _reason(error))
 
 
 def _reason(error: Exception) -> str:
     """The SDK's error code, such as AccessDeniedException, or the type of error. Messages may quote anything."""
+    if isinstance(error, UnfitSecret | BadAddress):
+        return str(error)
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return str(code or (error if type(error) is ValueError else type(error).__name__))
+    return str(code or type(error).__name__)
 
 
-def _secrets_manager() -> Any:
+def _client() -> Any:
     """A client that gives up within seconds, because a request waits for it."""
-    return make_client("secretsmanager", "RAG_API_TOKEN_SECRET", connect_seconds=2, read_seconds=3, attempts=2)
+    subject = "A setting whose name ends in _SECRET"
+    return make_client("secretsmanager", subject, connect_seconds=2, read_seconds=3, attempts=2)

@@ -19,9 +19,18 @@ class Neo4jAddress:
 
     @classmethod
     def parse(
-        cls, uri: str, *, user: str | None = None, password: str | None = None, database: str | None = None
+        cls,
+        uri: str,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        database: str | None = None,
+        password_apart: bool = False,
     ) -> "Neo4jAddress":
-        """The parts of `neo4j://USER:PASSWORD@HOST:PORT`. Those given beside it come first. Raises `BadAddress`."""
+        """The parts of `neo4j://USER:PASSWORD@HOST:PORT`. Those given beside it come first.
+
+        With `password_apart`, it needs none: it is kept elsewhere. Raises `BadAddress`.
+        """
         parts = split_address(uri, *_SCHEMES)
         try:
             host, _ = parts.hostname, parts.port
@@ -33,7 +42,7 @@ class Neo4jAddress:
             raise BadAddress("name the database in NEO4J_DATABASE, not behind the host")
         user = user or unquote(parts.username or "")
         password = password or unquote(parts.password or "")
-        if not user or not password:
+        if not user or not (password or password_apart):
             raise BadAddress("set NEO4J_USERNAME and NEO4J_PASSWORD too")
         _check_options(parts)
         bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -22,6 +22,8 @@ from neo4j.exceptions import (
 
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
 from cragside.adapters.neo4j.address import Neo4jAddress
+from cragside.adapters.neo4j.login import Login
+from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.shares import Shares
 from cragside.ports.figures import DatabaseFigures
 
@@ -58,10 +60,13 @@ class Neo4jDatabase:
         address: Neo4jAddress,
         *,
         most: int,
+        passwords: Renewable[str] | None = None,
         statement_seconds: float = STATEMENT_SECONDS,
         figures: DatabaseFigures | None = None,
     ) -> None:
+        """`passwords` come before the one in the address."""
         self.address = address
+        self._login = Login(address.user, passwords or Fixed(address.password))
         self._most = most
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
@@ -168,7 +173,7 @@ class Neo4jDatabase:
     def _made(self, most: int) -> neo4j.AsyncDriver:
         return neo4j.AsyncGraphDatabase.driver(
             self.address.uri,
-            auth=(self.address.user, self.address.password),
+            auth=self._login,
             max_connection_pool_size=most,
             connection_timeout=CONNECT_SECONDS,
             connection_acquisition_timeout=CONNECT_SECONDS,
@@ -198,6 +203,9 @@ def _failure(error: BaseException) -> Neo4jFailure:
         return Neo4jFailure(
             "Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses its address. Correct NEO4J_URI"
         )
+    if isinstance(error, Unreadable):
+        unread = "what NEO4J_PASSWORD_SECRET names cannot be read"
+        return Neo4jFailure(unread, f"is out of reach: {unread}. The log has the reason")
     if isinstance(error, AuthError) or _is_refused(error):
         return Neo4jFailure(
             "the user or the password of Neo4j is wrong", "is refused by Neo4j. Check NEO4J_USERNAME and NEO4J_PASSWORD"

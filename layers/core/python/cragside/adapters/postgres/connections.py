@@ -12,6 +12,7 @@ import asyncpg
 
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.statements import kind_of
+from cragside.adapters.renewable import Renewable
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -31,6 +32,8 @@ _ENDED = (
     asyncpg.InternalClientError,  # its end was read while a statement was being sent
     ConnectionError,
 )
+# The last is pgbouncer's.
+_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.ProtocolViolationError)
 _FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
@@ -47,19 +50,22 @@ class Connections:
 
     One user has half of them at most, so that those of a workspace that is slow or locked keep no other one waiting.
     A pooler such as pgbouncer may give each transaction another session. Prepared statements are then used only if the
-    address has a `statement_cache_size`.
+    address has a `statement_cache_size`. When the address is exchanged, new connections use the new one; those that
+    are open stay, unless it leads to another database.
     """
 
     def __init__(
         self,
-        address: PostgresAddress,
+        addresses: Renewable[PostgresAddress],
         *,
         most: int,
         statement_seconds: float,
         wait_seconds: float = WAIT_SECONDS,
         figures: DatabaseFigures | None = None,
     ) -> None:
-        self._address = address
+        self._addresses = addresses
+        self.address: PostgresAddress | None = None
+        """The last one that was used, None before the first connection."""
         self._statement_seconds = statement_seconds
         self._most = most
         self._wait_seconds = wait_seconds
@@ -78,7 +84,7 @@ class Connections:
     @property
     def session_changes(self) -> bool:
         """Whether a pooler may run two statements in two sessions, unless they are in one transaction."""
-        return self._direct is False and not self._address.statement_cache_size
+        return self._direct is False and not (self.address and self.address.statement_cache_size)
 
     @property
     def bounds(self) -> str:
@@ -89,7 +95,7 @@ class Connections:
     async def one(self, user: str = "") -> AsyncIterator[asyncpg.Connection]:
         """A connection for this block, and for one of several users if it is named.
 
-        Raises `AllBusy`, `ConnectionLost`, and what connecting raises.
+        Raises `AllBusy`, `ConnectionLost`, `Unreadable`, and what connecting raises.
         """
         pool = await self._opened()
         async with self._place(user):
@@ -153,7 +159,12 @@ class Connections:
             self._counts["opened"] = 0
             self._opening, self._free = asyncio.Lock(), asyncio.Semaphore(self._most)
             self._free_of.clear()
+        address = await self._addresses.current()
         async with self._opening:
+            before, self.address = self.address, address
+            if self._pool is not None and before is not address and str(before) != str(address):
+                await self._pool.expire_connections()
+                self._direct = None
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(
                     min_size=0,
@@ -165,11 +176,20 @@ class Connections:
             return self._pool
 
     async def _connect(self, *_: Any, **given: Any) -> asyncpg.Connection:
+        address = await self._addresses.current()
+        try:
+            return await self._connected(address, given)
+        except _REFUSED:
+            if (exchanged := await self._addresses.after_refusal(address)) is None:
+                raise
+        return await self._connected(exchanged, given)
+
+    async def _connected(self, address: PostgresAddress, given: dict[str, Any]) -> asyncpg.Connection:
         """Connect, and find out at the first time whether the server itself answers or a pooler."""
-        arguments = {**given, **self._address.arguments(), "timeout": CONNECT_SECONDS}
+        arguments = {**given, **address.arguments(), "timeout": CONNECT_SECONDS}
         arguments["command_timeout"] = self._statement_seconds
-        if self._address.statement_cache_size is not None:
-            arguments["statement_cache_size"] = self._address.statement_cache_size
+        if address.statement_cache_size is not None:
+            arguments["statement_cache_size"] = address.statement_cache_size
         elif self._direct is False:
             arguments["statement_cache_size"] = 0
         connection = await asyncpg.connect(**arguments)
@@ -180,9 +200,9 @@ class Connections:
         try:
             if self._direct is None:
                 self._direct = await _is_direct(connection)
-                if not self._direct and self._address.statement_cache_size is None:
+                if not self._direct and address.statement_cache_size is None:
                     connection.terminate()
-                    return await self._connect(**given)
+                    return await self._connected(address, given)
             if self._direct:
                 await connection.execute(_bounds(self._statement_seconds))
         except BaseException:  # the pool does not know it yet

@@ -12,6 +12,7 @@ import asyncpg
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.connections import CLEANUP_SECONDS, WAIT_SECONDS, ConnectionLost, Connections
 from cragside.adapters.postgres.statements import only_reads
+from cragside.adapters.renewable import Renewable, renewable
 from cragside.ports.figures import DatabaseFigures
 
 STATEMENT_SECONDS = 30.0
@@ -27,17 +28,17 @@ class PostgresDatabase:
 
     def __init__(
         self,
-        address: PostgresAddress,
+        address: PostgresAddress | Renewable[PostgresAddress],
         *,
         most: int,
         statement_seconds: float = STATEMENT_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
         figures: DatabaseFigures | None = None,
     ) -> None:
-        self.address = address
+        self.addresses: Renewable[PostgresAddress] = renewable(address)
         self.figures = figures
         self._connections = Connections(
-            address, most=most, statement_seconds=statement_seconds, wait_seconds=wait_seconds, figures=figures
+            self.addresses, most=most, statement_seconds=statement_seconds, wait_seconds=wait_seconds, figures=figures
         )
         self._seconds = statement_seconds
         self._held: ContextVar[asyncpg.Connection | None] = ContextVar("held", default=None)
@@ -111,6 +112,11 @@ class PostgresDatabase:
                 f"SET LOCAL idle_in_transaction_session_timeout = {_SLOWEST_READER_SECONDS * 1000}"
             )
             yield connection
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages: without user and password."""
+        return str(self._connections.address or self.addresses)
 
     @property
     def is_pooled(self) -> bool:

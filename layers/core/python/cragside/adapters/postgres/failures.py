@@ -5,6 +5,7 @@ import ssl
 import asyncpg
 
 from cragside.adapters.postgres.connections import AllBusy
+from cragside.adapters.renewable import Unreadable
 
 # What a statement may raise. `TimeoutError` and refused connections are `OSError`.
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -39,6 +40,11 @@ _MEANINGS = (
         asyncpg.InvalidAuthorizationSpecificationError,
         "the user or the password is wrong",
         "refuses the user or the password in POSTGRES_URI. Correct them, or let the user in with pg_hba.conf",
+    ),
+    (
+        Unreadable,
+        "its secret cannot be read",
+        "is out of reach: what POSTGRES_URI_SECRET names cannot be read. The log has the reason",
     ),
     (
         asyncpg.InvalidCatalogNameError,

@@ -13,10 +13,14 @@ class QdrantAddress:
 
     url: str
     api_key: str = field(default="", repr=False)
+    key_apart: bool = False
 
     @classmethod
-    def parse(cls, url: str, api_key: str = "") -> "QdrantAddress":
-        """`https://HOST:PORT`, or with a path where a proxy has one. Raises `BadAddress`."""
+    def parse(cls, url: str, api_key: str = "", *, key_apart: bool = False) -> "QdrantAddress":
+        """`https://HOST:PORT`, or with a path where a proxy has one. With `key_apart`, the key is kept elsewhere.
+
+        Raises `BadAddress`.
+        """
         parts = split_address(url, "http", "https")
         try:
             host, _ = parts.hostname, parts.port
@@ -30,13 +34,13 @@ class QdrantAddress:
             raise BadAddress("it ends behind the port or the path: no ? and no #")
         if not (api_key.isascii() and api_key.isprintable()):
             raise BadAddress("the key in QDRANT_API_KEY has characters that a key cannot have")
-        return cls(url.strip().rstrip("/"), api_key.strip())
+        return cls(url.strip().rstrip("/"), api_key.strip(), key_apart)
 
     @property
     def tells_its_key(self) -> bool:
         """Whether anybody on the way can read the key."""
         parts = urlsplit(self.url)
-        return bool(self.api_key) and parts.scheme == "http" and not _is_here(parts.hostname or "")
+        return bool(self.api_key or self.key_apart) and parts.scheme == "http" and not _is_here(parts.hostname or "")
 
     def __str__(self) -> str:
         """For messages: without the key."""

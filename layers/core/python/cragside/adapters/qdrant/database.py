@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
+from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -43,10 +44,14 @@ class QdrantDatabase:
         address: QdrantAddress,
         *,
         most: int,
+        keys: Renewable[str] | None = None,
         request_seconds: float | None = None,
         figures: DatabaseFigures | None = None,
     ) -> None:
+        """`keys` come before the one in the address."""
         self.address = address
+        self._keys = keys or Fixed(address.api_key)
+        self._key = address.api_key
         self._most = most
         self._seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
         self._client: AsyncQdrantClient | None = None
@@ -57,13 +62,14 @@ class QdrantDatabase:
         """Make requests. `work` may run again after a connection that the server closed meanwhile."""
         async with self._gate.passed():
             try:
+                key = await self._keys.current()
                 try:
-                    return await work(self._opened())
-                except ResponseHandlingException as error:
-                    if not isinstance(error.source, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+                    return await self._once(work, key)
+                except UnexpectedResponse as error:
+                    if error.status_code not in _REFUSED or (new := await self._keys.after_refusal(key)) is None:
                         raise
-                    return await work(self._opened())
-            except (ApiException, QdrantException) as error:
+                return await self._once(work, new)
+            except (ApiException, QdrantException, Unreadable) as error:
                 raise self._noted(error) from error
 
     async def close(self) -> None:
@@ -72,6 +78,14 @@ class QdrantDatabase:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def _once(self, work: Callable[[AsyncQdrantClient], Awaitable[T]], key: str) -> T:
+        try:
+            return await work(self._opened(key))
+        except ResponseHandlingException as error:
+            if not isinstance(error.source, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+                raise
+            return await work(self._opened(key))
 
     def _noted(self, error: Exception) -> QdrantFailure:
         failure = _failure(error)
@@ -82,27 +96,27 @@ class QdrantDatabase:
         return failure
 
     async def _sign_of_life(self) -> None:
-        client = self._made(most=1)  # the gate ends the wait
+        client = self._made(await self._keys.current(), most=1)  # the gate ends the wait
         try:
             with suppress(UnexpectedResponse):  # a refusal is an answer
                 await client.info()
         finally:
             await client.close()
 
-    def _opened(self) -> AsyncQdrantClient:
+    def _opened(self, key: str) -> AsyncQdrantClient:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            # Connections belong to the event loop that made them.
-            self._loop, self._client = loop, self._made(self._most)
+        if self._client is None or self._loop is not loop or self._key != key:
+            # Connections belong to the event loop that made them. Those with an old key end with what uses them.
+            self._loop, self._key, self._client = loop, key, self._made(key, self._most)
         return self._client
 
-    def _made(self, most: int) -> AsyncQdrantClient:
+    def _made(self, key: str, most: int) -> AsyncQdrantClient:
         with warnings.catch_warnings():
             # `doctor` tells of a key without TLS.
             warnings.simplefilter("ignore", UserWarning)
             return AsyncQdrantClient(
                 url=self.address.url,
-                api_key=self.address.api_key or None,
+                api_key=key or None,
                 check_compatibility=False,
                 trust_env=False,
                 transport=_Bounded(most, self._seconds),
@@ -130,6 +144,9 @@ def _is_outage(error: Exception) -> bool:
 
 def _failure(error: BaseException) -> QdrantFailure:
     """What it means for whoever runs cragside."""
+    if isinstance(error, Unreadable):
+        unread = "what QDRANT_API_KEY_SECRET names cannot be read"
+        return QdrantFailure(unread, f"is out of reach: {unread}. The log has the reason")
     if isinstance(error, UnexpectedResponse):
         status = error.status_code
         if status in _REFUSED:

@@ -20,6 +20,7 @@ from redis.exceptions import ConnectionError as ConnectionBroken
 
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
+from cragside.adapters.renewable import Renewable, Unreadable, renewable
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -41,18 +42,24 @@ class RedisDatabase:
 
     def __init__(
         self,
-        address: RedisAddress,
+        address: RedisAddress | Renewable[RedisAddress],
         *,
         most: int,
         command_seconds: float = COMMAND_SECONDS,
         figures: DatabaseFigures | None = None,
     ) -> None:
-        self.address = address
+        self._addresses: Renewable[RedisAddress] = renewable(address)
+        self._address: RedisAddress | None = None
         self._most = most
         self._seconds = command_seconds
         self._client: Redis | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most, figures=figures)
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages: without user and password."""
+        return str(self._address or self._addresses)
 
     async def run(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Run commands.
@@ -62,7 +69,7 @@ class RedisDatabase:
         async with self._gate.passed():
             for _ in range(_ATTEMPTS):
                 try:
-                    return await work(self._opened())
+                    return await self._once(work)
                 except WatchError:
                     continue
                 except (RedisError, OSError) as error:
@@ -86,6 +93,15 @@ class RedisDatabase:
         if client is not None:
             await client.aclose()
 
+    async def _once(self, work: Callable[[Redis], Awaitable[T]]) -> T:
+        address = await self._addresses.current()
+        try:
+            return await work(self._opened(address))
+        except (RedisError, OSError) as error:
+            if not _is_refused(error) or (exchanged := await self._addresses.after_refusal(address)) is None:
+                raise
+        return await work(self._opened(exchanged))
+
     def _noted(self, error: Exception) -> RedisFailure:
         failure = _failure(error)
         # A command that takes too long says nothing of the server.
@@ -97,17 +113,18 @@ class RedisDatabase:
 
     async def _sign_of_life(self) -> None:
         # The gate ends the wait.
-        async with Redis.from_url(self.address.uri, retry=Retry(NoBackoff(), 0)) as client:
+        address = await self._addresses.current()
+        async with Redis.from_url(address.uri, retry=Retry(NoBackoff(), 0)) as client:
             with suppress(AuthenticationError, ResponseError):  # a refusal is an answer
                 await client.ping()
 
-    def _opened(self) -> Redis:
+    def _opened(self, address: RedisAddress) -> Redis:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            # Connections belong to the event loop that made them.
-            self._loop = loop
+        if self._client is None or self._loop is not loop or self._address != address:
+            # Connections belong to the event loop that made them. Those to an old address end with what uses them.
+            self._loop, self._address = loop, address
             pool: Any = BlockingConnectionPool.from_url(
-                self.address.uri,
+                address.uri,
                 max_connections=self._most,
                 timeout=CONNECT_SECONDS + self._seconds,
                 socket_connect_timeout=CONNECT_SECONDS,
@@ -119,8 +136,17 @@ class RedisDatabase:
         return self._client
 
 
+def _is_refused(error: BaseException) -> bool:
+    if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
+        return True
+    return isinstance(error, ResponseError) and str(error).partition(" ")[0] == "NOAUTH"
+
+
 def _failure(error: BaseException) -> RedisFailure:
     """What it means for whoever runs cragside."""
+    if isinstance(error, Unreadable):
+        unread = "what REDIS_URI_SECRET names cannot be read"
+        return RedisFailure(unread, f"is out of reach: {unread}. The log has the reason")
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
         return RedisFailure(
             "the user or the password of Redis is wrong",

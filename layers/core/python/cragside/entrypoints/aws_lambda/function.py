@@ -115,7 +115,7 @@ async def try_out(container: Container) -> None:
     """Load everything and answer a question with it. Outages are left for requests to report."""
     await container.prepare()
     with suppress(ServiceUnavailable):
-        container.api_token()
+        container.api_tokens()
     with suppress(ServiceUnavailable):
         await container.enricher.enrich({"prompt": f"{container.settings.command_prefix} {_QUESTION}"})
 

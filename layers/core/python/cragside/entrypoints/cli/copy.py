@@ -90,7 +90,7 @@ def copy(
 
 def _inside(inner: "Settings", outer: "Settings") -> bool:
     """Whether a store in files would be in another's folder."""
-    homes = [settings.home for settings in (inner, outer) if settings.postgres_uri is None]
+    homes = [settings.home for settings in (inner, outer) if not settings.on_postgres]
     match homes:
         case [Path() as folder, Path() as around]:
             return around.resolve() in folder.resolve().parents

@@ -25,7 +25,7 @@ def migrate(
     """
     session = session_of(context)
     settings = session.settings()
-    if settings.postgres_uri is None:
+    if not settings.on_postgres:
         raise ConfigurationError(
             "POSTGRES_URI is not set. The store in files needs no tables.", variable="POSTGRES_URI"
         )

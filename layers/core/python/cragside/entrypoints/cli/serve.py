@@ -124,7 +124,7 @@ def _serve(
             ):
                 await serving(container)
 
-        figures = database_counts() if metrics and settings.postgres_uri else None
+        figures = database_counts() if metrics and settings.on_postgres else None
         session.run(settings, work, loop_factory=server.loop_factory(), members={"figures": figures})
 
     if workers == 1:

@@ -99,7 +99,7 @@ def session_of(context: typer.Context) -> Session:
 
 def place_of(settings: "Settings") -> str:
     """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
-    if settings.postgres_uri is not None:
+    if settings.on_postgres:
         from cragside.composition.addresses import postgres_place
 
         return postgres_place(settings)

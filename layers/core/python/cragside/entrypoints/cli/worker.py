@@ -144,7 +144,7 @@ def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], Non
 
 def _database_counts(settings: "Settings", environment: Mapping[str, str]) -> "DatabaseCounts | None":
     """Counts what is done with databases, if a server that counts has started this worker."""
-    if _COUNTS not in environment or settings.postgres_uri is None:
+    if _COUNTS not in environment or not settings.on_postgres:
         return None
     from cragside.entrypoints.database_metrics import database_counts
     from cragside.entrypoints.metrics import worker as name

@@ -117,7 +117,7 @@ def _count(counts: "RequestCounts", answered: Answered) -> None:
 def _proxy(container: "Container", host: str, exposition: Exposition | None = None) -> ASGIApp:
     # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
-    container.api_token()
+    container.api_tokens()
     container.issued_tokens()
     return create_proxy(
         container,

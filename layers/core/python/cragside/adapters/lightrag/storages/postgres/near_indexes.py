@@ -122,7 +122,7 @@ async def _make(connection: asyncpg.Connection, index: _Index) -> None:
 async def _alone(database: PostgresDatabase) -> AsyncIterator[asyncpg.Connection]:
     """A connection beside the pool's, which may take minutes. A process has one of them at a time."""
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-        given = database.address.arguments()
+        given = (await database.addresses.current()).arguments()
         connection = await asyncpg.connect(**given, statement_cache_size=0, timeout=CONNECT_SECONDS)
         try:
             if not database.is_pooled:  # a pooler would give the session to others
