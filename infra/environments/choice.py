@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from infra.environments import named
+from infra.environments.checks import checked
 from infra.environments.knowledge import knowledge_of
 from infra.environments.model import Environment, NotDeployable
 
@@ -32,7 +33,7 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
         raise NotDeployable(
             f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256 or none"
         )
-    return environment
+    return checked(environment)
 
 
 def add_context(parser: argparse.ArgumentParser) -> None:

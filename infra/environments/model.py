@@ -57,6 +57,7 @@ class Environment(Data):
     memory_mb: int = Field(1769, ge=512, le=10_240)  # one full processor from 1,769 MB on
     timeout_seconds: Annotated[int, Field(ge=3, le=LONGEST_TIMEOUT)] = LONGEST_TIMEOUT
     reserved_concurrency: int | None = Field(None, ge=1, le=1000)
+    account_concurrency: int = Field(1000, ge=1, description="The account's limit of concurrent executions.")
     snap_start: bool = False
     log_retention_days: Retention = 30
     throttle: Throttle

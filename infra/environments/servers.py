@@ -50,6 +50,12 @@ class Endpoints(Data):
         return {name: value for name, value in said.items() if value is not None}
 
     @property
+    def urls(self) -> Mapping[str, str]:
+        """The addresses that are not secret, by their fields."""
+        names = ("ollama_url", "searxng_url", "neo4j_uri", "qdrant_url")
+        return {name: url for name in names if (url := getattr(self, name)) is not None}
+
+    @property
     def secret_arns(self) -> tuple[str, ...]:
         """The secrets that a function reads."""
         return tuple(value for name, value in self.variables.items() if name.endswith("_SECRET"))
@@ -57,7 +63,7 @@ class Endpoints(Data):
     @property
     def ports(self) -> frozenset[int]:
         """The ports that a function reaches."""
-        ports = {_port(url) for url in (self.ollama_url, self.searxng_url, self.qdrant_url, self.neo4j_uri) if url}
+        ports = {_port(url) for url in self.urls.values()}
         if self.postgres_uri_secret_arn:
             ports.add(self.postgres_port)
         if self.redis_uri_secret_arn:

@@ -1,0 +1,171 @@
+"""What would fail after ten minutes of deploying, or later, and can be known before."""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from infra.environments.knowledge import KnowledgeBucket, Writable
+from infra.environments.model import Environment, NotDeployable
+from infra.environments.network import ImportedNetwork, NewNetwork
+from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.settings import problems_of
+
+# AWS keeps these of an account's concurrent executions for functions that reserve none.
+_UNRESERVED = 100
+# A function's variables have at most 4 KB together; the rest is for what the stacks add.
+_MOST_VARIABLES = 3072
+_VISIBILITY = 6
+_ARN_FIELDS = 6
+
+
+def checked(environment: Environment) -> Environment:
+    """The same environment. Raises `NotDeployable` with everything that is wrong with it, a line each."""
+    found = list(_problems(environment))
+    if found:
+        raise NotDeployable("\n".join(found))
+    return environment
+
+
+def _problems(environment: Environment) -> Iterator[str]:
+    yield from _of_servers(environment)
+    yield from _of_network(environment)
+    yield from _of_knowledge(environment)
+    yield from _of_concurrency(environment)
+    yield from _of_operations(environment)
+    yield from _of_places(environment)
+    yield from problems_of(environment.settings, _given(environment))
+    variables = {**environment.settings, **(_endpoints(environment).variables)}
+    if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_VARIABLES:
+        yield f"settings: they have more than {_MOST_VARIABLES} characters, and Lambda takes 4 KB of variables"
+
+
+def _of_servers(environment: Environment) -> Iterator[str]:
+    servers, endpoints = environment.servers, _endpoints(environment)
+    if isinstance(servers, SelfHosted) and environment.network is None:
+        yield "servers: SelfHosted needs a network: set network=NewNetwork(), or import one"
+    if endpoints.has_postgres and environment.network is None:
+        yield "servers: PostgreSQL is reached in a network: set network=NewNetwork(), or import one"
+    if not endpoints.has_postgres:
+        for name in ("neo4j_uri", "redis_uri_secret_arn", "qdrant_url"):
+            if getattr(endpoints, name) is not None:
+                yield f"servers.{name}: documents are in PostgreSQL: set servers.postgres_uri_secret_arn too"
+    if endpoints.neo4j_uri is not None and endpoints.neo4j_password_secret_arn is None:
+        yield "servers.neo4j_uri: set servers.neo4j_password_secret_arn too"
+    for name, url in endpoints.urls.items():
+        private = _is_private(url)
+        if private and environment.network is None:
+            yield f"servers.{name}: functions outside of a network cannot reach this private address: set network"
+        if private is False and isinstance(environment.network, NewNetwork):
+            yield f"servers.{name}: the new network has no way out to this public address"
+
+
+def _of_network(environment: Environment) -> Iterator[str]:
+    network, knowledge = environment.network, environment.knowledge
+    uses_s3 = isinstance(knowledge, (Writable, KnowledgeBucket))
+    if isinstance(network, NewNetwork) and uses_s3 and network.s3_prefix_list_id is None:
+        yield (
+            "network.s3_prefix_list_id: functions use S3. `aws ec2 describe-managed-prefix-lists --filters "
+            "Name=prefix-list-name,Values=com.amazonaws.REGION.s3` prints it"
+        )
+    if not isinstance(network, ImportedNetwork):
+        return
+    if environment.region is not None and not all(zone.startswith(environment.region) for zone in network.zones):
+        yield f"network.zones: they are in another region than {environment.region}"
+    hosted = environment.servers
+    if isinstance(hosted, SelfHosted) and hosted.searxng_instance and not network.exit_subnet_ids:
+        yield "network.exit_subnet_ids: SearXNG needs a way out: name public subnets, or searxng_instance=None"
+
+
+def _of_knowledge(environment: Environment) -> Iterator[str]:
+    knowledge, servers = environment.knowledge, environment.servers
+    if not isinstance(knowledge, Writable):
+        if servers is not None and servers.has_postgres and knowledge is not None:
+            yield "knowledge: it is baked, but servers have PostgreSQL: set knowledge=Writable(), or leave them out"
+        return
+    if servers is None or not servers.has_postgres:
+        yield "knowledge: Writable needs PostgreSQL: set servers=Endpoints(postgres_uri_secret_arn=...) or SelfHosted()"
+    if knowledge.visibility_seconds < _VISIBILITY * knowledge.index_timeout_seconds:
+        yield (
+            f"knowledge.visibility_seconds: {knowledge.visibility_seconds} is less than {_VISIBILITY} times "
+            f"index_timeout_seconds, so that tasks would come back while they are worked on: set "
+            f"{_VISIBILITY * knowledge.index_timeout_seconds} at least"
+        )
+
+
+def _of_concurrency(environment: Environment) -> Iterator[str]:
+    reserved, knowledge, servers = environment.reserved_concurrency, environment.knowledge, environment.servers
+    most = environment.account_concurrency - _UNRESERVED
+    if reserved is not None and reserved > most:
+        yield (
+            f"reserved_concurrency: {reserved} leaves less than {_UNRESERVED} of the account's "
+            f"{environment.account_concurrency} to other functions, which AWS refuses: at most {max(most, 0)}"
+        )
+    if not isinstance(knowledge, Writable) or servers is None:
+        return
+    if reserved is None:
+        yield "reserved_concurrency: unset, functions would open any number of connections to PostgreSQL"
+        return
+    functions = reserved + knowledge.index_concurrency
+    if functions * knowledge.pool > servers.postgres_connections:
+        yield (
+            f"servers.postgres_connections: ({reserved} reserved + {knowledge.index_concurrency} index functions) x "
+            f"{knowledge.pool} of each pool = {functions * knowledge.pool}, more than {servers.postgres_connections}"
+        )
+
+
+def _of_operations(environment: Environment) -> Iterator[str]:
+    operations = environment.operations
+    if operations.authorisation != "token" and environment.token_secret_arn is not None:
+        yield "token_secret_arn: API Gateway authorises requests, so that no token is read: leave it out"
+    for key in operations.tags:
+        if key.lower().startswith("aws:") or key in ("application", "environment"):
+            yield f"operations.tags: {key} is taken: choose another name"
+
+
+def _of_places(environment: Environment) -> Iterator[str]:
+    for name, arn in _arns(environment):
+        if arn is None:
+            continue
+        _, _, _, region, account, *_ = arn.split(":", _ARN_FIELDS)
+        if environment.region not in (None, region) or environment.account not in (None, account):
+            yield f"{name}: it is in another account or region than the environment"
+
+
+def _arns(environment: Environment) -> Iterator[tuple[str, str | None]]:
+    operations = environment.operations
+    yield "operations.kms_key_arn", operations.kms_key_arn
+    yield "operations.alarms.topic_arn", operations.alarms.topic_arn
+    if operations.domain is not None:
+        yield "operations.domain.certificate_arn", operations.domain.certificate_arn
+    for name, value in _endpoints(environment):
+        if name.endswith("_secret_arn"):
+            yield f"servers.{name}", value
+
+
+def _endpoints(environment: Environment) -> Endpoints:
+    return environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
+
+
+def _given(environment: Environment) -> Mapping[str, str]:
+    """What fields give, with addresses of no meaning in place of those that are secret or not known yet."""
+    servers, home = environment.servers, {"RAG_HOME": "/tmp/none"}  # noqa: S108 - nothing is opened
+    if servers is None or not servers.has_postgres:
+        return home
+    given = home | {"POSTGRES_URI": "postgresql://postgres/cragside"}
+    if isinstance(servers, SelfHosted):
+        return given | ({"NEO4J_URI": "neo4j://neo4j"} if servers.neo4j else {})
+    optional = {
+        "NEO4J_URI": servers.neo4j_uri,
+        "QDRANT_URL": servers.qdrant_url,
+        "REDIS_URI": servers.redis_uri_secret_arn and "redis://redis",
+    }
+    return given | {name: value for name, value in optional.items() if value}
+
+
+def _is_private(url: str) -> bool | None:
+    """Whether the address is private; None if only DNS can say."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return True if "." not in host or host.endswith((".internal", ".local")) else None
