@@ -1,0 +1,151 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cragside.settings import Settings, variable_of
+from infra.environments import named
+from infra.environments.checks import checked
+from infra.environments.model import Environment, NotDeployable
+from infra.environments.settings import BY_FIELD, FREE, UNSUITED
+
+NEW = {"s3_prefix_list_id": "pl-6ea54007"}
+IMPORTED = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "cidr": "10.1.0.0/16",
+    "zones": ("eu-central-1a", "eu-central-1b"),
+    "subnet_ids": ("subnet-1", "subnet-2"),
+    "security_group_id": "sg-0123456789abcdef0",
+}
+BUCKET = {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
+
+
+def secret(name: str, region: str = "eu-central-1") -> str:
+    return f"arn:aws:secretsmanager:{region}:123456789012:secret:{name}-AbC123"
+
+
+POSTGRES = {"postgres_uri_secret_arn": secret("postgres")}
+NEO4J = {"neo4j_uri": "neo4j://graph.internal:7687", "neo4j_password_secret_arn": secret("neo4j")}
+WRITABLE: dict[str, Any] = {
+    "knowledge": {"index_concurrency": 2, "pool": 2},
+    "network": NEW,
+    "servers": POSTGRES,
+    "reserved_concurrency": 20,
+}
+
+
+def changed(**fields: Any) -> Environment:
+    return named("dev").changed(**fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"servers": {"ollama_url": "https://ollama.example"}},
+        {"servers": {"ollama_url": "http://10.1.2.3:11434"}, "network": {}},
+        WRITABLE,
+        {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "network": IMPORTED, "region": "eu-central-1"},
+        {**WRITABLE, "servers": {"data_instance": "r7g.large"}},
+        {**WRITABLE, "reserved_concurrency": 48},
+        {"knowledge": BUCKET},
+        {"knowledge": BUCKET, "network": NEW},
+        {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://10.1.2.3:4318"}},
+        {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "settings": {"RAG_GRAPH_STORAGE": "Neo4JStorage"}},
+        {"reserved_concurrency": 900},
+    ],
+)
+def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
+    assert checked(changed(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"servers": {"data_instance": "r7g.large"}}, r"SelfHosted needs a network"),
+        ({"servers": POSTGRES}, r"PostgreSQL is reached in a network"),
+        ({"servers": NEO4J, "network": {}}, r"servers\.neo4j_uri: documents are in PostgreSQL"),
+        ({"servers": {"qdrant_url": "https://q.example"}}, r"servers\.qdrant_url: documents are in PostgreSQL"),
+        (
+            {**WRITABLE, "servers": {**POSTGRES, "neo4j_uri": NEO4J["neo4j_uri"]}},
+            r"set servers\.neo4j_password_secret_arn too",
+        ),
+        ({"servers": {"ollama_url": "http://10.1.2.3:11434"}}, r"servers\.ollama_url: .* private address: set network"),
+        ({"servers": {"searxng_url": "http://searxng:8080"}}, r"servers\.searxng_url: .* private address"),
+        ({"servers": {"ollama_url": "http://8.8.8.8:11434"}, "network": {}}, r"no way out to this public address"),
+        ({**WRITABLE, "network": {}}, r"describe-managed-prefix-lists"),
+        ({"knowledge": BUCKET, "network": {}}, r"describe-managed-prefix-lists"),
+        ({"network": IMPORTED, "region": "eu-west-1"}, r"network\.zones: .* another region than eu-west-1"),
+        ({**WRITABLE, "network": IMPORTED, "servers": {"data_instance": "m7g.large"}}, r"SearXNG needs a way out"),
+        ({"servers": POSTGRES, "network": {}}, r"it is baked, but servers have PostgreSQL"),
+        ({**WRITABLE, "servers": None}, r"Writable needs PostgreSQL"),
+        (
+            {**WRITABLE, "knowledge": {"index_timeout_seconds": 900, "visibility_seconds": 5399}},
+            r"5399 is less than 6 times .*: set 5400 at least",
+        ),
+        ({"reserved_concurrency": 901}, r"leaves less than 100 of the account's 1000.*at most 900"),
+        ({"reserved_concurrency": 1, "account_concurrency": 10}, r"at most 0"),
+        ({**WRITABLE, "reserved_concurrency": None}, r"any number of connections"),
+        ({**WRITABLE, "reserved_concurrency": 49}, r"\(49 reserved \+ 2 index functions\) x 2 .* = 102, more than 100"),
+        (
+            {"operations": {"authorisation": "iam"}, "token_secret_arn": secret("token")},
+            r"token_secret_arn: .*leave it out",
+        ),
+        ({"operations": {"tags": {"environment": "x"}}}, r"operations\.tags: environment is taken"),
+        ({**WRITABLE, "region": "eu-west-1"}, r"servers\.postgres_uri_secret_arn: it is in another account or region"),
+        (
+            {
+                "region": "eu-west-1",
+                "operations": {"kms_key_arn": "arn:aws:kms:eu-central-1:123456789012:key/a-b"},
+            },
+            r"operations\.kms_key_arn: it is in another",
+        ),
+        ({"settings": {"OLLAMA_BASE_URL": "http://x"}}, r"OLLAMA_BASE_URL is set by servers\.ollama_url, not here"),
+        ({"settings": {"RAG_API_TOKEN": "x"}}, r"a template .* would show it; name its secret in token_secret_arn"),
+        ({"settings": {"RAG_TRESHOLD": "0.5"}}, r"Did you mean RAG_THRESHOLD"),
+        ({"settings": {"RAG_THRESHOLD": "2"}}, r"settings: RAG_THRESHOLD: "),
+        ({"settings": {"PATH": "/"}}, r"PATH is not a setting of cragside"),
+        ({"settings": {"OTEL_EXPORTER_OTLP_HEADERS": "key=x"}}, r"which a template would show"),
+        ({"settings": {"RAG_GRAPH_STORAGE": "Neo4JStorage"}}, r"which needs NEO4J_URI"),
+        ({"settings": {"RAG_CHAT_MODEL": "x" * 3100}}, r"Lambda takes 4 KB"),
+    ],
+)
+def test_what_would_fail_is_refused_with_its_reason(fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(NotDeployable, match=reason):
+        checked(changed(**fields))
+
+
+def test_every_reason_has_a_line() -> None:
+    with pytest.raises(NotDeployable) as refused:
+        checked(changed(servers=NEO4J, operations={"tags": {"application": "x"}}))
+    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == [
+        "servers.neo4j_uri",
+        "servers.neo4j_uri",
+        "operations.tags",
+    ]
+
+
+def test_every_setting_is_a_field_free_or_unsuited_for_a_reason() -> None:
+    known = {variable_of(name) for name in Settings.model_fields}
+    assert sorted([*BY_FIELD, *FREE, *UNSUITED]) == sorted(known)
+    assert all(UNSUITED.values())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"network": {"cidr": "10.64.0.0/28"}},
+        {"network": {"cidr": "8.8.0.0/16"}},
+        {"network": {"cidr": "10.64.0.1/20"}},
+        {"network": {**IMPORTED, "subnet_ids": ("subnet-1", "subnet-2", "subnet-3")}},
+        {"network": {**IMPORTED, "exit_subnet_ids": ("subnet-3",)}},
+        {"servers": {"ollama_url": "http://user:password@host"}},
+        {"servers": {"ollama_url": "http://host/path"}},
+        {"servers": {"postgres_uri_secret_arn": "postgresql://user:password@host/db"}},
+        {"operations": {"alarms": {"email": "a@b.example", "topic_arn": "arn:aws:sns:eu-west-1:123456789012:x"}}},
+        {"operations": {"authorisation": {"issuer": "http://insecure.example", "audience": ("x",)}}},
+    ],
+)
+def test_a_value_of_the_wrong_form_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        changed(**fields)
