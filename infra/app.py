@@ -39,6 +39,8 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     """The stacks of an environment in the app."""
     Tags.of(app).add("application", "cragside")
     Tags.of(app).add("environment", environment.name)
+    for key, value in environment.operations.tags.items():
+        Tags.of(app).add(key, value)
     prefix = f"cragside-{environment.name}"
     inside = NetworkStack(app, f"{prefix}-network", environment=environment).network if environment.network else None
     placement, servers = inside.functions if inside else None, servers_of(environment)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_iam import IRole
+from aws_cdk.aws_kms import IKey
 from aws_cdk.aws_secretsmanager import ISecret, Secret, SecretStringGenerator
 from constructs import Construct
 
@@ -13,13 +14,15 @@ from infra.constructs.exceptions import acknowledge
 class ApiToken(Construct):
     """An existing secret with the token as its text, or a new one that Secrets Manager fills."""
 
-    def __init__(self, scope: Construct, name: str, *, existing_arn: str | None, keep: bool) -> None:
+    def __init__(
+        self, scope: Construct, name: str, *, existing_arn: str | None, keep: bool, key: IKey | None = None
+    ) -> None:
         super().__init__(scope, name)
         self._secret: ISecret
         if existing_arn is not None:
             self._secret = Secret.from_secret_complete_arn(self, "Secret", existing_arn)
         else:
-            self._secret = self._generated(keep)
+            self._secret = self._generated(keep, key)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -35,13 +38,14 @@ class ApiToken(Construct):
         """Let a function's role read this one secret."""
         self._secret.grant_read(role)
 
-    def _generated(self, keep: bool) -> Secret:
+    def _generated(self, keep: bool, key: IKey | None) -> Secret:
         secret = Secret(
             self,
             "Secret",
             description="The token that requests to cragside have to bring.",
             # 43 letters and digits have 256 bits and need no quoting in a header.
             generate_secret_string=SecretStringGenerator(password_length=43, exclude_punctuation=True),
+            encryption_key=key,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
         acknowledge(

@@ -17,5 +17,11 @@ SecretArn = Annotated[
         pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
     ),
 ]
-KeyArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$")]
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+KeyArn = Annotated[
+    str, StringConstraints(pattern=rf"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{{12}}:key/(mrk-[0-9a-f]{{32}}|{_UUID})$")
+]
+CertificateArn = Annotated[
+    str, StringConstraints(pattern=rf"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{{12}}:certificate/{_UUID}$")
+]
 Cidr = Annotated[str, StringConstraints(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]

@@ -5,12 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from infra.environments.base import Data, KeyArn
+from infra.environments.base import CertificateArn, Data, KeyArn
 
 TopicArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$")]
-CertificateArn = Annotated[
-    str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/[A-Za-z0-9-]+$")
-]
 
 
 class Alarms(Data):

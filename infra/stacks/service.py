@@ -1,10 +1,14 @@
 """The service: one function behind an HTTP API, with its layers, its token and its knowledge."""
 
 import aws_cdk as cdk
+from aws_cdk.aws_apigatewayv2 import IHttpRouteAuthorizer
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_kms import IKey, Key
 from constructs import Construct
 
 from infra.artifacts import Artifacts
-from infra.constructs.api import HttpEndpoint
+from infra.constructs.api import HttpEndpoint, Named
+from infra.constructs.canary import Canary
 from infra.constructs.function import PythonFunction
 from infra.constructs.knowledge import Knowledge, bucket_knowledge, layer_knowledge, no_knowledge
 from infra.constructs.layers import Layers
@@ -14,13 +18,19 @@ from infra.constructs.servers import Servers
 from infra.constructs.token import ApiToken
 from infra.environments.knowledge import KnowledgeBucket
 from infra.environments.model import Environment
+from infra.environments.operations import Authorisation, Jwt
 
 # Lambda accepts events of 6 MB. A body of text at most doubles its length as a string in the event's JSON.
 _MOST_BODY_BYTES = 2_900_000
+_AUTHORISED_BY_GATEWAY = {"RAG_ALLOW_ANONYMOUS": "true"}
 
 
 class ServiceStack(cdk.Stack):
-    """Outputs: `Endpoint`, the API's address, and `TokenSecret`, the ARN of the secret that holds the token."""
+    """Outputs: `Endpoint`, the API's address; `TokenSecret`, the ARN of the secret with the token, if it is asked for;
+    `DomainTarget`, what a domain's DNS record names.
+
+    `enrich` is the function, `api` the API.
+    """
 
     def __init__(
         self,
@@ -40,48 +50,78 @@ class ServiceStack(cdk.Stack):
             description=f"cragside: evidence for Ollama prompts ({environment.name})",
             termination_protection=environment.keep_data,
         )
-        days, keep = environment.log_retention_days, environment.keep_data
-        token = ApiToken(self, "Token", existing_arn=environment.token_secret_arn, keep=keep)
-        layers = Layers(self, "Layers", artifacts.layers, environment.python, environment.architecture)
-        if writable is not None:
-            knowledge = writable
-        elif artifacts.knowledge is not None:
-            knowledge = layer_knowledge(self, "Knowledge", artifacts.knowledge)
-        elif isinstance(environment.knowledge, KnowledgeBucket):
-            knowledge = bucket_knowledge(environment.knowledge.uri, environment.knowledge.sha256)
-        else:
-            knowledge = no_knowledge()
-        enrich = PythonFunction(
+        operations = environment.operations
+        self._environment = environment
+        self._key = Key.from_key_arn(self, "Key", operations.kms_key_arn) if operations.kms_key_arn else None
+        token = self._token(self._key) if operations.authorisation == "token" else None
+        knowledge = writable or self._baked(artifacts)
+        variables = {
+            "RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES),
+            **environment.settings,
+            **servers.variables,
+            **knowledge.variables,
+            **(token.variables if token else _AUTHORISED_BY_GATEWAY),
+        }
+        self.enrich = self._function(artifacts, knowledge, variables, placement)
+        knowledge.grant_read(self.enrich.role)
+        servers.grant_read(self.enrich.role)
+        if operations.canary:
+            Canary(self, "Canary", live=self.enrich.live)
+        self.api = self._api()
+        cdk.CfnOutput(self, "Endpoint", value=self.api.url, description="The address of the API.")
+        if token is not None:
+            token.grant_read(self.enrich.role)
+            cdk.CfnOutput(self, "TokenSecret", value=token.arn, description="The secret that holds the API token.")
+        if self.api.target is not None:
+            told = "What the domain's DNS record names."
+            cdk.CfnOutput(self, "DomainTarget", value=self.api.target, description=told)
+
+    def _token(self, key: IKey | None) -> ApiToken:
+        said = self._environment
+        return ApiToken(self, "Token", existing_arn=said.token_secret_arn, keep=said.keep_data, key=key)
+
+    def _baked(self, artifacts: Artifacts) -> Knowledge:
+        said = self._environment.knowledge
+        if artifacts.knowledge is not None:
+            return layer_knowledge(self, "Knowledge", artifacts.knowledge)
+        return bucket_knowledge(said.uri, said.sha256) if isinstance(said, KnowledgeBucket) else no_knowledge()
+
+    def _function(
+        self, artifacts: Artifacts, knowledge: Knowledge, variables: dict[str, str], placement: Placement | None
+    ) -> PythonFunction:
+        said = self._environment
+        layers = Layers(self, "Layers", artifacts.layers, said.python, said.architecture)
+        return PythonFunction(
             self,
             "Enrich",
             code=artifacts.function,
             layers=[*layers.versions, *knowledge.layers],
-            python=environment.python,
-            architecture=environment.architecture,
-            memory_mb=environment.memory_mb,
-            timeout_seconds=environment.timeout_seconds,
-            variables={
-                "RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES),
-                **environment.settings,
-                **servers.variables,
-                **knowledge.variables,
-                **token.variables,
-            },
-            logs=log_group(self, "EnrichLogs", days, keep=keep),
-            reserved_concurrency=environment.reserved_concurrency,
-            snap_start=environment.snap_start,
+            python=said.python,
+            architecture=said.architecture,
+            memory_mb=said.memory_mb,
+            timeout_seconds=said.timeout_seconds,
+            variables=variables,
+            logs=log_group(self, "EnrichLogs", said.log_retention_days, keep=said.keep_data, key=self._key),
+            reserved_concurrency=said.reserved_concurrency,
+            snap_start=said.snap_start,
             placement=placement,
         )
-        token.grant_read(enrich.role)
-        knowledge.grant_read(enrich.role)
-        servers.grant_read(enrich.role)
-        api = HttpEndpoint(
+
+    def _api(self) -> HttpEndpoint:
+        said, domain = self._environment, self._environment.operations.domain
+        return HttpEndpoint(
             self,
             "Api",
-            handler=enrich.live,
-            requests_per_second=environment.throttle.requests_per_second,
-            burst=environment.throttle.burst,
-            logs=log_group(self, "ApiLogs", days, keep=keep),
+            handler=self.enrich.live,
+            requests_per_second=said.throttle.requests_per_second,
+            burst=said.throttle.burst,
+            logs=log_group(self, "ApiLogs", said.log_retention_days, keep=said.keep_data, key=self._key),
+            authoriser=_authoriser(said.operations.authorisation),
+            domain=Named(domain.name, domain.certificate_arn) if domain else None,
         )
-        cdk.CfnOutput(self, "Endpoint", value=api.url, description="The address of the API.")
-        cdk.CfnOutput(self, "TokenSecret", value=token.arn, description="The secret that holds the API token.")
+
+
+def _authoriser(said: Authorisation) -> IHttpRouteAuthorizer | None:
+    if isinstance(said, Jwt):
+        return HttpJwtAuthorizer("Jwt", said.issuer, jwt_audience=list(said.audience))
+    return HttpIamAuthorizer() if said == "iam" else None

@@ -17,6 +17,7 @@ IMPORTED = {
     "subnet_ids": ("subnet-1", "subnet-2"),
     "security_group_id": "sg-0123456789abcdef0",
 }
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
 BUCKET = {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
 
 
@@ -96,7 +97,7 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         (
             {
                 "region": "eu-west-1",
-                "operations": {"kms_key_arn": "arn:aws:kms:eu-central-1:123456789012:key/a-b"},
+                "operations": {"kms_key_arn": f"arn:aws:kms:eu-central-1:123456789012:key/{UUID}"},
             },
             r"operations\.kms_key_arn: it is in another",
         ),
