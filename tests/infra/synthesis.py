@@ -68,14 +68,14 @@ class Synthesiser:
     def anew(self, environment: Environment, name: str) -> Synthesised:
         """The same, whether it is there already or not; a finding that is not acknowledged is a `RuntimeError`."""
         from aws_cdk import Validations
-        from cdk_nag import AwsSolutionsChecks
+        from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
         from infra.app import compose, new_app
 
         out = self._folder / name
         app = new_app(out=str(out))
         compose(app, environment, self._artifacts(environment))
-        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+        Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
         app.synth()
         file = out / f"cragside-{environment.name}-service.template.json"
         report = json.loads((out / "validation-report.json").read_text())

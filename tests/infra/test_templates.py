@@ -49,11 +49,11 @@ def variables(stack: Synthesised) -> dict[str, Any]:
 
 # cdk-nag has run when the stack is there: a finding that nobody acknowledged fails the synthesis.
 def test_every_exception_to_aws_solutions_has_its_reason(stack: Synthesised) -> None:
-    (report,) = stack.report["pluginReports"]
-    assert report["pluginName"] == "AwsSolutions"
+    (report,) = [found for found in stack.report["pluginReports"] if found["pluginName"] == "AwsSolutions"]
     assert report["violations"] == []
     assert {found["ruleName"].partition("[")[0] for found in report["suppressedViolations"]} <= {
         "AwsSolutions-APIG4",
+        "AwsSolutions-IAM4",
         "AwsSolutions-IAM5",
         "AwsSolutions-L1",
         "AwsSolutions-SMG4",
