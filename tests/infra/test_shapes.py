@@ -2,6 +2,7 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthesis import Synthesised, Synthesiser
@@ -60,3 +61,127 @@ def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
     config = ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"])
     found = [problem for path in templates(stack) for problem in lint(path.read_text(), config=config)]
     assert [str(problem) for problem in found] == []
+
+
+def managed(synthesise: Synthesiser) -> Synthesised:
+    return synthesise(environment("prod", "managed"))
+
+
+def group(network: Synthesised, described: str) -> tuple[str, dict[str, Any]]:
+    """The security group with this description: its logical name and properties."""
+    (found,) = [
+        (name, each["Properties"])
+        for name, each in network.resources("AWS::EC2::SecurityGroup").items()
+        if each["Properties"]["GroupDescription"] == described
+    ]
+    return found
+
+
+def test_functions_reach_the_servers_ports_and_the_endpoints_and_nothing_else(synthesise: Synthesiser) -> None:
+    network = managed(synthesise).stack("network")
+    name, functions = group(network, "cragside: functions")
+    endpoints, _ = group(network, "cragside: endpoints of AWS")
+    assert "SecurityGroupIngress" not in functions
+    out = {
+        (rule.get("CidrIp") or rule["DestinationSecurityGroupId"]["Fn::GetAtt"][0], rule["FromPort"], rule["ToPort"])
+        for rule in functions["SecurityGroupEgress"]
+    }
+    servers = {("10.64.0.0/20", port, port) for port in (5432, 8080, 11434)}
+    assert out == servers | {(endpoints, 443, 443)}
+    (to_s3,) = network.resources("AWS::EC2::SecurityGroupEgress").values()
+    assert to_s3["Properties"]["GroupId"] == {"Fn::GetAtt": [name, "GroupId"]}
+    assert to_s3["Properties"]["DestinationPrefixListId"] == "pl-0123456789abcdef0"
+    assert (to_s3["Properties"]["FromPort"], to_s3["Properties"]["ToPort"]) == (443, 443)
+
+
+def test_functions_reach_the_deployments_own_servers_by_their_group(synthesise: Synthesiser) -> None:
+    network = synthesise(environment("prod", "self-hosted")).stack("network")
+    servers, itself = group(network, "cragside: servers of its own")
+    _, functions = group(network, "cragside: functions")
+    ports = {5432, 7687, 8080, 11434}
+    out = [rule for rule in functions["SecurityGroupEgress"] if rule["FromPort"] != 443]
+    assert {rule["FromPort"] for rule in out} == {rule["ToPort"] for rule in out} == ports
+    assert all(rule["DestinationSecurityGroupId"] == {"Fn::GetAtt": [servers, "GroupId"]} for rule in out)
+    within = [
+        rule["Properties"]
+        for rule in network.resources("AWS::EC2::SecurityGroupIngress").values()
+        if rule["Properties"]["GroupId"] == {"Fn::GetAtt": [servers, "GroupId"]}
+    ]
+    assert {rule["FromPort"] for rule in within} == ports
+    assert all("SourceSecurityGroupId" in rule for rule in within)
+    assert "0.0.0.0/0" not in str(itself.get("SecurityGroupIngress"))
+
+
+def test_only_what_needs_a_way_out_has_a_route_to_it(synthesise: Synthesiser) -> None:
+    network = managed(synthesise).stack("network")
+    assert not network.resources("AWS::EC2::Route")
+    assert not network.resources("AWS::EC2::InternetGateway")
+    hosted = synthesise(environment("prod", "self-hosted")).stack("network")
+    assert {name.partition("Subnet")[0] for name in hosted.resources("AWS::EC2::Route")} == {"Vpcexits"}
+    assert not hosted.resources("AWS::EC2::NatGateway")
+
+
+def test_the_endpoints_are_those_that_functions_call_and_serve_this_account(synthesise: Synthesiser) -> None:
+    found = managed(synthesise).stack("network").resources("AWS::EC2::VPCEndpoint").values()
+    by_kind = {
+        kind: [each["Properties"] for each in found if each["Properties"]["VpcEndpointType"] == kind]
+        for kind in ("Gateway", "Interface")
+    }
+    assert [str(each["ServiceName"]).rpartition(".")[2].strip("']}") for each in by_kind["Gateway"]] == ["s3"]
+    assert sorted(each["ServiceName"].rpartition(".")[2] for each in by_kind["Interface"]) == ["secretsmanager", "sqs"]
+    for each in by_kind["Interface"]:
+        (statement,) = each["PolicyDocument"]["Statement"]
+        assert statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+        assert each["PrivateDnsEnabled"]
+        assert len(each["SubnetIds"]) == 2
+
+
+def test_what_crosses_the_network_is_logged_for_the_days_of_the_environment(synthesise: Synthesiser) -> None:
+    network = managed(synthesise).stack("network")
+    assert network.properties("AWS::EC2::FlowLog")["TrafficType"] == "ALL"
+    assert network.properties("AWS::Logs::LogGroup")["RetentionInDays"] == 365
+
+
+@pytest.mark.parametrize("shape", ["managed", "self-hosted"])
+def test_every_function_is_in_the_isolated_subnets(shape: str, synthesise: Synthesiser) -> None:
+    service = synthesise(environment("prod", shape))
+    for stack in (service, service.stack("knowledge")):
+        for function in stack.resources("AWS::Lambda::Function").values():
+            placed = function["Properties"]["VpcConfig"]
+            assert len(placed["SubnetIds"]) == 2
+            assert all("functions" in str(subnet) for subnet in placed["SubnetIds"])
+            assert len(placed["SecurityGroupIds"]) == 1
+
+
+def test_functions_are_told_where_the_servers_are_and_may_read_their_secrets(synthesise: Synthesiser) -> None:
+    uri = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/postgres-AbC123"
+    service = managed(synthesise)
+    for stack in (service, service.stack("knowledge")):
+        variables = stack.properties("AWS::Lambda::Function")["Environment"]["Variables"]
+        assert variables["OLLAMA_BASE_URL"] == "http://ollama.internal:11434"
+        assert variables["SEARXNG_HOST"] == "http://searxng.internal:8080"
+        assert variables["POSTGRES_URI_SECRET"] == uri
+        reading = [
+            statement["Resource"]
+            for policy in stack.resources("AWS::IAM::Policy").values()
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            if "secretsmanager:GetSecretValue" in str(statement["Action"])
+        ]
+        assert uri in str(reading)
+        assert "*" not in str(reading)
+
+
+def test_an_existing_network_is_used_and_not_changed(synthesise: Synthesiser) -> None:
+    imported = environment("prod", "managed").changed(
+        network={
+            "vpc_id": "vpc-0123456789abcdef0",
+            "cidr": "10.1.0.0/16",
+            "zones": ("eu-central-1a", "eu-central-1b"),
+            "subnet_ids": ("subnet-1", "subnet-2"),
+            "security_group_id": "sg-0123456789abcdef0",
+        }
+    )
+    service = synthesise(checked(imported))
+    placed = service.properties("AWS::Lambda::Function")["VpcConfig"]
+    assert placed == {"SubnetIds": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-0123456789abcdef0"]}
+    assert "Resources" not in service.stack("network").template
