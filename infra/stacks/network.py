@@ -1,6 +1,7 @@
 """The network: a VPC of its own or an existing one, with a place for functions and one for servers."""
 
 import aws_cdk as cdk
+from aws_cdk.aws_kms import Key
 from constructs import Construct
 
 from infra.constructs.logs import log_group
@@ -35,7 +36,9 @@ class NetworkStack(cdk.Stack):
             open_ranges(self.network.functions, environment.servers.cidrs or (said.cidr,), environment.servers.ports)
 
     def _new(self, said: NewNetwork, environment: Environment) -> Network:
-        logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data)
+        arn = environment.operations.kms_key_arn
+        key = Key.from_key_arn(self, "Key", arn) if arn else None
+        logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data, key=key)
         return new_network(
             self,
             "Vpc",

@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 from aws_cdk.aws_apigatewayv2 import IHttpRouteAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_iam import PolicyStatement
 from aws_cdk.aws_kms import IKey, Key
 from constructs import Construct
 
@@ -65,6 +66,10 @@ class ServiceStack(cdk.Stack):
         self.enrich = self._function(artifacts, knowledge, variables, placement)
         knowledge.grant_read(self.enrich.role)
         servers.grant_read(self.enrich.role)
+        if operations.kms_key_arn is not None:
+            # Secrets of this key, and what lies in the queue and the bucket. The CDK leaves that to the key's policy.
+            reading = PolicyStatement(actions=["kms:Decrypt"], resources=[operations.kms_key_arn])
+            self.enrich.role.add_to_policy(reading)
         if operations.canary:
             Canary(self, "Canary", live=self.enrich.live)
         self.api = self._api()
