@@ -1,0 +1,1 @@
+"""What cdk-nag's packs for HIPAA and NIST find in prod, with an answer to each."""
