@@ -175,7 +175,6 @@ def parts_table(runs: list[list[tuple[str, str, float]]]) -> str:
         "first": "first `/rag`",
         "second": "second `/rag`",
         "token": "first that needs it",
-        "sampled": "first that needs it",
     }
     taken: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for run in runs:

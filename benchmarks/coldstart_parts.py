@@ -105,14 +105,14 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
     from cragside.settings import load_settings
 
     container = Container(load_settings())
-    function = clock.time("INIT", "building the application", lambda: Function(create_app(container)))
+    function = clock.time("INIT", "building the application", lambda: Function(create_app(container), container))
     for name, modules in FIRST:
         clock.time("first", name, lambda modules=modules: _imported(modules))
     run: Callable[..., Any] = function._runner.run  # the function's event loop
     clock.time("first", "building the container", container.build)
     clock.time("first", "compiling the graph, opening the store", lambda: run(container.prepare()))
 
-    from cragside.adapters.aws.secrets import _secrets_manager
+    from cragside.adapters.aws.secrets import _client
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 
     clock.time("first", "loading the embedded model", lambda: WordLlamaEmbedder().encode(["bees"]))
@@ -120,8 +120,7 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
         body = {"prompt": f"/rag {question}"}
         clock.time(phase, "the query itself", lambda body=body: run(container.enricher.enrich(body)))
     # Lambda's runtime includes boto3.
-    clock.time("token", "boto3 and a client, if a secret holds the token", lambda: _secrets_manager())
-    clock.time("sampled", "X-Ray's SDK, if the request is traced", lambda: import_module("aws_xray_sdk.core"))
+    clock.time("token", "boto3 and a client, if a secret holds the token", lambda: _client())
     return clock.parts
 
 
@@ -135,7 +134,7 @@ def warm(questions: list[str], token: str) -> dict[str, float]:
     from cragside.settings import load_settings
 
     container = Container(load_settings())
-    function = Function(create_app(container))
+    function = Function(create_app(container), container)
     handler = observed(function.answer)
     taken: dict[str, list[float]] = {"handler": [], "application": []}
 

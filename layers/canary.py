@@ -62,8 +62,6 @@ OF_A_LAYER = {
         "cragside.adapters.documents.word",
     ),
 }
-# Powertools imports it by its name where tracing is on.
-BY_NAME = ("aws_xray_sdk.core",)
 TOKEN = "canary"  # noqa: S105 - of a function that nobody else reaches
 QUESTION = "/rag When was the lamp in the harbour of Alnwick lit?"
 SOURCE = "harbour.md"
@@ -102,7 +100,7 @@ def main() -> None:
         modules = sorted(_modules(lacking))
         for module in modules:
             importlib.import_module(module)
-        imported = {*BY_NAME, *(library for module in modules for library in _imports(module))}
+        imported = {*(library for module in modules for library in _imports(module))}
         libraries = sorted(library for library in imported if not library.startswith(lacking))
         for library in libraries:
             importlib.import_module(library)

@@ -53,7 +53,7 @@ class Running:
         settings = load_settings({"RAG_HOME": str(home), "RAG_TIMEOUT_SECONDS": "20", **variables})
         self.spans = InMemorySpanExporter()
         self.container = Container(settings, tracer=OtelTracer("1", self.spans))
-        self.function = Function(create_app(self.container))
+        self.function = Function(create_app(self.container), self.container)
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, str]:
         """Status and body of an answer."""

@@ -61,7 +61,7 @@ def container(
 
 def function_of(built: Container) -> Function:
     """The function for a container."""
-    return Function(create_app(built))
+    return Function(create_app(built), built)
 
 
 def close(function: Function, built: Container) -> None:

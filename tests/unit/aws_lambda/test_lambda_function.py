@@ -162,10 +162,10 @@ def test_time_before_the_use_case_reduces_the_deadline(
     granted: list[float] = []
     clock, later = time.monotonic, 0.0
 
-    def slow_token() -> str:
+    def slow_token() -> tuple[str, ...]:
         nonlocal later
         later = waited
-        return "right"
+        return ("right",)
 
     async def noted(body: Any, *, timeout: float, **more: Any) -> Any:
         granted.append(timeout)

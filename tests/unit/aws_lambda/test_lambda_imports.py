@@ -18,7 +18,6 @@ HEAVY = (
     "aiohttp",
     "httpx",
     "boto3",
-    "aws_xray_sdk",
     "typer",
     "rich",
     "uvicorn",

@@ -1,15 +1,21 @@
 import io
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from lambda_stub import KELP, Context, container, event, health
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from cragside.adapters import otel
+from cragside.adapters.otel import OtelTracer
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.aws_lambda import observability
 from cragside.entrypoints.aws_lambda.function import Function
+from cragside.entrypoints.aws_lambda.trace_header import traceparent_of
+from tests.fakes import FakeSearch
 
 Started = Callable[[Container], Function]
 
@@ -117,42 +123,93 @@ def test_a_failure_is_logged_by_its_frames_without_its_message(
     assert "what the prompt says" not in out
 
 
-def test_unsampled_requests_are_not_traced(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
-    traced: list[str] = []
-    monkeypatch.setattr(observability, "_traced", lambda handler: traced.append("traced") or handler)
-    handler = observability.observed(function.answer)
-    for header in (None, "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=0"):
-        if header:
-            monkeypatch.setenv("_X_AMZN_TRACE_ID", header)
-        handler(health(), Context())
-    assert traced == []
+def test_each_component_that_failed_is_counted(started: Started, said: Said) -> None:
+    function = started(container(failure=ServiceUnavailable("knowledge_base", "the disk is full")))
+    observability.observed(function.answer)(event(), Context())
+    counted = said.metrics()[-1]
+    assert counted["DegradedKnowledgeBase"] == [1.0]
+    assert "DegradedSearch" not in counted, "SEARXNG_HOST is not set"
+
+
+def test_a_search_that_nobody_configured_degrades_no_answer(started: Started, said: Said) -> None:
+    observability.observed(started(container(threshold=0.95)).answer)(event(), Context())
+    assert (said.lines()[-1]["degraded"], said.metrics()[-1]["Degraded"]) == (["search"], [0.0])
+    down = FakeSearch(failure=ServiceUnavailable("search", "SearXNG does not answer."))
+    searching = started(container({"search": down}, searxng_host="http://127.0.0.1:1", threshold=0.95))
+    observability.observed(searching.answer)(event(), Context())
+    counted = said.metrics()[-1]
+    assert counted["Degraded"] == counted["DegradedSearch"] == [1.0]
+
+
+def test_a_secret_that_cannot_be_read_is_counted(started: Started, said: Said) -> None:
+    built = container()
+    built.secrets.secret("a-secret", setting="X_SECRET", parse=str).unreadable = True
+    observability.observed(started(built).answer)(health(), Context())
+    assert said.metrics()[-1]["SecretUnreadable"] == [1.0]
+
+
+def test_an_answer_has_the_gateways_request_id(function: Function) -> None:
+    assert function.answer(event(), Context())["headers"]["x-request-id"] == "JKJaXmPLvHcESHA="
+    foreign = event()
+    foreign["requestContext"]["requestId"] = "two\nlines"
+    refused = function.answer({**foreign, "body": "{"}, Context())
+    assert refused["headers"]["x-request-id"].isalnum()
+    assert json.loads(refused["body"])["id"] == refused["headers"]["x-request-id"]
+
+
+def test_the_spans_of_an_invocation_are_sent_before_it_ends(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = InMemorySpanExporter()
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
-    handler(health(), Context())
-    assert traced == ["traced"]
+    started(container({"tracer": OtelTracer("1", spans)})).answer(event(), Context())
+    found = {span.name: span for span in spans.get_finished_spans()}
+    assert found.keys() >= {"cragside.enrich", "retrieve", "grade", "decide", "inject"}
+    root = found["cragside.enrich"]
+    assert root.attributes is not None
+    assert root.attributes["cragside.request_id"] == "JKJaXmPLvHcESHA="
+    assert root.parent is not None
+    assert f"{root.parent.trace_id:032x}/{root.parent.span_id:016x}" == (
+        "5759e988bd862e3fe1be46a994272793/53995c3f42cd8ad8"
+    )
+
+
+def test_a_collector_that_hangs_is_waited_for_once(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+
+    class Hanging(InMemorySpanExporter):
+        def export(self, spans: Any) -> Any:
+            released.wait(60)
+            return super().export(spans)
+
+    waits: list[float | None] = []
+    join = threading.Thread.join
+    monkeypatch.setattr(otel, "_CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr(
+        threading.Thread, "join", lambda self, timeout=None: (waits.append(timeout), join(self, timeout))
+    )
+    try:
+        function = started(container({"tracer": OtelTracer("1", Hanging())}))
+        for _ in range(3):
+            assert function.answer(event(), Context())["statusCode"] == 200
+        assert waits.count(0.05) == 1
+    finally:
+        released.set()
 
 
 @pytest.mark.parametrize(
-    ("variables", "loaded"),
+    ("headers", "xray", "expected"),
     [
-        ({}, []),
-        ({"AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000"}, ["aws_xray_sdk.core"]),
-        ({"AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000", "POWERTOOLS_TRACE_DISABLED": "true"}, []),
+        ({}, "", ""),
+        ({}, "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0", ""),
+        ({"Traceparent": f"00-{'a' * 32}-{'b' * 16}-00"}, "", f"00-{'a' * 32}-{'b' * 16}-00"),
+        (
+            {"traceparent": "no trace"},
+            "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=a:b",
+            "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01",
+        ),
     ],
 )
-def test_the_tracer_is_loaded_ahead_where_it_may_be_needed(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], loaded: list[str]
+def test_a_trace_continues_the_callers_else_lambdas(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], xray: str, expected: str
 ) -> None:
-    imported: list[str] = []
-    monkeypatch.setattr(observability, "import_module", imported.append)
-    for name in ("AWS_XRAY_DAEMON_ADDRESS", "POWERTOOLS_TRACE_DISABLED"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    observability.load_tracer()
-    assert imported == loaded
-
-
-def test_a_sampled_request_is_answered_through_the_tracer(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POWERTOOLS_TRACE_DISABLED", "true")
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")
-    assert observability.observed(function.answer)(health(), Context())["statusCode"] == 200
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", xray)
+    assert traceparent_of(event(headers=headers)) == expected

@@ -51,9 +51,10 @@ def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hook
 
         return note
 
-    secret = SimpleNamespace(value=lambda: "right", forget=lambda: happened.append("disconnected"))
+    secret = SimpleNamespace(value=lambda: ("right",))
+    secrets = SimpleNamespace(forget=lambda: happened.append("disconnected"), unreadable=False)
     finder, enricher = SimpleNamespace(prepare=step("prepared")), SimpleNamespace(enrich=step("asked"))
-    built = container({"finder": finder, "enricher": enricher, "secret": secret})
+    built = container({"finder": finder, "enricher": enricher, "secret": secret, "secrets": secrets})
     function = function_of(built)
     function.load(built)
     assert happened == ["prepared", "asked"]

@@ -243,6 +243,11 @@ class Container(Stores):
             return self.secret.value()
         return (self.settings.api_token.get_secret_value(),) if self.settings.api_token else ()
 
+    @property
+    def unreadable_secret(self) -> bool:
+        """Whether a secret could not be read when that was tried last. Nothing is asked for it."""
+        return "secrets" in vars(self) and self.secrets.unreadable
+
     def issued_tokens(self) -> Sequence[IssuedToken]:
         """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
         return () if self.tokens is None else self.tokens.tokens()
@@ -274,7 +279,8 @@ class Container(Stores):
     async def disconnect(self) -> None:
         """Close the connections to other hosts and forget what secrets hold; the next use opens and reads it again."""
         await super().disconnect()
-        self.secrets.forget()
+        if "secrets" in vars(self):
+            self.secrets.forget()
 
 
 # What a container imports only when it opens a store, answers and indexes.

@@ -23,8 +23,10 @@ from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Step
 
-# How long the end of a program waits for a collector.
+# How long the end of a program or of an invocation waits for a collector.
 _CLOSING_SECONDS = 1.0
+# One that was late is not waited for again so soon.
+_LATE_SECONDS = 60.0
 # What steps tell, but for what quotes the question.
 _TOLD = frozenset({"passages", "grader", "next", "searched", "exchanges"})
 _QUIET_SECONDS = 300.0
@@ -43,6 +45,7 @@ class OtelTracer:
         _keep_what_the_sdk_quotes_out_of_the_log()
         self._version = version
         self._exporter = exporter or OTLPSpanExporter()
+        self._waits_from = 0.0
         usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: version})
         told = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
         # Else the end of the program would wait for a collector that is away.
@@ -83,6 +86,16 @@ class OtelTracer:
             yield
         finally:
             contexts.detach(token)
+
+    def flush(self) -> None:
+        """See the port. A collector that was late is waited for again after a minute."""
+        if "_provider" not in vars(self) or time.time() < self._waits_from:
+            return
+        sending = Thread(target=self._provider.force_flush, daemon=True)
+        sending.start()
+        sending.join(_CLOSING_SECONDS)
+        if sending.is_alive():
+            self._waits_from = time.time() + _LATE_SECONDS
 
     async def close(self) -> None:
         """Send what is left, if the collector takes it at once."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _OLDEST_NEO4J = (5, 23)
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
+_NAME = "cragside"
 
 T = TypeVar("T")
 
@@ -54,6 +55,9 @@ def postgres_of(
 
 def _postgres_address(uri: str) -> PostgresAddress:
     address = PostgresAddress.parse(uri)
+    if address.application_name == _NAME and (stream := os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")):
+        # An environment has one request at a time: its log has which one a line of PostgreSQL's log belongs to.
+        address = replace(address, application_name=f"{_NAME}-{stream.rpartition(']')[2]}")
     if not address.iam:
         return address
     from cragside.adapters.aws.database_tokens import DatabaseTokens

@@ -5,15 +5,13 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
+from cragside.domain.request_id import request_id
 from cragside.entrypoints.failure_traces import trace_of
-
-request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 

@@ -23,5 +23,8 @@ class Tracer(Protocol):
     def run(self) -> AbstractContextManager[Trace]:
         """The trace of a run, which lasts as long as this block."""
 
+    def flush(self) -> None:
+        """Have what has ended sent, for a process that is frozen afterwards. It waits a second at most."""
+
     def called(self, request_id: str, traceparent: str) -> AbstractContextManager[None]:
         """Runs in this block belong to the request, and to the trace of W3C's `traceparent` unless it is empty."""

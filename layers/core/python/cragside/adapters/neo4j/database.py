@@ -25,6 +25,7 @@ from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.neo4j.login import Login
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.shares import Shares
+from cragside.domain.request_id import request_id
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -97,7 +98,7 @@ class Neo4jDatabase:
         """Run statements in one transaction. `work` may run again after a deadlock or a broken connection."""
 
         async def write(session: neo4j.AsyncSession) -> T:
-            async with await session.begin_transaction(timeout=self._seconds) as transaction:
+            async with await session.begin_transaction(metadata=_told(), timeout=self._seconds) as transaction:
 
                 async def run(cypher: str, **values: Any) -> list[Any]:
                     return [record async for record in await transaction.run(cypher, values)]
@@ -126,7 +127,7 @@ class Neo4jDatabase:
                     await driver.close()
 
     def _bounded(self, cypher: str) -> neo4j.Query:
-        return neo4j.Query(cypher, timeout=self._seconds)
+        return neo4j.Query(cypher, metadata=_told(), timeout=self._seconds)
 
     async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:
         began = time.monotonic()
@@ -180,6 +181,11 @@ class Neo4jDatabase:
             liveness_check_timeout=_IDLE_SECONDS,
             notifications_min_severity="OFF",
         )
+
+
+def _told() -> dict[str, str]:
+    """What Neo4j's query log and SHOW TRANSACTIONS have of a statement beside itself."""
+    return {"app": "cragside", "request": request_id.get()}
 
 
 def _is_outage(error: Exception) -> bool:

@@ -1,7 +1,9 @@
 """The Lambda function for requests: answers API Gateway's events with our routes."""
 
 import asyncio
+import contextlib
 import json
+import secrets
 import time
 from contextlib import suppress
 from typing import Any
@@ -19,9 +21,11 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
+from cragside.domain.request_id import plain_id, request_id
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import seconds_left
-from cragside.entrypoints.aws_lambda.observability import Handler, load_tracer, logger, observe, observed
+from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe, observe_secrets, observed
+from cragside.entrypoints.aws_lambda.trace_header import traceparent_of
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.errors import error_response
 from cragside.settings import load_settings
@@ -51,8 +55,11 @@ class Function:
     Lambda ends an environment without notice, so nothing is closed.
     """
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, container: Container) -> None:
         self._app = app
+        self._container = container
+        # Without SearXNG, a search that is not made is no outage.
+        self._expected = () if container.settings.searxng_host else ("search",)
         self._runner = asyncio.Runner()
         self._runner.get_loop()  # makes it current, so that Mangum does not make another
         self._mangum = Mangum(app, lifespan="off")
@@ -62,12 +69,15 @@ class Function:
         began = time.perf_counter()
         state: dict[str, Any] = {}
         answer, route = self._answered(event, context, state)
-        observe(route, answer["statusCode"], (time.perf_counter() - began) * 1000, state.get("rag_context"))
+        spent = (time.perf_counter() - began) * 1000
+        observe(route, answer["statusCode"], spent, state.get("rag_context"), expected=self._expected)
+        observe_secrets(unreadable=self._container.unreadable_secret)
+        if self._container.tracer is not None:
+            self._container.tracer.flush()  # Lambda freezes the thread that sends
         return answer
 
     def load(self, container: Container) -> None:
-        """Load and exercise everything that a request needs. Snapshots contain no connection and no token."""
-        load_tracer()
+        """Load and exercise everything that a request needs. Snapshots contain no connection and no secret."""
         self._runner.run(try_out(container))
         self._answered(_HEALTH, None, {})
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)
@@ -84,9 +94,17 @@ class Function:
             return _refusal(ValidationError("The event is not a readable HTTP request.")), _NO_ROUTE
         scope["state"] = state
         cycle = HTTPCycle(scope, body)
-        self._runner.run(cycle.run(self._app))
-        answer = adapter({"status": cycle.status, "headers": cycle.headers, "body": cycle.body})
+        identifier = _id_of(event)
+        self._runner.run(self._run(cycle, identifier, traceparent_of(event)))
+        headers = [*cycle.headers, [b"x-request-id", identifier.encode()]]
+        answer = adapter({"status": cycle.status, "headers": headers, "body": cycle.body})
         return _bounded(answer), getattr(scope.get("route"), "path", _NO_ROUTE)
+
+    async def _run(self, cycle: HTTPCycle, identifier: str, traceparent: str) -> None:
+        request_id.set(identifier)
+        tracer = self._container.tracer
+        with tracer.called(identifier, traceparent) if tracer else contextlib.nullcontext():
+            await cycle.run(self._app)
 
     def _adapter(self, event: Any, context: Any) -> LambdaHandler:
         if "requestContext" not in event:  # events of queues, schedules and CloudFront need other answers
@@ -105,7 +123,7 @@ def start() -> Handler:
         )
     container = Container(settings)
     container.issued_tokens()  # an unusable file ends INIT instead of failing each request
-    function = Function(create_app(container))
+    function = Function(create_app(container), container)
     if snapshot.ahead():
         function.load(container)
     return observed(function.answer)
@@ -118,6 +136,12 @@ async def try_out(container: Container) -> None:
         container.api_tokens()
     with suppress(ServiceUnavailable):
         await container.enricher.enrich({"prompt": f"{container.settings.command_prefix} {_QUESTION}"})
+
+
+def _id_of(event: Any) -> str:
+    """The gateway's id of the request, which its access log has too."""
+    context = event.get("requestContext")
+    return plain_id(context.get("requestId") if isinstance(context, dict) else None) or secrets.token_hex(8)
 
 
 def _bounded(answer: dict[str, Any]) -> dict[str, Any]:

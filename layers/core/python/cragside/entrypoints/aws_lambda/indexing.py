@@ -13,7 +13,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineEx
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import Context
 from cragside.entrypoints.aws_lambda.maintenance import job_of
-from cragside.entrypoints.aws_lambda.observability import Handler, logger, observed
+from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe_secrets, observed
 from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
 
@@ -45,6 +45,12 @@ class IndexFunction:
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
         """The partial batch response to an SQS event, or what a job did. Other events have no effect."""
+        try:
+            return self._answered(event, context)
+        finally:
+            observe_secrets(unreadable=self._container.unreadable_secret)
+
+    def _answered(self, event: Any, context: Context) -> dict[str, Any]:
         if (job := job_of(event)) is not None:
             return self._runner.run(job(self._container, _seconds(context)))
         records = _records(event)

@@ -1,10 +1,8 @@
-"""Structured logs, metrics and traces of a function. Never a prompt, a token or evidence."""
+"""Structured logs and metrics of a function. Never a prompt, a token or evidence."""
 
-import functools
 import logging
 import os
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any
 
@@ -32,12 +30,20 @@ class MessagelessFormatter(LambdaPowertoolsFormatter):
 # The logger has the package's name, so that all modules log in the same form.
 logger = Logger(service=SERVICE, logger_formatter=MessagelessFormatter(serialize_stacktrace=False))
 metrics = Metrics(namespace=SERVICE, service=SERVICE)
+if _NAME := os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+    # Environments of one account have functions with different names.
+    metrics.set_default_dimensions(function_name=_NAME)
 # Mangum would log a failure again, with its message.
 logging.getLogger("mangum.http").disabled = True
 
 
-def observe(route: str, status: int, milliseconds: float, context: RagContext | None) -> None:
-    """Log one line and one set of metrics for an answer. `route` is a template, not the client's path."""
+def observe(
+    route: str, status: int, milliseconds: float, context: RagContext | None, *, expected: Collection[str] = ()
+) -> None:
+    """Log one line and one set of metrics for an answer. `route` is a template, not the client's path.
+
+    Components that are `expected` to be missing make no answer a degraded one.
+    """
     said: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
     metrics.add_metric("Requests", MetricUnit.Count, 1)
     metrics.add_metric("Latency", MetricUnit.Milliseconds, milliseconds)
@@ -46,44 +52,25 @@ def observe(route: str, status: int, milliseconds: float, context: RagContext | 
         degraded = sorted({degradation.component for degradation in context.degraded})
         said |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
         said["reasons"] = [f"{degradation.component}: {degradation.reason}" for degradation in context.degraded]
+        failed = [component for component in degraded if component not in expected]
         metrics.add_metric(f"Verdict{context.verdict.capitalize()}", MetricUnit.Count, 1)
-        metrics.add_metric("Degraded", MetricUnit.Count, int(bool(degraded)))
+        metrics.add_metric("Degraded", MetricUnit.Count, int(bool(failed)))
+        for component in failed:
+            metrics.add_metric(f"Degraded{component.title().replace('_', '')}", MetricUnit.Count, 1)
     logger.info("answered", extra=said)
 
 
+def observe_secrets(*, unreadable: bool) -> None:
+    """Count whether a secret could not be read. What was read before may still be trusted."""
+    metrics.add_metric("SecretUnreadable", MetricUnit.Count, int(unreadable))
+
+
 def observed(handler: Handler) -> Handler:
-    """A handler whose log lines have the request's id. Sends metrics, and a trace if X-Ray samples the request."""
-    logged = logger.inject_lambda_context(
+    """A handler whose log lines have the request's id, and that sends metrics."""
+    logged: Handler = logger.inject_lambda_context(
         metrics.log_metrics(handler, capture_cold_start_metric=True),
         log_event=False,
         correlation_id_path="requestContext.requestId",
         clear_state=True,
     )
-
-    @functools.wraps(handler)
-    def handle(event: Any, context: Any) -> dict[str, Any]:
-        return (_traced(logged) if _sampled() else logged)(event, context)
-
-    return handle
-
-
-def load_tracer() -> None:
-    """Import what a traced invocation needs, if this is Lambda and tracing is on."""
-    off = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on")
-    if "AWS_XRAY_DAEMON_ADDRESS" in os.environ and not off:
-        import_module("aws_xray_sdk.core")
-
-
-def _sampled() -> bool:
-    """Whether this invocation is traced, by Lambda's trace header."""
-    return "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
-
-
-@functools.cache
-def _traced(handler: Handler) -> Handler:
-    # The X-Ray SDK imports botocore, which takes most of a second. Only sampled requests wait for it.
-    from aws_lambda_powertools import Tracer
-
-    tracer = Tracer(service=SERVICE, auto_patch=False)
-    traced: Handler = tracer.capture_lambda_handler(handler, capture_response=False, capture_error=False)
-    return traced
+    return logged

@@ -22,8 +22,8 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.domain.request_id import request_id
 from cragside.entrypoints.http.models import ErrorBody
-from cragside.entrypoints.log import request_id
 
 STATUS = {
     "validation_error": 400,

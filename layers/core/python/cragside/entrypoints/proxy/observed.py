@@ -13,7 +13,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.log import Event, request_id
+from cragside.domain.request_id import request_id
+from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.own_paths import is_own
