@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth costs deploy destroy e2e test-services up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -122,6 +122,9 @@ artifacts: $(UV) $(DEMO_STORE)/baked.json # the files that ENV deploys: layers f
 synth: artifacts ## write the CloudFormation template of ENV (dev, staging, prod) to build/cdk
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
+
+costs: synth ## print what ENV costs a month, from its templates
+	@$(INFRA) python -m infra.costs build/cdk/$(ENV)
 
 deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)

@@ -1,0 +1,1 @@
+"""What the resources of templates cost a month."""
