@@ -18,6 +18,10 @@ def each(what: str, price: str, quantity: float = 1.0) -> Rule:
     return lambda _resource, _month: [Charge(what, price, quantity)]
 
 
+def _nothing(_: Resource, __: Month) -> Iterable[Charge]:
+    return ()
+
+
 def _api(_: Resource, month: Month) -> Iterator[Charge]:
     yield Charge("requests to the API", "http-api", month.requests / 1e6)
     yield Charge("answers that leave AWS", "transfer-out", month.requests * month.usage["answer_bytes"] / _GB)
@@ -91,13 +95,13 @@ RULES: dict[str, Rule] = {
     "AWS::CloudWatch::Dashboard": each("dashboards", "dashboard"),
     "AWS::DLM::LifecyclePolicy": plan_charges,
     "AWS::EC2::EIP": each("public addresses", "public-address", HOURS),
-    "AWS::EC2::FlowLog": lambda _resource, _month: [],  # by the lines of its log group
+    "AWS::EC2::FlowLog": _nothing,  # by the lines of its log group
     "AWS::EC2::Instance": instance_charges,
     "AWS::EC2::NatGateway": _nat,
     "AWS::EC2::VPCEndpoint": _endpoint,
     "AWS::EC2::Volume": volume_charges,
     "AWS::KMS::Key": each("keys", "key"),
-    "AWS::Lambda::EventSourceMapping": lambda _resource, _month: [],  # by the requests to its queue
+    "AWS::Lambda::EventSourceMapping": _nothing,  # by the requests to its queue
     "AWS::Lambda::Function": function_charges,
     "AWS::Lambda::Version": version_charges,
     "AWS::Logs::LogGroup": _logs,
@@ -121,7 +125,7 @@ def bill(resources: Iterable[Resource], month: Month) -> Bill:
     """What the resources use in a month. Types without a rule are left out."""
     quantities: dict[tuple[str, str], float] = {}
     for resource in resources:
-        for charge in RULES.get(resource.type, lambda _resource, _month: [])(resource, month):
+        for charge in RULES.get(resource.type, _nothing)(resource, month):
             key = (charge.what, charge.price)
             quantities[key] = quantities.get(key, 0.0) + charge.quantity
     return Bill(quantities)
