@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth costs deploy destroy e2e test-services up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs smoke logs deploy destroy e2e test-services up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -119,18 +119,30 @@ $(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | $(UV)
 artifacts: $(UV) $(DEMO_STORE)/baked.json # the files that ENV deploys: layers for its runtime, and the demo's knowledge
 	@target=$$($(RUN) python -m infra.environments $(CONTEXT)) && $(RUN) python -m layers.lightrag.build $$target
 
-synth: artifacts ## write the CloudFormation template of ENV (dev, staging, prod) to build/cdk
+bootstrap: $(CDK_PROGRAM) ## prepare an account for the CDK, once: ARGS=aws://ACCOUNT/REGION
+	@$(CDK) bootstrap --app "" $(ARGS)
+
+synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, prod) to build/cdk
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
-	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
+	@ls build/cdk/$(ENV)/cragside-$(ENV)-*.template.json
+
+diff: artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
+	@$(CDK) diff --all $(CONTEXT)
 
 costs: synth ## print what ENV costs a month, from its templates
 	@$(INFRA) python -m infra.costs build/cdk/$(ENV)
+
+smoke: $(UV) ## ask what is deployed a question, and check that the answer is cited; ARGS='--question "..."' asks another
+	@$(RUN) python -m infra.smoke $(CONTEXT)
+
+logs: $(UV) ## print the log lines of the last quarter of an hour; ARGS="--since MINUTES --follow"
+	@$(RUN) python -m infra.logs $(CONTEXT)
 
 deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)
 
 destroy: CONTEXT = -c env=$(ENV) -c knowledge=none $(ARGS)
-destroy: artifacts $(CDK_PROGRAM) ## destroy the stack of ENV
+destroy: artifacts $(CDK_PROGRAM) ## destroy the stacks of ENV
 	@$(CDK) destroy --all $(CONTEXT)
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, destroy it

@@ -15,7 +15,7 @@ def made(*arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("target", ["synth", "deploy", "destroy"])
+@pytest.mark.parametrize("target", ["synth", "diff", "deploy", "destroy"])
 def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> None:
     lines = made(target, "ENV=prod", "ARGS=-c python=3.13 -c knowledge=build/store").splitlines()
     (choosing,) = [line for line in lines if "infra.environments" in line]
@@ -23,6 +23,12 @@ def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> No
     for line in (choosing, using):
         assert "-c env=prod " in line
         assert " -c python=3.13 -c knowledge=build/store" in line
+
+
+@pytest.mark.parametrize("target", ["smoke", "logs"])
+def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
+    (line,) = made(target, "ENV=staging", "ARGS=--since 5").splitlines()[-1:]
+    assert line.endswith(f"-m infra.{target} -c env=staging --since 5")
 
 
 def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> None:

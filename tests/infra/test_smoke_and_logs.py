@@ -1,0 +1,139 @@
+"""What is deployed is asked and its log is read: against a service on loopback, and moto's CloudFormation and logs."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from moto import mock_aws
+
+from infra import logs, smoke
+from tests.services.cragside_server import CragsideServer, Given
+
+TOKEN = "a-token-of-the-smoke-test"
+FACT = "Mercury's orbit puzzled astronomers because its perihelion moves faster than Newton's laws allow."
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[CragsideServer]:
+    with CragsideServer(Given(token=TOKEN, documents={"mercury.md": f"# Mercury\n\n{FACT}\n"}, baked=True)) as running:
+        yield running
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[boto3.Session]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with mock_aws(config={"core": {"passthrough": {"urls": [r"http://127\.0\.0\.1.*"]}}}):
+        yield boto3.Session(region_name="us-east-1")
+
+
+def deploy(session: boto3.Session, stack: str, **outputs: str) -> None:
+    group = {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": f"/{stack}"}}
+    template = {"Resources": {"Logs": group}, "Outputs": {key: {"Value": value} for key, value in outputs.items()}}
+    session.client("cloudformation").create_stack(StackName=stack, TemplateBody=json.dumps(template))
+
+
+def test_a_deployed_service_is_found_and_asked(
+    service: CragsideServer, session: boto3.Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = session.client("secretsmanager").create_secret(Name="token", SecretString=TOKEN)["ARN"]
+    deploy(session, "cragside-dev-service", Endpoint=service.url, TokenSecret=secret)
+    assert smoke.main(["-c", "env=dev", "--require-approval", "never"], session) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[:4] == [
+        "It runs.",
+        "All that it needs is there.",
+        "A request without a token is refused.",
+        "Evidence was found: local.",
+    ]
+    assert said[4].startswith("  [1] Mercury")
+    assert TOKEN not in "".join(said)
+
+
+def test_a_service_without_an_answer_fails(
+    service: CragsideServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CRAGSIDE_TOKEN", TOKEN)
+    question = "Which rotor diameter has the turbine of Hornsea?"
+    assert smoke.main(["--url", service.url, "--question", question]) == 1
+    assert f"Nothing was found for {question!r}" in capsys.readouterr().err
+
+
+def test_a_wrong_token_fails(
+    service: CragsideServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CRAGSIDE_TOKEN", "wrong")
+    assert smoke.main(["--url", service.url]) == 1
+    assert "POST /v1/enrich: 401, the question is not answered" in capsys.readouterr().err
+
+
+def answering(**changes: Any) -> httpx.Client:
+    """A service whose answer is as it should be but for the changes."""
+    context = {"verdict": "local", "degraded": [], "documents": [{"title": "Mercury"}]}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET" or "Authorization" not in request.headers:
+            return httpx.Response(200 if request.method == "GET" else changes.get("anonymous", 401))
+        body = {"prompt": changes.get("prompt", "[1] Mercury"), "metadata": {"rag_context": {**context, **changes}}}
+        return httpx.Response(200, json=body)
+
+    return httpx.Client(base_url="http://deployed", transport=httpx.MockTransport(answer))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"anonymous": 200}, "a request without a token is answered"),
+        ({"degraded": [{"component": "graph", "reason": "timeout"}]}, r"graph \(timeout\)"),
+        ({"prompt": "Why?"}, r"does not cite 'Mercury' as \[1\]"),
+    ],
+)
+def test_an_answer_that_is_not_as_it_should_be_fails(changes: dict[str, Any], reason: str) -> None:
+    assert list(smoke.checks(answering(), "Why?", TOKEN))[-1] == "  [1] Mercury"
+    with pytest.raises(smoke.Failed, match=reason):
+        list(smoke.checks(answering(**changes), "Why?", TOKEN))
+
+
+def test_the_lines_of_all_stacks_are_printed_in_their_order(
+    session: boto3.Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, now = session.client("logs"), int(time.time() * 1000)
+    lines = {"cragside-dev-service": (-4000, -1000), "cragside-dev-knowledge": (-2000,), "cragside-prod-service": (-1,)}
+    for stack, times in lines.items():
+        deploy(session, stack)
+        client.create_log_stream(logGroupName=f"/{stack}", logStreamName="one")
+        events = [{"timestamp": now + at, "message": f"line {at}\n"} for at in (-3_600_000, *times)]
+        client.put_log_events(logGroupName=f"/{stack}", logStreamName="one", logEvents=events)
+    assert logs.main(["-c", "env=dev"], session) == 0
+    printed = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert printed == ["service/Logs line -4000", "knowledge/Logs line -2000", "service/Logs line -1000"]
+    assert logs.main(["-c", "env=dev", "--since", "120"], session) == 0
+    assert capsys.readouterr().out.count("line -3600000") == 2
+
+
+def test_a_line_that_comes_late_is_printed_once(session: boto3.Session) -> None:
+    client, now = session.client("logs"), int(time.time() * 1000)
+    client.create_log_group(logGroupName="/g")
+    client.create_log_stream(logGroupName="/g", logStreamName="one")
+    tail = logs.Tail(client, {"g": "/g"}, now - 60_000)
+    seen = []
+    for at, text in ((0, "first"), (-5000, "late"), (10, "last")):
+        client.put_log_events(
+            logGroupName="/g", logStreamName="one", logEvents=[{"timestamp": now + at, "message": text}]
+        )
+        seen.append([line.text for line in tail.more()])
+    assert seen == [["first"], ["late"], ["last"]]
+    assert tail.more() == []
+
+
+@pytest.mark.parametrize("command", [smoke.main, logs.main])
+def test_an_environment_that_is_not_deployed_ends_the_command(
+    command: Any, session: boto3.Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["-c", "env=staging"], session) == 2
+    assert "cragside-staging-" in capsys.readouterr().err
+    assert command(["-c", "env=nowhere"], session) == 2
