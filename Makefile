@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs smoke logs deploy destroy e2e test-services up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs drift pipeline smoke logs deploy destroy e2e test-services up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -131,6 +131,12 @@ diff: artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 
 costs: synth ## print what ENV costs a month, from its templates
 	@$(INFRA) python -m infra.costs build/cdk/$(ENV)
+
+drift: artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
+	@$(CDK) drift --fail $(CONTEXT)
+
+pipeline: $(CDK_PROGRAM) ## deploy the roles of a pipeline for ENV: REPOSITORY=github:OWNER/NAME or gitlab:GROUP/PROJECT
+	@$(CDK) deploy --app "python -m infra.pipeline" --output build/cdk/pipeline -c repository=$(REPOSITORY) $(CONTEXT)
 
 smoke: $(UV) ## ask what is deployed a question, and check that the answer is cited; ARGS='--question "..."' asks another
 	@$(RUN) python -m infra.smoke $(CONTEXT)

@@ -39,6 +39,7 @@ NOT_RUN = {
     ("docs/compose.md", "TOKEN="): DOCKER,
     ("docs/deployment.md", "make bootstrap"): AWS,
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
+    ("docs/pipeline.md", "make pipeline"): AWS,
     ("docs/deployment.md", "aws secretsmanager"): AWS,
     ("docs/how-to/open-webui.md", "cragside serve"): OPEN_WEBUI,
     ("docs/how-to/open-webui.md", "export RAG_API_TOKEN"): "needs Docker",

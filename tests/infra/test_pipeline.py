@@ -1,0 +1,171 @@
+"""What a pipeline may do, and what its files say."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.environments.model import NotDeployable
+from infra.environments.repository import repository_of
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+GITLAB = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+
+
+@pytest.mark.parametrize(
+    "said", [None, "", "github:owner", "owner/name", "bitbucket:a/b", "github:*/name", "github:a/*", "gitlab:a/b@m*n"]
+)
+def test_a_repository_is_named_exactly(said: str | None) -> None:
+    with pytest.raises(NotDeployable, match=r"repository: .* is not github:OWNER/NAME"):
+        repository_of(said)
+
+
+def test_a_branch_that_is_not_main_is_named() -> None:
+    assert repository_of("gitlab:group/below/project@release/1").branch == "release/1"
+    assert repository_of("github:owner/name").branch == "main"
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The stack for a host with a new provider, and for the other with an existing one."""
+    from aws_cdk import Validations
+    from cdk_nag import AwsSolutionsChecks
+
+    from infra.app import new_app
+    from infra.pipeline import compose
+
+    found = {}
+    for name, said in {
+        "github": {"env": "prod", "repository": "github:owner/name"},
+        "gitlab": {"env": "dev", "repository": "gitlab:group/project@release", "provider": "existing"},
+    }.items():
+        out = tmp_path_factory.mktemp(name)
+        app = new_app(said, str(out))
+        compose(app)
+        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+        app.synth()
+        found[name] = json.loads((out / f"cragside-{said['env']}-pipeline.template.json").read_text())
+    return found
+
+
+def roles(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The properties of the roles, `Deploy` and `Review`."""
+    found = [(name, said) for name, said in template["Resources"].items() if said["Type"] == "AWS::IAM::Role"]
+    return {re.sub("Role.*", "", name): said["Properties"] for name, said in found}
+
+
+def trust(role: dict[str, Any]) -> dict[str, Any]:
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
+    return dict(statement["Condition"])
+
+
+@pytest.mark.infra
+def test_a_job_of_github_is_trusted_by_its_repository_and_environment(templates: dict[str, Any]) -> None:
+    host = "token.actions.githubusercontent.com"
+    found = roles(templates["github"])
+    assert trust(found["Deploy"]) == {
+        "StringEquals": {f"{host}:aud": "sts.amazonaws.com", f"{host}:sub": ["repo:owner/name:environment:prod"]}
+    }
+    assert trust(found["Review"])["StringEquals"][f"{host}:sub"] == [
+        "repo:owner/name:pull_request",
+        "repo:owner/name:ref:refs/heads/main",
+    ]
+    (provider,) = [each for each in templates["github"]["Resources"].values() if "OIDC" in each["Type"]]
+    assert provider["Properties"] == {"ClientIdList": ["sts.amazonaws.com"], "Url": f"https://{host}"} | {
+        key: value for key, value in provider["Properties"].items() if key == "Tags"
+    }
+
+
+@pytest.mark.infra
+def test_a_job_of_gitlab_is_trusted_by_its_project_and_branch(templates: dict[str, Any]) -> None:
+    found = roles(templates["gitlab"])
+    assert trust(found["Deploy"]) == {
+        "StringEquals": {
+            "gitlab.com:aud": "sts.amazonaws.com",
+            "gitlab.com:sub": ["project_path:group/project:ref_type:branch:ref:release"],
+        }
+    }
+    assert trust(found["Review"]) == {
+        "StringEquals": {"gitlab.com:aud": "sts.amazonaws.com"},
+        "StringLike": {"gitlab.com:sub": ["project_path:group/project:ref_type:branch:ref:*"]},
+    }
+    assert not [each for each in templates["gitlab"]["Resources"].values() if "OIDC" in each["Type"]]
+
+
+@pytest.mark.infra
+def test_the_roles_may_only_assume_those_of_the_bootstrap(templates: dict[str, Any]) -> None:
+    for template in templates.values():
+        assert {each["Type"] for each in template["Resources"].values()} <= {"AWS::IAM::Role", "AWS::IAM::OIDCProvider"}
+        found = {name: allowed(role) for name, role in roles(template).items()}
+        assert found == {"Deploy": {"deploy", "file-publishing", "lookup"}, "Review": {"lookup"}}
+
+
+def allowed(role: dict[str, Any]) -> set[str]:
+    """The bootstrap's roles that this one may assume, which is all that it may do."""
+    assert "ManagedPolicyArns" not in role
+    (policy,) = role["Policies"]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Effect"]) == ("sts:AssumeRole", "Allow")
+    resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+    found = [re.search(r"role/cdk-hnb659fds-([a-z-]+)-role-", json.dumps(each)) for each in resources]
+    assert "*" not in json.dumps(resources)
+    return {match[1] for match in found if match}
+
+
+@pytest.mark.infra
+def test_the_roles_cost_nothing(templates: dict[str, Any]) -> None:
+    from infra.costs import unpriced
+    from infra.pricing.prices import load_prices
+    from infra.pricing.templates import in_template
+
+    assert unpriced([each for found in templates.values() for each in in_template(found)], load_prices()) == set()
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_a_workflow_pins_its_actions_and_has_few_rights(file: Path) -> None:
+    text = file.read_text()
+    workflow = yaml.safe_load(text)
+    used = re.findall(r"uses: (\S+)(?: # (\S+))?", text)
+    assert used
+    for action, version in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r"v\d+\.\d+\.\d+", version)
+    assert set(workflow["permissions"].items()) <= {("contents", "read"), ("id-token", "write")}
+    assert "pull_request_target" not in text
+    for job in workflow["jobs"].values():
+        assert "timeout-minutes" in job
+        # A value of the outside inside a script would be run by the shell.
+        assert not [step for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+def test_only_a_deployment_names_an_environment_and_runs_on_main() -> None:
+    jobs = {file.stem: yaml.safe_load(file.read_text())["jobs"] for file in WORKFLOWS}
+    assert set(jobs) == {"check", "deploy", "diff", "drift"}
+    assert {name for name, found in jobs.items() if any("environment" in job for job in found.values())} == {"deploy"}
+    assert jobs["deploy"]["deploy"]["if"] == "github.ref == 'refs/heads/main'"
+
+
+def test_gitlab_deploys_each_environment_from_the_default_branch_when_somebody_says_so() -> None:
+    deploying = [job for job in GITLAB.values() if isinstance(job, dict) and job.get("extends") == ".deploy"]
+    assert {job["environment"]["name"] for job in deploying} == {"dev", "staging", "prod"}
+    (rule,) = GITLAB[".deploy"]["rules"]
+    assert "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH" in rule["if"]
+    assert rule["when"] == "manual"
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, ROOT / ".gitlab-ci.yml"], ids=lambda file: file.name)
+def test_a_pipeline_runs_targets_that_are_there(file: Path) -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z0-9-]+)", re.sub(r"#.*", "", file.read_text()))) <= targets
+
+
+def test_a_pipeline_runs_on_a_python_that_the_project_supports() -> None:
+    supported = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert supported == ">=3.11,<3.14"
+    assert GITLAB["default"]["image"].startswith("python:3.12-")
