@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from aws_cdk import App, Tags
 
-from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
+from infra.artifacts import ROOT, Artifacts, MissingArtifact, artifacts_of
 from infra.constructs.servers import Servers
 from infra.environments.choice import KEYS, add_context, chosen
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
-from infra.environments.servers import Endpoints
+from infra.environments.servers import Endpoints, SelfHosted
+from infra.stacks.data import DataStack
 from infra.stacks.knowledge import KnowledgeStack
 from infra.stacks.network import NetworkStack
 from infra.stacks.service import ServiceStack
@@ -44,6 +45,10 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     prefix = f"cragside-{environment.name}"
     inside = NetworkStack(app, f"{prefix}-network", environment=environment).network if environment.network else None
     placement, servers = inside.functions if inside else None, servers_of(environment)
+    if isinstance(environment.servers, SelfHosted) and inside is not None:
+        servers = DataStack(
+            app, f"{prefix}-data", environment=environment, said=environment.servers, network=inside, root=ROOT
+        ).servers
     written = None
     if isinstance(environment.knowledge, Writable):
         written = KnowledgeStack(

@@ -2,7 +2,7 @@
 # Makes the database `cragside` at the first start, then runs PostgreSQL.
 #
 # The role `cragside` owns the database and has the password POSTGRES_PASSWORD. The superuser `postgres` is reached only
-# from inside: `docker compose exec postgres psql --username postgres cragside`.
+# from inside: `docker compose exec postgres psql --username postgres cragside`. Arguments are passed on to PostgreSQL.
 set -eu
 
 settings='-c unix_socket_directories=/tmp -c shared_preload_libraries=age'
@@ -32,4 +32,4 @@ SQL
 fi
 unset POSTGRES_PASSWORD
 # shellcheck disable=SC2086 # these are several words
-exec postgres -D "$PGDATA" $settings -c 'listen_addresses=*'
+exec postgres -D "$PGDATA" $settings -c 'listen_addresses=*' "$@"

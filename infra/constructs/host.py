@@ -1,0 +1,181 @@
+"""A host of servers: a group of one instance, which is replaced when it fails or its definition changes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from aws_cdk import Aws, Duration, Stack, Tags
+from aws_cdk.aws_autoscaling import AutoScalingGroup, CfnAutoScalingGroup, Signals, UpdatePolicy
+from aws_cdk.aws_ec2 import (
+    AmazonLinuxCpuType,
+    BlockDevice,
+    BlockDeviceVolume,
+    EbsDeviceVolumeType,
+    IMachineImage,
+    InstanceArchitecture,
+    InstanceType,
+    LaunchTemplate,
+    MachineImage,
+    UserData,
+)
+from aws_cdk.aws_iam import PolicyStatement, Role, ServicePrincipal
+from aws_cdk.aws_s3_assets import Asset
+from constructs import Construct
+
+from infra.constructs.exceptions import acknowledge
+from infra.constructs.placement import Placement
+
+# An image with Docker and NVIDIA's driver and container toolkit, made by AWS for ECS.
+_GPU_IMAGE = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
+_HERE = "arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>"
+_STARTING = Duration.minutes(30)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFiles:
+    """What a host runs: packaging/ as an archive, and the compose file."""
+
+    packaging: Asset
+    compose: Asset
+
+
+class Host(Construct):
+    """Has no key and no SSH: sessions are opened by Systems Manager. Its role is `role`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        placement: Placement,
+        instance: str,
+        root_gb: int,
+        gpu: bool,
+        public: bool,
+        files: HostFiles,
+        variables: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, name)
+        first, *others = placement.security_groups
+        self.role = Role(self, "Role", assumed_by=ServicePrincipal("ec2.amazonaws.com"))
+        self._allow_sessions()
+        kind = InstanceType(instance)
+        self._script = UserData.for_linux()
+        self.template = LaunchTemplate(
+            self,
+            "Template",
+            instance_type=kind,
+            machine_image=_image(kind, gpu),
+            role=self.role,
+            security_group=first,
+            associate_public_ip_address=public,
+            user_data=self._script,
+            require_imdsv2=True,
+            # Containers are one hop further, and get no credentials.
+            http_put_response_hop_limit=1,
+            detailed_monitoring=True,
+            block_devices=[
+                BlockDevice(
+                    device_name="/dev/xvda",
+                    volume=BlockDeviceVolume.ebs(root_gb, encrypted=True, volume_type=EbsDeviceVolumeType.GP3),
+                )
+            ],
+        )
+        for group in others:
+            self.template.add_security_group(group)
+        self.group = AutoScalingGroup(
+            self,
+            "Group",
+            vpc=placement.vpc,
+            vpc_subnets=placement.subnets,
+            launch_template=self.template,
+            min_capacity=0,
+            max_capacity=1,
+            desired_capacity=1,
+            # The old instance ends first: it has the volume.
+            update_policy=UpdatePolicy.rolling_update(min_instances_in_service=0, max_batch_size=1),
+            signals=Signals.wait_for_count(1, timeout=_STARTING),
+        )
+        self._prepare(files, variables)
+        Tags.of(self.group).add("Name", f"{Stack.of(self).stack_name}/{name}")
+        acknowledge(
+            self.group,
+            "AwsSolutions::AwsSolutions-AS3",
+            "A group of one is not scaled; the alarms on the service tell that a server is missing.",
+        )
+
+    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
+        """Let the host do this."""
+        self.role.add_to_policy(PolicyStatement(actions=list(actions), resources=list(resources)))
+
+    def explain(self, resource: str, reason: str) -> None:
+        """Say why a resource that the host may use has a `*`. cdk-nag writes tokens as `<AWS::Region>`."""
+        acknowledge(self.role, f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]", reason)
+
+    def allow_names(self, zone_arn: str, names: Sequence[str]) -> None:
+        """Let the host give itself these names, and no others."""
+        condition = {
+            "ForAllValues:StringEquals": {
+                "route53:ChangeResourceRecordSetsNormalizedRecordNames": list(names),
+                "route53:ChangeResourceRecordSetsRecordTypes": ["A"],
+            }
+        }
+        actions = ["route53:ChangeResourceRecordSets"]
+        self.role.add_to_policy(PolicyStatement(actions=actions, resources=[zone_arn], conditions=condition))
+
+    def _allow_sessions(self) -> None:
+        # Of AmazonSSMManagedInstanceCore, what a session needs. It could read all parameters of the account besides.
+        channels = ("CreateControlChannel", "CreateDataChannel", "OpenControlChannel", "OpenDataChannel")
+        actions = ["ssm:UpdateInstanceInformation", *(f"ssmmessages:{channel}" for channel in channels)]
+        self.allow(actions, ["*"])
+        self.explain("*", "Sessions of Systems Manager and descriptions of EC2 know no resources.")
+
+    def _prepare(self, files: HostFiles, variables: Mapping[str, str]) -> None:
+        stack = Stack.of(self)
+        logical = stack.get_logical_id(cast(CfnAutoScalingGroup, self.group.node.default_child))
+        # By name: a reference would be a circle, since the stack holds the group.
+        own = f"arn:{Aws.PARTITION}:cloudformation:{Aws.REGION}:{Aws.ACCOUNT_ID}:stack/{stack.stack_name}/*"
+        self.allow(["cloudformation:SignalResource"], [own])
+        self.explain(
+            f"{_HERE.format('cloudformation')}:stack/{stack.stack_name}/*",
+            "A stack's ARN ends with a number that nobody knows before.",
+        )
+        for asset in (files.packaging, files.compose):
+            self.allow(["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
+        said = {"REGION": stack.region, **variables}
+        self._script.add_commands(
+            "set -euo pipefail",
+            *(f"export {key}='{value}'" for key, value in said.items()),
+            *_fetching(files, f"--stack-name {stack.stack_name} --logical-resource-id {logical}"),
+        )
+
+
+def _image(kind: InstanceType, gpu: bool) -> IMachineImage:
+    if gpu:
+        return MachineImage.from_ssm_parameter(_GPU_IMAGE)
+    arm = kind.architecture == InstanceArchitecture.ARM_64
+    return MachineImage.latest_amazon_linux2023(
+        cpu_type=AmazonLinuxCpuType.ARM_64 if arm else AmazonLinuxCpuType.X86_64
+    )
+
+
+def _fetching(files: HostFiles, signalled: str) -> list[str]:
+    """Fetch the files by way of the exit, once that is there, and tell CloudFormation how it ended."""
+    signal = (
+        f'aws cloudformation signal-resource --region "$REGION" {signalled} --unique-id "$ROLE-$(hostname)" --status'
+    )
+    return [
+        f"tell() {{ if [ $? = 0 ]; then {signal} SUCCESS; else {signal} FAILURE; fi; }}",
+        "trap tell EXIT",
+        'if [ "$ROLE" != exit ]; then',
+        '  export HTTPS_PROXY="http://exit.$ZONE:3128" NO_PROXY=169.254.169.254,localhost',
+        "fi",
+        "mkdir -p /opt/cragside && cd /opt/cragside",
+        "tries=0",
+        f"until aws s3 cp --quiet '{files.packaging.s3_object_url}' packaging.zip; do",
+        "  tries=$((tries + 1)); [ $tries -lt 60 ]; sleep 10",
+        "done",
+        f"aws s3 cp --quiet '{files.compose.s3_object_url}' docker-compose.local.yml",
+        "mkdir -p packaging && python3 -m zipfile -e packaging.zip packaging && rm packaging.zip",
+        "sh packaging/hosts/prepare.sh",
+    ]

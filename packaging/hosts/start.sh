@@ -1,0 +1,94 @@
+#!/bin/sh
+# Starts the servers of a host, at each boot: gives it its names, fetches passwords, and brings up SERVICES of
+# docker-compose.local.yml.
+#
+# Passwords come from Secrets Manager and stay in memory: no template, user data, argument or file on a disk has them,
+# but the containers that Docker keeps. ROOT is put before each path, for tests.
+set -eu
+umask 077
+: "${ROLE:?}" "${REGION:?}" "${ZONE:?}" "${ZONE_ID:?}"
+root=${ROOT:-}
+memory=$root/run/cragside # a file system in memory
+mkdir -p "$memory"
+
+imds() {
+    session=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
+    curl -sf -H "X-aws-ec2-metadata-token: $session" "http://169.254.169.254/latest/meta-data/$1"
+}
+
+secret() {
+    aws secretsmanager get-secret-value --region "$REGION" --secret-id "$1" --query SecretString --output text
+}
+
+# Functions read a whole URI. Secrets Manager generates a password only, from which the first start makes the URI.
+postgres_password() {
+    said=$(secret "$POSTGRES_URI_SECRET")
+    case $said in
+    postgresql://cragside:*@*)
+        said=${said#postgresql://cragside:}
+        said=${said%%@*}
+        ;;
+    *)
+        printf 'postgresql://cragside:%s@postgres.%s:5432/cragside' "$said" "$ZONE" > "$memory/uri"
+        aws secretsmanager put-secret-value --region "$REGION" --secret-id "$POSTGRES_URI_SECRET" \
+            --secret-string "file://$memory/uri" > /dev/null
+        rm -f "$memory/uri"
+        ;;
+    esac
+    printf %s "$said"
+}
+
+random() {
+    od -An -N24 -tx1 /dev/urandom | tr -d ' \n'
+}
+
+# The file refuses to start without any of them, though a host needs only its own.
+write_environment() {
+    postgres=unused neo4j=unused
+    if [ -n "${POSTGRES_URI_SECRET:-}" ]; then postgres=$(postgres_password); fi
+    if [ -n "${NEO4J_PASSWORD_SECRET:-}" ]; then neo4j=$(secret "$NEO4J_PASSWORD_SECRET"); fi
+    cat > "$memory/env" <<END
+CRAGSIDE_API_TOKEN=unused
+CRAGSIDE_POSTGRES_PASSWORD=$postgres
+CRAGSIDE_POSTGRES_CONNECTIONS=${CONNECTIONS:-100}
+CRAGSIDE_NEO4J_PASSWORD=$neo4j
+CRAGSIDE_SEARXNG_SECRET=$(random)
+END
+}
+
+# A host is found by the name of each of its servers, whatever its address is.
+take_names() {
+    address=$(imds local-ipv4)
+    changes=
+    for name in $1; do
+        record="{\"Name\":\"$name.$ZONE\",\"Type\":\"A\",\"TTL\":30,\"ResourceRecords\":[{\"Value\":\"$address\"}]}"
+        changes="$changes${changes:+,}{\"Action\":\"UPSERT\",\"ResourceRecordSet\":$record}"
+    done
+    aws route53 change-resource-record-sets --hosted-zone-id "$ZONE_ID" --change-batch "{\"Changes\":[$changes]}" > /dev/null
+}
+
+# Compose comes as an image, because Amazon Linux has no package of it.
+compose() {
+    config=$root/root/.docker
+    mkdir -p "$config"
+    docker run --rm --volume /var/run/docker.sock:/var/run/docker.sock --volume /opt/cragside:/opt/cragside:ro \
+        --volume "$memory:/run/cragside:ro" --volume "$config:/root/.docker:ro" --workdir /opt/cragside \
+        docker:28.5.1-cli docker compose --env-file /run/cragside/env \
+        --file docker-compose.local.yml --file packaging/hosts/compose.yml --profile gpu "$@"
+}
+
+services=${SERVICES:-}
+names=$services
+case $ROLE in
+exit) names="exit $services" ;;
+ollama) names=ollama ;;
+esac
+take_names "$names"
+write_environment
+if [ -n "$services" ]; then
+    # shellcheck disable=SC2086 # these are several words
+    compose up --detach --no-deps --wait $services
+fi
+if [ -n "${MODELS:-}" ]; then
+    compose up --no-deps --no-log-prefix models
+fi
