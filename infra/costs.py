@@ -15,15 +15,20 @@ _WIDTH = 44
 
 
 def unpriced(resources: Sequence[Resource], prices: Prices) -> set[str]:
-    """The types of resources that have neither a rule nor a reason to be free."""
+    """The types of resources that have neither a rule nor a reason to be free, and prices that are not there."""
     kinds = {resource.type for resource in resources if not resource.type.startswith("Custom::")}
-    return kinds - RULES.keys() - prices.free.keys()
+    asked = {price for _, price in bill(resources, Month(1, load_usage())).quantities}
+    return (kinds - RULES.keys() - prices.free.keys()) | (asked - prices.prices.keys())
 
 
 def report(resources: Sequence[Resource], prices: Prices, usage: Usage, milliseconds: float | None = None) -> str:
     """Fixed and variable cost a month, what was measured, what is assumed, and which prices were not checked."""
-    fixed = bill(resources, Month(0, usage, milliseconds)).quantities
-    months = [bill(resources, Month(requests, usage, milliseconds)).quantities for requests in VOLUMES]
+
+    def known(requests: float) -> dict[tuple[str, str], float]:
+        found = bill(resources, Month(requests, usage, milliseconds)).quantities
+        return {key: quantity for key, quantity in found.items() if key[1] in prices.prices}
+
+    fixed, months = known(0), [known(requests) for requests in VOLUMES]
     usd = {key: prices.prices[key[1]].usd for key in months[-1]}
     lines = [
         f"US dollars a month in {prices.region}, prices of {prices.written}, without taxes, free tiers, discounts."

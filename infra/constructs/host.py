@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from aws_cdk import Aws, Duration, Stack, Tags
+from aws_cdk import Duration, Stack, Tags
 from aws_cdk.aws_autoscaling import AutoScalingGroup, CfnAutoScalingGroup, Signals, UpdatePolicy
 from aws_cdk.aws_ec2 import (
     AmazonLinuxCpuType,
@@ -27,7 +27,6 @@ from infra.constructs.placement import Placement
 
 # An image with Docker and NVIDIA's driver and container toolkit, made by AWS for ECS.
 _GPU_IMAGE = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
-_HERE = "arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>"
 _STARTING = Duration.minutes(30)
 
 
@@ -133,13 +132,6 @@ class Host(Construct):
     def _prepare(self, files: HostFiles, variables: Mapping[str, str]) -> None:
         stack = Stack.of(self)
         logical = stack.get_logical_id(cast(CfnAutoScalingGroup, self.group.node.default_child))
-        # By name: a reference would be a circle, since the stack holds the group.
-        own = f"arn:{Aws.PARTITION}:cloudformation:{Aws.REGION}:{Aws.ACCOUNT_ID}:stack/{stack.stack_name}/*"
-        self.allow(["cloudformation:SignalResource"], [own])
-        self.explain(
-            f"{_HERE.format('cloudformation')}:stack/{stack.stack_name}/*",
-            "A stack's ARN ends with a number that nobody knows before.",
-        )
         for asset in (files.packaging, files.compose):
             self.allow(["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
         said = {"REGION": stack.region, **variables}
@@ -161,11 +153,14 @@ def _image(kind: InstanceType, gpu: bool) -> IMachineImage:
 
 def _fetching(files: HostFiles, signalled: str) -> list[str]:
     """Fetch the files by way of the exit, once that is there, and tell CloudFormation how it ended."""
-    signal = (
-        f'aws cloudformation signal-resource --region "$REGION" {signalled} --unique-id "$ROLE-$(hostname)" --status'
-    )
     return [
-        f"tell() {{ if [ $? = 0 ]; then {signal} SUCCESS; else {signal} FAILURE; fi; }}",
+        "imds=http://169.254.169.254/latest",
+        "session=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/api/token)",
+        'own=$(curl -sf -H "X-aws-ec2-metadata-token: $session" $imds/meta-data/instance-id)',
+        "tell() {",
+        "  if [ $? = 0 ]; then status=SUCCESS; else status=FAILURE; fi",
+        f'  aws cloudformation signal-resource --region "$REGION" {signalled} --unique-id "$own" --status $status',
+        "}",
         "trap tell EXIT",
         'if [ "$ROLE" != exit ]; then',
         '  export HTTPS_PROXY="http://exit.$ZONE:3128" NO_PROXY=169.254.169.254,localhost',

@@ -58,6 +58,9 @@ def new_network(
     inside = SubnetSelection(subnet_group_name=_FUNCTIONS)
     endpoints = Endpoints(scope, "Endpoints", vpc=vpc, subnets=inside, services=services)
     endpoints.open_to(functions)
+    if exits:
+        # The names of AWS' services lead to the endpoints, for hosts of servers as well.
+        endpoints.open_to(servers)
     if prefix_list is not None:
         functions.add_egress_rule(Peer.prefix_list(prefix_list), Port.tcp(443), "S3, by its gateway endpoint")
     return Network(

@@ -169,7 +169,12 @@ def test_each_resource_of_an_environment_is_priced_or_free(name: str, synthesise
 def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
     assert "`make synth`" in capsys.readouterr().err
-    template = {"Resources": {"Cluster": {"Type": "AWS::RDS::DBCluster"}, "Clean": {"Type": "Custom::S3AutoDelete"}}}
+    unknown = {
+        "Cluster": resource("AWS::RDS::DBCluster"),
+        "Host": resource("AWS::EC2::Instance", InstanceType="x9.huge"),
+        "Clean": resource("Custom::S3AutoDelete"),
+    }
+    template = {"Resources": unknown}
     stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "some.template.json"}}
     manifest = {"artifacts": {"some": stack, "tree": {"type": "cdk:tree"}}}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
@@ -177,5 +182,5 @@ def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, caps
     (tmp_path / "left-from-before.template.json").write_text("{}")
     assert main([str(tmp_path), "--milliseconds", "250"]) == 1
     told = capsys.readouterr()
-    assert told.err == "No price in infra/prices.toml: AWS::RDS::DBCluster\n"
+    assert told.err == "No price in infra/prices.toml: AWS::RDS::DBCluster, x9.huge\n"
     assert "250 ms a request, as given" in told.out
