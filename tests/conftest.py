@@ -11,6 +11,9 @@ from tools.attack_table import ATTACKS
 
 pytest_plugins = ("tests.services.fixtures",)
 
+# While modules are imported and items made, Python's threshold of 700 new objects searches for garbage all the time.
+gc.set_threshold(20_000, 20, 20)
+
 # Tests assert no timings: an example may take its time on a busy machine. CI tries the same examples for the same code;
 # a run at a desk tries new ones each time.
 settings.register_profile("cragside", deadline=None, derandomize="CI" in os.environ)
@@ -25,10 +28,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage less often: a million objects of modules and test items would be searched every few seconds."""
+    """Leave what collection made out of the search for garbage: a million objects of modules and test items."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)
