@@ -1,17 +1,22 @@
 """Running the command line: on a container with replaced members, or on a store."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 from cli_fakes import Replacements
 from cli_services import RealCommands, answering
+from typer import testing
 from typer.testing import CliRunner
 
 from cragside.domain.outcome import Degradation
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from tests.served import Served
+
+# Typer would make all commands anew for each run, which takes longer than most of them.
+testing._get_command = cache(testing._get_command)
 
 
 @pytest.fixture
