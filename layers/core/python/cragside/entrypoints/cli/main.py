@@ -1,10 +1,16 @@
 """The console script. It imports almost nothing first, so that it can handle an early Ctrl-C."""
 
+import gc
 import sys
+
+# Objects that may be made between two searches for garbage. With Python's 700, it is searched for all the time: while
+# the libraries are imported, and with many requests under way.
+_ALLOCATIONS = 10_000
 
 
 def main(*, complete: bool = False) -> None:
     """Run `cragside` and exit with its code. With `complete`, the environment holds all settings."""
+    gc.set_threshold(_ALLOCATIONS)
     try:
         from cragside.entrypoints.cli.app import app
         from cragside.entrypoints.cli.session import Session

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 DEFAULT_PORT = 8642
-# Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
-_ALLOCATIONS = 10_000
 # Seconds that an idle worker stays: starting one takes longer than most of its tasks.
 _IDLE_SECONDS = 60.0
 _NICE = 10
@@ -116,7 +114,6 @@ def _serve(
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
-            gc.set_threshold(_ALLOCATIONS)
             # One of them does this for all.
             async with (
                 faults_logged(container) if worker else nullcontext(),
