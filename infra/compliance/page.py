@@ -33,7 +33,8 @@ def _section(rule: str, findings: Sequence[Finding]) -> str:
     packs = sorted({finding.pack for finding in findings})
     meaning = f"{', '.join(packs)}: {_sentence(findings[0].meaning)}"
     texts = (textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (meaning, ANSWERS[rule]))
-    return f"\n## {rule}\n{'\n\n'.join(texts)}\n\n{''.join(_places(findings))}"
+    said = "\n\n".join(texts)
+    return f"\n## {rule}\n{said}\n\n{''.join(_places(findings))}"
 
 
 def _sentence(meaning: str) -> str:

@@ -24,7 +24,7 @@ class CiRole(Construct):
         assumes: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
-        exact = {f"{issuer}:aud": AUDIENCE}
+        exact: dict[str, str | list[str]] = {f"{issuer}:aud": AUDIENCE}
         matching = "StringLike" if any("*" in subject for subject in subjects) else "StringEquals"
         conditions = {"StringEquals": exact}
         conditions = {**conditions, matching: {**conditions.get(matching, {}), f"{issuer}:sub": list(subjects)}}

@@ -1,6 +1,7 @@
 """The queue of indexing tasks, with its dead letters."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_iam import PolicyStatement, Role
@@ -21,7 +22,7 @@ class IndexQueue(Construct):
         self, scope: Construct, name: str, *, visibility_seconds: int, attempts: int, key: IKey | None, keep: bool
     ) -> None:
         super().__init__(scope, name)
-        common = {
+        common: dict[str, Any] = {
             "fifo": True,
             "encryption": QueueEncryption.KMS if key else QueueEncryption.SQS_MANAGED,
             "encryption_master_key": key,

@@ -1,7 +1,7 @@
 """What the index function does beside indexing, when an event asks for it: `{"sweep": true}` or `{"migrate": true}`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from cragside.bootstrap import Container
@@ -11,7 +11,7 @@ from cragside.entrypoints.aws_lambda.observability import logger
 Answer = dict[str, Any]
 
 
-def job_of(event: Any) -> "Callable[[Container, float], Awaitable[Answer]] | None":
+def job_of(event: Any) -> "Callable[[Container, float], Coroutine[Any, Any, Answer]] | None":
     """The job that an event asks for, None if it asks for none. A job gets the seconds that it may take."""
     asked = [name for name in _JOBS if isinstance(event, Mapping) and event.get(name) is True]
     return _JOBS[asked[0]] if asked else None
@@ -49,4 +49,4 @@ async def migrate(container: Container, seconds: float) -> Answer:
     return {"migrated": True, "made": made}
 
 
-_JOBS: dict[str, Callable[[Container, float], Awaitable[Answer]]] = {"sweep": sweep, "migrate": migrate}
+_JOBS: dict[str, Callable[[Container, float], Coroutine[Any, Any, Answer]]] = {"sweep": sweep, "migrate": migrate}
