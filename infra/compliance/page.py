@@ -32,9 +32,8 @@ def page() -> str:
 def _section(rule: str, findings: Sequence[Finding]) -> str:
     packs = sorted({finding.pack for finding in findings})
     meaning = f"{', '.join(packs)}: {_sentence(findings[0].meaning)}"
-    texts = (textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (meaning, ANSWERS[rule]))
-    said = "\n\n".join(texts)
-    return f"\n## {rule}\n{said}\n\n{''.join(_places(findings))}"
+    texts = [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (meaning, ANSWERS[rule])]
+    return "\n\n".join([f"\n## {rule}\n{texts[0]}", texts[1], "".join(_places(findings))])
 
 
 def _sentence(meaning: str) -> str:
