@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from synthesis import Synthesiser
 
-from infra.costs import main, report, unpriced
-from infra.environments import NAMES, named
+from infra.costs import main, report
 from infra.pricing.charges import RULES, bill
 from infra.pricing.month import HOURS, Month
 from infra.pricing.prices import Price, load_prices, load_usage
@@ -147,23 +145,6 @@ def test_each_measured_figure_is_in_its_source(name: str) -> None:
     found = USAGE.measured[name]
     assert found.quote in (ROOT / found.source).read_text()
     assert f"{found.value:g}" in found.quote
-
-
-@pytest.mark.infra
-@pytest.mark.parametrize("name", ["dev", "prod"])
-def test_the_page_shows_what_the_command_prints(name: str, synthesise: Synthesiser) -> None:
-    shown = report(in_template(synthesise(named(name)).template), PRICES, USAGE).splitlines()
-    (total,) = [line.split()[1:] for line in shown if line.startswith("  total ")]
-    (base,) = {line.split()[1] for line in shown if line.startswith("  fixed ")}
-    assert f"| {name} | {' | '.join([base, *total])} |" in (ROOT / "docs/costs.md").read_text()
-
-
-@pytest.mark.infra
-@pytest.mark.parametrize("name", NAMES)
-def test_each_resource_of_an_environment_is_priced_or_free(name: str, synthesise: Synthesiser) -> None:
-    resources = in_template(synthesise(named(name)).template)
-    assert unpriced(resources, PRICES) == set()
-    report(resources, PRICES, USAGE)  # each instance and volume has its price
 
 
 def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,18 +7,22 @@ from typing import Any
 import pytest
 from synthesis import Synthesised, Synthesiser
 
+from infra.costs import report, unpriced
 from infra.environments import NAMES, named
 from infra.environments.checks import checked
 from infra.environments.model import Environment
 from infra.environments.shapes import SHAPES
+from infra.pricing.prices import load_prices, load_usage
+from infra.pricing.templates import resources_of
 
 pytestmark = pytest.mark.infra
 
 STACKS = {
     "baked": {"service"},
     "managed": {"network", "knowledge", "service"},
-    "self-hosted": {"network", "knowledge", "service"},
+    "self-hosted": {"network", "data", "knowledge", "service"},
 }
+COSTS = Path(__file__).parents[2] / "docs/costs.md"
 PAIRS = list(product(NAMES, SHAPES))
 
 
@@ -61,6 +65,16 @@ def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
     config = ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"])
     found = [problem for path in templates(stack) for problem in lint(path.read_text(), config=config)]
     assert [str(problem) for problem in found] == []
+
+
+def test_every_resource_is_priced_or_free_and_the_page_has_the_costs(stack: Synthesised, pair: tuple[str, str]) -> None:
+    resources = resources_of(stack.file.parent)
+    assert unpriced(resources, load_prices()) == set()
+    shown = report(resources, load_prices(), load_usage()).splitlines()
+    (total,) = [line.split()[1:] for line in shown if line.startswith("  total ")]
+    (base,) = {line.split()[1] for line in shown if line.startswith("  fixed ")}
+    if pair[0] != "staging":
+        assert f"| {pair[0]}, {pair[1]} | {' | '.join([base, *total])} |" in COSTS.read_text()
 
 
 def managed(synthesise: Synthesiser) -> Synthesised:
