@@ -12,6 +12,8 @@ ANSWERS: Mapping[str, str] = {
     "CloudWatchAlarmAction": "This alarm tells CodeDeploy to bring the old version back. The alarms that tell a person "
     "are in the stack `observability`.",
     "CloudWatchLogGroupEncrypted": _KEY,
+    "EC2EBSInBackupPlan": "Data Lifecycle Manager makes a snapshot each night and keeps it for "
+    "`servers.backup_days`. A vault of AWS Backup that holds recovery points cannot be deleted with its stack.",
     "IAMNoInlinePolicy": "Each policy belongs to one role and is deleted with it. A managed policy could be attached "
     "to others.",
     "LambdaConcurrency": "Set `reserved_concurrency` for the requests; a writable store needs it. What the queue "
