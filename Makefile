@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs drift pipeline smoke logs deploy destroy e2e test-services up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs deploy destroy e2e test-services up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -16,6 +16,8 @@ CHECKED := $(INFRA) --group browser
 # From npm, checked against the lockfile's hashes.
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
+# Each release pins hundreds of packages, so it stays apart from the project's.
+SAM = $(abspath $(UV)) tool run --python $(PYTHON) --from aws-sam-cli==1.170.0 sam
 ENV ?= dev
 ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
@@ -131,6 +133,10 @@ diff: artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 
 costs: synth ## print what ENV costs a month, from its templates
 	@$(INFRA) python -m infra.costs build/cdk/$(ENV)
+
+sam: synth ## serve the function of ENV in a container on loopback, with the databases of `make up`; needs Docker
+	@$(RUN) python -m infra.local build/cdk/$(ENV) --out build/sam/$(ENV)
+	@cd build/sam/$(ENV) && $(SAM) local start-api $$(cat arguments) $(ARGS)
 
 drift: artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
 	@$(CDK) drift --fail $(CONTEXT)

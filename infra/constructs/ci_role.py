@@ -24,10 +24,9 @@ class CiRole(Construct):
         assumes: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
-        exact: dict[str, str | list[str]] = {f"{issuer}:aud": AUDIENCE}
         matching = "StringLike" if any("*" in subject for subject in subjects) else "StringEquals"
-        conditions = {"StringEquals": exact}
-        conditions = {**conditions, matching: {**conditions.get(matching, {}), f"{issuer}:sub": list(subjects)}}
+        conditions: dict[str, dict[str, object]] = {"StringEquals": {f"{issuer}:aud": AUDIENCE}}
+        conditions.setdefault(matching, {})[f"{issuer}:sub"] = list(subjects)
         assuming = PolicyStatement(actions=["sts:AssumeRole"], resources=list(assumes))
         role = Role(
             self,

@@ -1,0 +1,158 @@
+"""Writes what `sam local start-api` needs: python -m infra.local build/cdk/dev --out build/sam/dev.
+
+The functions, layers and settings are those of the synthesised templates. In place of AWS' secrets and servers stands a
+local context: a token, and the databases of `make up`, whose passwords are in .env.
+"""
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+
+from infra.environments.base import Data
+from infra.pricing.templates import Resource, resources_of
+
+# The compose file's network of databases, which has no way out.
+NETWORK = "cragside_stores"
+_FUNCTION, _LAYER = "AWS::Lambda::Function", "AWS::Lambda::LayerVersion"
+_TAKEN = ("Handler", "Runtime", "Architectures", "MemorySize", "Timeout")
+# What SAM's template says of a variable whose value is in the file beside it.
+_ELSEWHERE = ""
+
+
+class LocalContext(Data):
+    """The settings of functions on this machine."""
+
+    token: str
+    postgres_password: str | None = None
+    neo4j_password: str | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, str | None]) -> "LocalContext":
+        """What .env says of the servers of the compose file. Without a token, one is made."""
+        return cls(
+            token=said.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
+            postgres_password=said.get("CRAGSIDE_POSTGRES_PASSWORD") or None,
+            neo4j_password=said.get("CRAGSIDE_NEO4J_PASSWORD") or None,
+        )
+
+    def replacing(self, name: str) -> dict[str, str]:
+        """The settings that stand for one that only AWS can give; empty if there are none."""
+        if name == "RAG_API_TOKEN_SECRET":
+            return {"RAG_API_TOKEN": self.token}
+        if name == "POSTGRES_URI_SECRET" and self.postgres_password:
+            return {"POSTGRES_URI": f"postgresql://cragside:{self.postgres_password}@postgres:5432/cragside"}
+        if name == "NEO4J_PASSWORD_SECRET" and self.neo4j_password:
+            return {"NEO4J_PASSWORD": self.neo4j_password, "NEO4J_URI": "neo4j://neo4j:7687"}
+        return {}
+
+
+class MissingServer(Exception):
+    """A function needs a database, and .env has no password of it."""
+
+
+def template(resources: Sequence[Resource], folders: Mapping[str, Path], context: LocalContext) -> dict[str, Any]:
+    """SAM's template of the function that answers requests. Raises `MissingServer`."""
+    (function,) = [found for found in resources if _answers(found)]
+    layers = [found for found in function.beside(_LAYER) if function.refers_to(found)]
+    variables = dict.fromkeys(settings(function, context), _ELSEWHERE)
+    said = {key: function.properties[key] for key in _TAKEN if key in function.properties}
+    enrich = {
+        **said,
+        "CodeUri": str(_folder(function.properties["Code"], folders)),
+        "Layers": [{"Ref": layer.name} for layer in layers],
+        "Environment": {"Variables": variables},
+        "Events": {"Everything": {"Type": "HttpApi"}},
+    }
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Transform": "AWS::Serverless-2016-10-31",
+        "Resources": {
+            "Enrich": {"Type": "AWS::Serverless::Function", "Properties": enrich},
+            **{
+                layer.name: {
+                    "Type": "AWS::Serverless::LayerVersion",
+                    "Properties": {"ContentUri": str(_folder(layer.properties["Content"], folders))},
+                }
+                for layer in layers
+            },
+        },
+    }
+
+
+def settings(function: Resource, context: LocalContext) -> dict[str, str]:
+    """The function's settings on this machine. Raises `MissingServer`."""
+    given = function.properties["Environment"]["Variables"]
+    # What stands for a secret replaces the server's address too.
+    replaced = {key: value for name in given for key, value in context.replacing(name).items()}
+    return {**dict(_plain(given, context)), **replaced}
+
+
+def _plain(given: Mapping[str, Any], context: LocalContext) -> Iterator[tuple[str, str]]:
+    for name, value in given.items():
+        if name.endswith("_SECRET"):
+            if name in ("POSTGRES_URI_SECRET", "NEO4J_PASSWORD_SECRET") and not context.replacing(name):
+                raise MissingServer(f"{name}: .env says no password. `make up` needs it too: see .env.example.")
+        elif isinstance(value, str):
+            yield name, value  # others refer to a bucket or a queue, which nobody has here
+
+
+def _answers(found: Resource) -> bool:
+    # The index function has an event source, and helpers of the CDK have no settings.
+    ours = "RAG_HOME" in found.properties.get("Environment", {}).get("Variables", {})
+    sources = found.beside("AWS::Lambda::EventSourceMapping")
+    return found.type == _FUNCTION and ours and not any(source.refers_to(found) for source in sources)
+
+
+def _folder(code: Mapping[str, Any], folders: Mapping[str, Path]) -> Path:
+    return folders[str(code["S3Key"]).removesuffix(".zip")]
+
+
+def asset_folders(assembly: Path) -> dict[str, Path]:
+    """The folder of each asset, by its hash."""
+    files = [json.loads(file.read_text())["files"] for file in assembly.glob("*.assets.json")]
+    return {
+        key: (assembly / said["source"]["path"]).resolve()
+        for found in files
+        for key, said in found.items()
+        if said["source"]["packaging"] == "zip"
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write template.json, settings.json for this user alone, and `arguments`. Return 2 if something is missing."""
+    parser = argparse.ArgumentParser(prog="python -m infra.local", description="What `sam local start-api` needs.")
+    parser.add_argument("assembly", type=Path, help="folder of the templates, which `make synth` writes")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--env-file", type=Path, default=Path(".env"), help="passwords of the servers; default .env")
+    given = parser.parse_args(arguments)
+    context = LocalContext.of(dotenv_values(given.env_file))
+    try:
+        resources = resources_of(given.assembly)
+        written = template(resources, asset_folders(given.assembly), context)
+        (function,) = [found for found in resources if _answers(found)]
+    except (FileNotFoundError, MissingServer) as error:
+        print(error, file=sys.stderr)
+        return 2
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "template.json").write_text(json.dumps(written, indent=1))
+    told = settings(function, context)
+    secret = given.out / "settings.json"
+    secret.unlink(missing_ok=True)
+    secret.touch(mode=0o600)
+    secret.write_text(json.dumps({"Enrich": told}))
+    network = ["--docker-network", NETWORK] if "POSTGRES_URI" in told else []
+    (given.out / "arguments").write_text(
+        " ".join(["--template", "template.json", "--env-vars", "settings.json", *network])
+    )
+    print(f"The token is RAG_API_TOKEN in {secret}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
