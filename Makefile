@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs deploy destroy e2e test-services up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -168,3 +168,6 @@ down: ## end the stack and keep its data
 
 test-containers: $(UV) ## bring the compose file up in a container engine and test it; takes minutes, not part of `make check`
 	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers -m containers -s $(ARGS)
+
+sam-e2e: $(UV) ## serve the function with `sam local` in a container engine and ask it; takes minutes, not part of `make check`
+	@CONTAINERS=$(CONTAINERS) $(INFRA) pytest tests/containers/test_sam.py -m containers -s $(ARGS)

@@ -158,6 +158,11 @@ class Engine:
         rows = [line.split() for line in lines]
         return {row[1] for row in rows if len(row) > 3 and row[3] == "0A"}
 
+    def entering(self) -> tuple[list[str], dict[str, str]]:
+        """What stands before a command to run it in the daemon's network, and what its clients need to know."""
+        assert self._process is not None
+        return ["nsenter", "--target", str(self._process.pid), "--net"], self._environment()
+
     def _said(self, command: list[str], env: Mapping[str, str], seconds: float) -> str:
         environment = os.environ | self._environment() | dict(env)
         done = subprocess.run(
@@ -168,9 +173,8 @@ class Engine:
         return done.stdout
 
     def _inside(self, command: list[str], given: str) -> str:
-        assert self._process is not None
-        enter = ["nsenter", "--target", str(self._process.pid), "--net", *command]
-        return subprocess.run(enter, input=given, capture_output=True, text=True, check=True).stdout
+        enter, _ = self.entering()
+        return subprocess.run([*enter, *command], input=given, capture_output=True, text=True, check=True).stdout
 
     def _environment(self) -> dict[str, str]:
         return {"DOCKER_HOST": f"unix://{self._socket}", "DOCKER_CONFIG": str(self.home / "client")}

@@ -21,6 +21,7 @@ _DEBIAN = "docker.io/library/debian:13.6-slim"
 _PYTHON = "docker.io/library/python:3.12.15-slim-trixie"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _SETTINGS = '[containers]\ndefault_ulimits=[]\n[engine]\nruntime="runc"\n'
+LAMBDA_RUNTIME = ("awslambdaric==4.2.2", "boto3==1.44.5")
 # What goes into the image of cragside.
 _SOURCES = ("Dockerfile", ".dockerignore", "pyproject.toml", "uv.lock", "README.md", "LICENSE", "tools/uv.txt")
 
@@ -64,6 +65,15 @@ class Images:
             "models": stand_ins["ollama"],
             **dict.fromkeys(("migrate", "api", "worker"), ours),
         }
+
+    def lambda_runtime(self) -> str:
+        """The image of Lambda's Python runtime."""
+        self._debian()
+        written = self._home / "requirements"
+        written.mkdir(exist_ok=True)
+        (written / "lambda.txt").write_text("\n".join(LAMBDA_RUNTIME))
+        given = {"requirements.txt": written / "lambda.txt", "ca-certificates.crt": _CERTIFICATES}
+        return self._image("lambda", Recipe(_STAND_INS / "lambda", given, LAMBDA_RUNTIME))
 
     def _recipes(self) -> dict[str, Recipe]:
         written = self._home / "requirements"
