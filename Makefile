@@ -136,7 +136,7 @@ costs: synth ## print what ENV costs a month, from its templates
 
 sam: synth ## serve the function of ENV in a container on loopback, with the databases of `make up`; needs Docker
 	@$(RUN) python -m infra.local build/cdk/$(ENV) --out build/sam/$(ENV)
-	@cd build/sam/$(ENV) && $(SAM) local start-api $$(cat arguments) $(ARGS)
+	@cd build/sam/$(ENV) && $(SAM) local start-api $$(cat arguments)
 
 drift: artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
 	@$(CDK) drift --fail $(CONTEXT)
@@ -167,7 +167,7 @@ down: ## end the stack and keep its data
 	@$(COMPOSE) --profile "*" down
 
 test-containers: $(UV) ## bring the compose file up in a container engine and test it; takes minutes, not part of `make check`
-	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers -m containers -s $(ARGS)
+	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers --ignore tests/containers/test_sam.py -m containers -s $(ARGS)
 
 sam-e2e: $(UV) ## serve the function with `sam local` in a container engine and ask it; takes minutes, not part of `make check`
 	@CONTAINERS=$(CONTAINERS) $(INFRA) pytest tests/containers/test_sam.py -m containers -s $(ARGS)

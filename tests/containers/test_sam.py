@@ -73,11 +73,7 @@ def served(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     finally:
         process.terminate()
         process.wait(60)
-        say(
-            f"sam's last lines: {(folder / 'log').read_text()[-300:]}"
-            if process.returncode not in (0, -15)
-            else "sam ended"
-        )
+        say(f"sam's last lines: {(folder / 'log').read_text()[-300:]}")
 
 
 def _prepared(engine: Engine, folder: Path, token: str) -> list[str]:
