@@ -2,20 +2,24 @@
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from infra.environments import named
 from infra.environments.checks import checked
+from infra.environments.files import fields_of
 from infra.environments.knowledge import knowledge_of
 from infra.environments.model import Environment, NotDeployable
 
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
-KEYS = ("env", "knowledge", *_PLAIN)
+KEYS = ("env", "file", "knowledge", *_PLAIN)
 
 
 def chosen(context: Mapping[str, str | None]) -> Environment:
     """The environment `env` with what the other keys change of it; a value of None is one that was not said.
+
+    `file` is a TOML file with any fields; the other keys go before it.
 
     Raises `NotDeployable`, also when neither the environment nor the context says what the knowledge is: to take
     none for granted would drop what is deployed.
@@ -23,7 +27,8 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
     environment = named(context.get("env"))
     said = {key: value for key in KEYS if (value := context.get(key)) is not None}
     try:
-        changes: dict[str, object] = {key: said[key] for key in _PLAIN if key in said}
+        changes = fields_of(Path(said["file"])) if "file" in said else {}
+        changes |= {key: said[key] for key in _PLAIN if key in said}
         if "knowledge" in said:
             changes["knowledge"] = knowledge_of(said["knowledge"])
         environment = environment.changed(**changes)

@@ -1,33 +1,15 @@
 """The three shapes of a deployment, as examples: docs/deployment.md says which to choose. Their ARNs name nothing."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from infra.environments.knowledge import Writable
-from infra.environments.network import NewNetwork
-from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.files import fields_of
 
-_NETWORK = NewNetwork(s3_prefix_list_id="pl-0123456789abcdef0")
-_URI = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/postgres-AbC123"
+_EXAMPLES = Path(__file__).parent / "examples"
 
 # What an environment says beside what it is: none of it for the smallest.
 SHAPES: Mapping[str, Mapping[str, object]] = {
     "baked": {},
-    "managed": {
-        "region": "eu-central-1",
-        "network": _NETWORK,
-        "servers": Endpoints(
-            ollama_url="http://ollama.internal:11434",
-            searxng_url="http://searxng.internal:8080",
-            postgres_uri_secret_arn=_URI,
-        ),
-        "knowledge": Writable(),
-        "reserved_concurrency": 20,
-    },
-    "self-hosted": {
-        "region": "eu-central-1",
-        "network": _NETWORK,
-        "servers": SelfHosted(),
-        "knowledge": Writable(),
-        "reserved_concurrency": 40,
-    },
+    "managed": fields_of(_EXAMPLES / "managed.toml"),
+    "self-hosted": fields_of(_EXAMPLES / "self-hosted.toml"),
 }

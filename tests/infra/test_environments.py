@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +176,30 @@ def test_a_context_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit, match="2"):
         main(["-c", "env"])
     assert "'env' is not KEY=VALUE" in capsys.readouterr().err
+
+
+def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'memory_mb = 2048\npython = "3.12"\nknowledge = "build/mine"\n[throttle]\nrequests_per_second = 7\nburst = 9\n'
+    )
+    changed = chosen({"env": "prod", "file": str(file), "python": "3.13"})
+    assert (changed.memory_mb, changed.python, changed.throttle.burst) == (2048, "3.13", 9)
+    assert changed.knowledge == KnowledgeLayer(path="build/mine")
+    assert chosen({"env": "prod", "file": str(file), "knowledge": "none"}).knowledge == "none"
+
+
+@pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'test'"])
+def test_a_file_that_cannot_be_read_or_has_other_fields_is_refused(text: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(NotDeployable):
+        chosen({"env": "dev", "file": str(file)})
+
+
+def test_what_cannot_be_deployed_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("reserved_concurrency = 1000")
+    with pytest.raises(NotDeployable, match="reserved_concurrency"):
+        chosen({"env": "dev", "file": str(file)})

@@ -100,7 +100,9 @@ def test_functions_reach_the_servers_ports_and_the_endpoints_and_nothing_else(sy
         (rule.get("CidrIp") or rule["DestinationSecurityGroupId"]["Fn::GetAtt"][0], rule["FromPort"], rule["ToPort"])
         for rule in functions["SecurityGroupEgress"]
     }
-    servers = {("10.64.0.0/20", port, port) for port in (5432, 8080, 11434)}
+    servers = {("10.64.0.0/20", port, port) for port in (5432, 8080, 11434)} | {
+        ("10.1.0.0/16", port, port) for port in (5432, 8080, 11434)
+    }
     assert out == servers | {(endpoints, 443, 443)}
     (to_s3,) = network.resources("AWS::EC2::SecurityGroupEgress").values()
     assert to_s3["Properties"]["GroupId"] == {"Fn::GetAtt": [name, "GroupId"]}
