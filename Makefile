@@ -153,7 +153,7 @@ logs: $(UV) ## print the log lines of the last quarter of an hour; ARGS="--since
 deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)
 
-destroy: CONTEXT = -c env=$(ENV) -c knowledge=none $(ARGS)
+destroy: CONTEXT = -c env=$(ENV) -c destroying=true $(ARGS)
 destroy: artifacts $(CDK_PROGRAM) ## destroy the stacks of ENV
 	@$(CDK) destroy --all $(CONTEXT)
 

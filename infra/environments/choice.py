@@ -9,17 +9,17 @@ from pydantic import ValidationError
 from infra.environments import named
 from infra.environments.checks import checked
 from infra.environments.files import fields_of
-from infra.environments.knowledge import knowledge_of
+from infra.environments.knowledge import Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable
 
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
-KEYS = ("env", "file", "knowledge", *_PLAIN)
+KEYS = ("env", "file", "knowledge", "destroying", *_PLAIN)
 
 
 def chosen(context: Mapping[str, str | None]) -> Environment:
     """The environment `env` with what the other keys change of it; a value of None is one that was not said.
 
-    `file` is a TOML file with any fields; the other keys go before it.
+    `file` is a TOML file with any fields; the other keys go before it. With `destroying=true`, nothing is checked.
 
     Raises `NotDeployable`, also when neither the environment nor the context says what the knowledge is: to take
     none for granted would drop what is deployed.
@@ -34,6 +34,9 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
         environment = environment.changed(**changes)
     except ValidationError as error:
         raise NotDeployable(_reasons(error)) from error
+    if said.get("destroying") == "true":
+        # The stacks have to be the same, whether they could be deployed again or not; nothing has to be baked for that.
+        return environment if isinstance(environment.knowledge, Writable) else environment.changed(knowledge="none")
     if environment.knowledge is None:
         raise NotDeployable(
             f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256 or none"

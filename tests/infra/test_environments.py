@@ -8,7 +8,7 @@ from infra.artifacts import MissingArtifact, artifacts_of
 from infra.environments import NAMES, named
 from infra.environments.__main__ import main
 from infra.environments.choice import chosen
-from infra.environments.knowledge import KnowledgeBucket, KnowledgeLayer, knowledge_of
+from infra.environments.knowledge import KnowledgeBucket, KnowledgeLayer, Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable, Throttle, UnknownEnvironment
 
 SHA256 = "ab" * 32
@@ -189,7 +189,7 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
     assert chosen({"env": "prod", "file": str(file), "knowledge": "none"}).knowledge == "none"
 
 
-@pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'test'"])
+@pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'prod'"])
 def test_a_file_that_cannot_be_read_or_has_other_fields_is_refused(text: str | None, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     if text is not None:
@@ -203,3 +203,11 @@ def test_what_cannot_be_deployed_is_refused_before_anything_is_built(tmp_path: P
     file.write_text("reserved_concurrency = 1000")
     with pytest.raises(NotDeployable, match="reserved_concurrency"):
         chosen({"env": "dev", "file": str(file)})
+
+
+def test_what_is_deployed_can_be_destroyed_whatever_it_is() -> None:
+    assert chosen({"env": "prod", "destroying": "true"}).knowledge == "none"
+    assert chosen({"env": "dev", "destroying": "true"}) == named("dev").changed(knowledge="none")
+    assert chosen({"env": "dev", "destroying": "true", "knowledge": "writable"}).knowledge == Writable()
+    with pytest.raises(NotDeployable):
+        chosen({"env": "prod", "destroying": "false"})

@@ -32,8 +32,8 @@ def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
 
 
 def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> None:
-    assert made("destroy", "ENV=prod").count("-c env=prod -c knowledge=none") == 2
-    assert "knowledge=none" not in made("deploy", "ENV=prod")
+    assert made("destroy", "ENV=prod").count("-c env=prod -c destroying=true") == 2
+    assert "destroying" not in made("deploy", "ENV=prod")
 
 
 @pytest.mark.parametrize(
