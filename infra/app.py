@@ -7,11 +7,13 @@ python -m infra.app -c env=dev --out build/cdk/dev      # synthesis without the 
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aws_cdk import App, Tags
 
 from infra.artifacts import ROOT, Artifacts, MissingArtifact, artifacts_of
 from infra.constructs.servers import Servers
+from infra.constructs.watched import Watched
 from infra.environments.choice import KEYS, add_context, chosen
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
@@ -19,6 +21,7 @@ from infra.environments.servers import Endpoints, SelfHosted
 from infra.stacks.data import DataStack
 from infra.stacks.knowledge import KnowledgeStack
 from infra.stacks.network import NetworkStack
+from infra.stacks.observability import ObservabilityStack
 from infra.stacks.service import ServiceStack
 
 # Defaults of newer CDK projects that this one needs. They are set here, not in cdk.json, so that a synthesis without
@@ -60,7 +63,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
             placement=placement,
             servers=servers,
         )
-    return ServiceStack(
+    service = ServiceStack(
         app,
         f"{prefix}-service",
         environment=environment,
@@ -69,6 +72,12 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
         servers=servers,
         writable=written.for_requests if written else None,
     )
+    watched = Watched(service.api.api, service.enrich.function)
+    if written is not None:
+        queue = written.queue
+        watched = replace(watched, index=written.index.function, tasks=queue.tasks, dead=queue.dead)
+    ObservabilityStack(app, f"{prefix}-observability", environment=environment, watched=watched)
+    return service
 
 
 def servers_of(environment: Environment) -> Servers:

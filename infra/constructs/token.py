@@ -20,7 +20,9 @@ class ApiToken(Construct):
         super().__init__(scope, name)
         self._secret: ISecret
         if existing_arn is not None:
-            self._secret = Secret.from_secret_complete_arn(self, "Secret", existing_arn)
+            self._secret = Secret.from_secret_attributes(
+                self, "Secret", secret_complete_arn=existing_arn, encryption_key=key
+            )
         else:
             self._secret = self._generated(keep, key)
 

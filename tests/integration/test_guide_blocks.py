@@ -41,6 +41,8 @@ NOT_RUN = {
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
     ("docs/pipeline.md", "make pipeline"): AWS,
     ("docs/deployment.md", "aws secretsmanager"): AWS,
+    ("docs/runbook.md", "aws"): AWS,
+    ("docs/runbook.md", "git checkout"): AWS,
     ("docs/how-to/open-webui.md", "cragside serve"): OPEN_WEBUI,
     ("docs/how-to/open-webui.md", "export RAG_API_TOKEN"): "needs Docker",
     ("docs/how-to/systemd.md", "useradd"): SYSTEMD,
