@@ -55,6 +55,8 @@ def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     names = {"Core": "core", "LightRag": "lightrag"} | (
         {"Drivers": "drivers", "Parsers": "parsers"} if writable else {}
     )
+    if environment.settings.get("RAG_TRACES", "").lower() in ("1", "true", "yes", "on"):
+        names["Traces"] = "traces"
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(
         function=root / "functions" / "enrich",

@@ -3,8 +3,8 @@
     python -m layers.lightrag.build [--arch x86_64|arm64] [--python 3.11|3.12|3.13] [--out FOLDER] [--uv UV]
                                     [--sizes] [--canary]
 
-Writes `OUT/{core,lightrag,drivers,parsers}-PYTHON-ARCH/python/`, which Lambda mounts as `/opt/python`. Beside each
-folder are a JSON file with the hash of its content, and its bill of materials in CycloneDX (`.cdx.json`).
+Writes `OUT/{core,lightrag,drivers,parsers,traces}-PYTHON-ARCH/python/`, which Lambda mounts as `/opt/python`. Beside
+each folder are a JSON file with the hash of its content, and its bill of materials in CycloneDX (`.cdx.json`).
 `OUT/runtime-PYTHON-ARCH/python/` has the packages of Lambda's own runtime, for tests.
 Equal lock, sources, recipe and interpreter give an equal hash. Existing layers are not built again.
 """
@@ -145,7 +145,7 @@ def check(target: Target, out: Path) -> None:
 
 def _write_bills(target: Target, out: Path, exported: str) -> None:
     version = json.loads(exported)["metadata"]["component"]["version"]
-    third_party = ("lightrag", "drivers", "parsers")
+    third_party = ("lightrag", "drivers", "parsers", "traces")
     contents = {layer: held(out / target.named(layer) / "python") for layer in third_party}
     contents["core"] = {"cragside": version}
     for layer, distributions in contents.items():
@@ -193,7 +193,7 @@ def _ask(target: Target, out: Path) -> None:
         return
     for name, layers in FUNCTIONS.items():
         folders = [FUNCTION, *(out / target.named(layer) / "python" for layer in (*layers, "runtime"))]
-        having = [part for layer in layers if layer in ("drivers", "parsers") for part in ("--with", layer)]
+        having = [part for layer in layers if layer in ("drivers", "parsers", "traces") for part in ("--with", layer)]
         command = [target.compiler, "-I", "-S", "-B", str(ROOT / "layers/canary.py"), *map(str, folders), *having]
         done = subprocess.run(  # noqa: S603 - an interpreter that was found, with arguments of this file
             command, env={}, capture_output=True, text=True, check=False

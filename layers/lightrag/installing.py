@@ -13,7 +13,7 @@ from layers.lightrag.errors import BuildError
 from layers.lightrag.target import PLATFORMS, Target
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = ("--extra", "aws", "--extra", "servers")
+EXTRAS = ("--extra", "aws", "--extra", "otel", "--extra", "servers")
 
 
 def requirements(uv: str, pruned: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ LIMIT = 250 * MIB
 FUNCTIONS = {
     "enrich, baked store (without it)": ("core", "lightrag"),
     "enrich, writable store": ("core", "lightrag", "drivers", "parsers"),
+    "enrich, writable store, traced": ("core", "lightrag", "drivers", "parsers", "traces"),
     "index": ("core", "lightrag", "drivers"),
 }
 _ROWS = 32

@@ -127,6 +127,17 @@ def role(postgres: "Postgres") -> Iterator[Role]:
         role.remove()
 
 
+def test_postgresql_hears_which_environment_of_a_function_it_serves(
+    role: Role, start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_STREAM_NAME", f"2026/11/25/[$LATEST]{'0f' * 16}")
+    running = start(POSTGRES_URI=role.uri("one"))
+    database = running.container.database
+    assert database is not None
+    told = running.function._runner.run(database.value("SELECT current_setting('application_name')"))
+    assert told == f"cragside-{'0f' * 16}"
+
+
 def test_a_running_function_takes_up_a_new_password_of_postgresql(
     role: Role, manager: Any, start: Callable[..., Running]
 ) -> None:

@@ -18,6 +18,7 @@ from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.neo4j.database import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
+from cragside.domain.request_id import request_id
 from cragside.settings import Settings
 from tests.services.backends import migrated
 from tests.services.neo4j_server import Neo4jServer
@@ -54,6 +55,20 @@ async def test_nothing_connects_before_the_first_statement(shared: Neo4jDatabase
     assert way.accepted == 0
     assert await shared.rows(ONE) == [[1]]
     assert way.accepted == 1
+
+
+async def test_a_statement_tells_neo4j_which_request_it_is_for(shared: Neo4jDatabase) -> None:
+    mine = "SHOW TRANSACTIONS YIELD metaData, currentQuery WHERE metaData.request = $request RETURN metaData"
+    token = request_id.set("JKJaXmPLvHcESHA=")
+
+    async def work(run: Run) -> list[Any]:
+        return await run(mine, request="JKJaXmPLvHcESHA=")
+
+    try:
+        for found in (await shared.rows(mine, request="JKJaXmPLvHcESHA="), await shared.write(work)):
+            assert found[0]["metaData"] == {"app": "cragside", "request": "JKJaXmPLvHcESHA="}
+    finally:
+        request_id.reset(token)
 
 
 async def test_more_callers_than_connections_wait_for_each_other(shared: Neo4jDatabase, way: Way) -> None:

@@ -14,7 +14,12 @@ def bill_of(built: Any, layer: str) -> Any:
     return json.loads(folder.with_name(f"{folder.name}.cdx.json").read_text())
 
 
-HELD = {"lightrag": {"lightrag-hku", "numpy", "wordllama"}, "drivers": {"asyncpg", "neo4j"}, "parsers": {"pypdfium2"}}
+HELD = {
+    "lightrag": {"lightrag-hku", "numpy", "wordllama"},
+    "drivers": {"asyncpg", "neo4j"},
+    "parsers": {"pypdfium2"},
+    "traces": {"opentelemetry-sdk"},
+}
 
 
 @pytest.mark.parametrize("layer", HELD)

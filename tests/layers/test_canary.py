@@ -44,21 +44,25 @@ async def test_the_layers_alone_answer_with_cited_evidence_on_either_route(x86_6
         assert searxng.asked
 
 
-WRITABLE = ("core", "lightrag", "drivers", "parsers", "runtime")
+WRITABLE = ("core", "lightrag", "drivers", "parsers", "traces", "runtime")
+WITH = ("--with", "drivers", "--with", "parsers", "--with", "traces")
 
 
 async def test_a_function_with_a_writable_store_has_its_drivers_and_parsers(x86_64):
     folders = [x86_64.folder(layer) / "python" for layer in WRITABLE]
-    code, out, err = await canary(x86_64, "--with", "drivers", "--with", "parsers", folders=folders)
+    code, out, err = await canary(x86_64, *WITH, folders=folders)
     assert code == 0, err
     assert "evidence from harbour.md cited" in out
 
 
-@pytest.mark.parametrize(("layer", "missing"), [("drivers", "asyncpg"), ("drivers", "neo4j"), ("parsers", "babel")])
+@pytest.mark.parametrize(
+    ("layer", "missing"),
+    [("drivers", "asyncpg"), ("drivers", "neo4j"), ("parsers", "babel"), ("traces", "opentelemetry")],
+)
 async def test_the_canary_notices_what_these_lack(x86_64, tmp_path, layer, missing):
     folders = [x86_64.folder(name) / "python" for name in WRITABLE]
     folders[WRITABLE.index(layer)] = without(x86_64.folder(layer) / "python", missing, tmp_path)
-    code, out, err = await canary(x86_64, "--with", "drivers", "--with", "parsers", folders=folders)
+    code, out, err = await canary(x86_64, *WITH, folders=folders)
     assert code != 0, out
     assert missing in err
 

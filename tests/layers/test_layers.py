@@ -16,7 +16,7 @@ from tests.layers.built_layers import ROOT, build, uv
 
 pytestmark = pytest.mark.layers
 
-LAYERS = ("core", "lightrag", "drivers", "parsers", "runtime")
+LAYERS = ("core", "lightrag", "drivers", "parsers", "traces", "runtime")
 MACHINES = {"x86_64": 62, "arm64": 183}
 
 
@@ -38,7 +38,8 @@ def test_all_layers_of_each_function_stay_within_lambdas_250_mib_and_five(built)
         assert all(built.record(layer)["bytecode"] for layer in layers)
         total = sum(built.record(layer)["unzipped_bytes"] for layer in layers)
         assert total <= 250 * 2**20
-        assert len(layers) < 5  # a baked store, or what traces, may be another one
+        assert len(layers) <= 5
+        assert "drivers" in layers or len(layers) <= 3  # a baked store and what traces are others
         assert f"| {name} | {', '.join(layers)} | {total / 2**20:.1f} |" in printed
 
 
