@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from aws_cdk import RemovalPolicy
-from aws_cdk.aws_iam import IRole
+from aws_cdk.aws_iam import IRole, PolicyStatement
 from aws_cdk.aws_kms import IKey
 from aws_cdk.aws_secretsmanager import ISecret, Secret, SecretStringGenerator
 from constructs import Construct
@@ -38,7 +38,10 @@ class ApiToken(Construct):
 
     def grant_read(self, role: IRole) -> None:
         """Let a function's role read this one secret."""
-        self._secret.grant_read(role)
+        actions = ["secretsmanager:GetSecretValue"]  # CDK's own grant has DescribeSecret too, which nobody calls
+        role.add_to_principal_policy(PolicyStatement(actions=actions, resources=[self.arn]))
+        if self._secret.encryption_key is not None:
+            self._secret.encryption_key.grant_decrypt(role)
 
     def _generated(self, keep: bool, key: IKey | None) -> Secret:
         secret = Secret(

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 STACK = "cragside-dev-service"
 CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "samples" / "corpus"
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+ARCHITECTURE = _ARCHITECTURES[platform.machine().lower()]
 
 
 SAID: list[str] = []
@@ -51,13 +52,12 @@ class Flight:
     @cached_property
     def context(self) -> dict[str, str]:
         """What is deployed in place of dev's own: this machine's processor, a Python that it has, a fresh store."""
-        architecture = _ARCHITECTURES[platform.machine().lower()]
         knowledge = str(self.folder / "knowledge")
         return {
             "env": "dev",
             "emulated": "true",
             "python": self.emulator.minor,
-            "architecture": architecture,
+            "architecture": ARCHITECTURE,
             "knowledge": knowledge,
         }
 
@@ -76,9 +76,13 @@ class Flight:
             self.context["knowledge"],
         ]
         timed("cragside bake, the demo's documents", lambda: tools.run(bake))
-        python, architecture = self.context["python"], self.context["architecture"]
-        build = [sys.executable, "-m", "layers.lightrag.build", "--python", python, "--arch", architecture]
-        timed(f"layers for Python {python} on {architecture}", lambda: tools.run(build, cwd=ROOT))
+        self.build_layers()
+
+    def build_layers(self) -> None:
+        """Build the layers for the emulator's Python."""
+        python = self.emulator.minor
+        build = [sys.executable, "-m", "layers.lightrag.build", "--python", python, "--arch", ARCHITECTURE]
+        timed(f"layers for Python {python} on {ARCHITECTURE}", lambda: tools.run(build, cwd=ROOT, seconds=600))
 
     def deploy(self) -> None:
         """Bootstrap the account and deploy dev."""
@@ -100,6 +104,29 @@ class Flight:
         """AWS' SDK for a service of the emulator."""
         session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
         return session.client(service, endpoint_url=self.emulator.url)
+
+    def left(self) -> dict[str, list[Any]]:
+        """What the account has, the CDK's own aside."""
+        stacks = self.client("cloudformation").list_stacks()["StackSummaries"]
+        roles = [role["RoleName"] for role in self.client("iam").list_roles()["Roles"]]
+        buckets = [bucket["Name"] for bucket in self.client("s3").list_buckets()["Buckets"]]
+        return {
+            "stacks": [
+                stack["StackName"]
+                for stack in stacks
+                if stack["StackStatus"] != "DELETE_COMPLETE" and stack["StackName"] != "CDKToolkit"
+            ],
+            "APIs": self.client("apigatewayv2").get_apis()["Items"],
+            "functions": self.client("lambda").list_functions()["Functions"],
+            "layers": self.client("lambda").list_layers()["Layers"],
+            "event sources": self.client("lambda").list_event_source_mappings()["EventSourceMappings"],
+            "rules": self.client("events").list_rules()["Rules"],
+            "queues": self.client("sqs").list_queues().get("QueueUrls", []),
+            "buckets": [name for name in buckets if not name.startswith("cdk-")],
+            "secrets": self.client("secretsmanager").list_secrets()["SecretList"],
+            "log groups": self.client("logs").describe_log_groups()["logGroups"],
+            "roles": [name for name in roles if not name.startswith("cdk-")],
+        }
 
     @cached_property
     def token(self) -> str:

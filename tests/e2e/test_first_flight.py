@@ -71,24 +71,7 @@ def test_the_token_is_only_in_the_secret(flight: Flight) -> None:
 
 def test_nothing_is_left_after_the_destruction(flight: Flight) -> None:
     flight.destroy()
-    stacks = flight.client("cloudformation").list_stacks()["StackSummaries"]
-    left = {
-        "stacks": [
-            stack["StackName"]
-            for stack in stacks
-            if stack["StackStatus"] != "DELETE_COMPLETE" and stack["StackName"] != "CDKToolkit"
-        ],
-        "APIs": flight.client("apigatewayv2").get_apis()["Items"],
-        "functions": flight.client("lambda").list_functions()["Functions"],
-        "layers": flight.client("lambda").list_layers()["Layers"],
-        "secrets": flight.client("secretsmanager").list_secrets()["SecretList"],
-        "log groups": flight.client("logs").describe_log_groups()["logGroups"],
-        "roles": [
-            role["RoleName"]
-            for role in flight.client("iam").list_roles()["Roles"]
-            if not role["RoleName"].startswith("cdk-")
-        ],
-    }
+    left = flight.left()
     say(f"left: {', '.join(kind for kind, found in left.items() if found) or 'nothing'}")
     assert not any(left.values()), left
 

@@ -121,7 +121,6 @@ def test_the_role_has_only_the_permissions_that_the_function_needs(
     wanted = {
         "logs:CreateLogStream",
         "logs:PutLogEvents",
-        "secretsmanager:DescribeSecret",
         "secretsmanager:GetSecretValue",
         "xray:PutTelemetryRecords",
         "xray:PutTraceSegments",

@@ -12,11 +12,12 @@ _PINNED = _ROOT / "tools/cdk"
 
 
 class Cdk:
-    """`cdk` on this project's app, with nothing of the user's AWS configuration. Raises `Unavailable`."""
+    """`cdk` on this project's app or another one, without the user's AWS configuration. Raises `Unavailable`."""
 
-    def __init__(self, environment: Mapping[str, str], out: Path) -> None:
+    def __init__(self, environment: Mapping[str, str], out: Path, app: str | None = None) -> None:
         self._program = install()
         self._out = out
+        self._app = ["--app", app] if app else []
         self._environment = {
             **environment,
             "PATH": os.pathsep.join([str(npm.BESIDE_PYTHON), os.environ["PATH"]]),
@@ -26,8 +27,9 @@ class Cdk:
 
     def __call__(self, *arguments: str, context: Mapping[str, str]) -> str:
         """What a command wrote. Raises `Unavailable` when it fails."""
+        app = [] if "--app" in arguments else self._app
         said = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-        quiet = ["--no-notices", "--no-color", "--output", str(self._out)]
+        quiet = [*app, "--no-notices", "--no-color", "--output", str(self._out)]
         return tools.run(
             [str(npm.NODE), str(self._program), *arguments, *said, *quiet],
             env=self._environment,

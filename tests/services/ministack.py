@@ -92,11 +92,24 @@ class Ministack(Server):
             **credentials(self.home, self.url),
             "GATEWAY_PORT": str(self.port),
             "BIND_HOST": "127.0.0.1",
+            "ENFORCED": str(self.home / "enforced"),
+            "CALLS": str(self.home / "calls"),
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
             # It would look for containers of its own, and end them.
             "DOCKER_HOST": f"unix://{self.home}/no-docker.sock",
         }
+
+    def enforce(self, yes: bool) -> None:
+        """Have IAM's policies in force, or not. They are not at the start."""
+        file = self.home / "enforced"
+        file.touch() if yes else file.unlink(missing_ok=True)
+
+    def calls(self) -> set[tuple[str, str]]:
+        """The callers' ARNs and the actions of the calls while policies were in force."""
+        file = self.home / "calls"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return {(caller, action) for caller, _, action in (line.partition(" ") for line in lines)}
 
     def stop(self) -> None:
         """End it and the functions, which are processes of its group, at once."""

@@ -1,12 +1,22 @@
-"""Starts ministack, with layers in the place where Lambda has them. Runs on ministack's own Python.
+"""Starts ministack, closer to AWS where it differs. Runs on ministack's own Python.
 
-ministack unpacks each layer into a folder of its own and puts the `python/` of each on the path, but merges none into
-/opt, so that a variable such as RAG_HOME=/opt/knowledge leads nowhere. Here, a variable that points below /opt points
-into the layer that has it.
+- ministack unpacks each layer into a folder of its own and puts the `python/` of each on the path, but merges none into
+  /opt, so that a variable such as RAG_HOME=/opt/knowledge leads nowhere. Here, a variable that points below /opt points
+  into the layer that has it.
+- `Ref` of a secret is its ARN, as on AWS, and not its name.
+- An alarm on an expression of several metrics is accepted, and stays silent.
+- Types of resources that it does not know are accepted where nothing of the tests depends on them.
+- Policies of IAM are in force while the file ENFORCED exists. The file CALLS has a line for each call that was checked
+  then: the caller's ARN and the action.
 """
 
-from ministack.app import main
-from ministack.core import lambda_runtime
+import os
+from pathlib import Path
+
+from ministack import app
+from ministack.core import iam_evaluator, lambda_runtime
+from ministack.core.responses import get_account_id
+from ministack.services.cloudformation import provisioners
 
 _READ_ENVIRONMENT = "    os.environ.update(env)\n"
 _FIND_OPT = """
@@ -16,10 +26,91 @@ _FIND_OPT = """
                 if os.path.exists(os.path.join(_layer, _value[5:])):
                     os.environ[_name] = os.path.join(_layer, _value[5:])
 """
+_SECRET = "AWS::SecretsManager::Secret"
 
-if __name__ == "__main__":
+
+class _Enforced:
+    """True while the file is there."""
+
+    def __init__(self, file):
+        self._file = Path(file)
+
+    def __bool__(self):
+        return self._file.exists()
+
+
+def _find_opt():
     worker = lambda_runtime._PYTHON_WORKER_SCRIPT
     if worker.count(_READ_ENVIRONMENT) != 1:
         raise SystemExit("This ministack starts its workers differently: ministack_launcher.py does not fit it.")
     lambda_runtime._PYTHON_WORKER_SCRIPT = worker.replace(_READ_ENVIRONMENT, _READ_ENVIRONMENT + _FIND_OPT)
-    main()
+
+
+def _refer_to_secrets_by_arn():
+    handlers = provisioners._RESOURCE_HANDLERS[_SECRET]
+    create, update, delete = handlers["create"], handlers["update"], handlers["delete"]
+
+    def name_of(arn):
+        return arn.partition(":secret:")[2].rpartition("-")[0] or arn
+
+    def created(*given):
+        _, attributes = create(*given)
+        return attributes["Arn"], attributes
+
+    def updated(physical_id, *given, **named):
+        found = update(name_of(physical_id), *given, **named)
+        return (physical_id, *found[1:]) if isinstance(found, tuple) else found
+
+    def deleted(physical_id, *given, **named):
+        return delete(name_of(physical_id), *given, **named)
+
+    handlers |= {"create": created, "update": updated, "delete": deleted}
+
+
+def _accept_expressions():
+    handlers = provisioners._RESOURCE_HANDLERS[_ALARM]
+    create = handlers["create"]
+
+    def created(logical_id, props, stack_name):
+        if "Metrics" in props:
+            props = {name: value for name, value in props.items() if name != "Metrics"} | _SILENT
+        return create(logical_id, props, stack_name)
+
+    handlers["create"] = created
+
+
+def _accept_types():
+    def created(logical_id, _props, stack_name):
+        return f"{stack_name}-{logical_id}", {}
+
+    def deleted(_physical_id, _props):
+        pass
+
+    for kind in _ACCEPTED:
+        provisioners._RESOURCE_HANDLERS.setdefault(kind, {"create": created, "delete": deleted})
+
+
+def _enforce_and_note(calls):
+    enforce = iam_evaluator.enforce
+
+    def noted(access_key_id, iam_action, *given, **named):
+        if iam_action.startswith("sqs:"):
+            iam_action = iam_action.removesuffix("Batch")  # IAM knows no actions for batches
+        principal = iam_evaluator.resolve_principal(access_key_id or "", get_account_id())
+        with calls.open("a") as file:
+            file.write(f"{getattr(principal, 'arn', 'nobody')} {iam_action}\n")
+        return enforce(access_key_id, iam_action, *given, **named)
+
+    iam_evaluator.enforce = noted
+    # Policies that ask for TLS take every request for one with it: the emulator has none.
+    app.pin_request_origin = lambda address, _: iam_evaluator.pin_request_origin(address, True)
+    app.AUTH = _Enforced(os.environ["ENFORCED"])
+
+
+if __name__ == "__main__":
+    _find_opt()
+    _refer_to_secrets_by_arn()
+    _accept_expressions()
+    _accept_types()
+    _enforce_and_note(Path(os.environ["CALLS"]))
+    app.main()

@@ -105,11 +105,11 @@ class Postgres:
         """The address of a new database, a copy of the template: by default, one with the extensions and no tables."""
         source = template or await self.template("_".join(("empty", *self._extensions)), _nothing)
         name = f"{self._prefix}_{secrets.token_hex(4)}"
-        await self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
+        await self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
         try:
             yield self.address(name)
         finally:
-            await self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            await self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     async def template(self, name: str, fill: Callable[[str], Awaitable[object]]) -> str:
         """The name of a database to copy, which has the extensions and is filled by the first of a run that asks."""
@@ -158,7 +158,8 @@ class Postgres:
             raise Unavailable(f"PostgreSQL {version} has no extension {' and no '.join(sorted(missing))}")
         return ", ".join([f"PostgreSQL {version.split()[0]}", *(f"{name} {number}" for name, number in rows)])
 
-    async def _execute(self, statement: str) -> None:
+    async def execute(self, statement: str) -> None:
+        """Run a statement as the superuser."""
         async with self._connected(self.uri) as connection:
             await connection.execute(statement)
 

@@ -1,0 +1,134 @@
+"""A dev whose store documents can be brought to: an emulator of AWS, and a real PostgreSQL."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import httpx
+from flight import ARCHITECTURE, Flight, timed
+
+from infra.environments import named
+from infra.environments.knowledge import Writable
+from tests.services.cdk import Cdk
+from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
+
+STACKS = ("cragside-dev-knowledge", "cragside-dev-service")
+_APP = "python -m tests.e2e.writable_app"
+_PATIENCE = 120.0
+
+
+class WritableFlight(Flight):
+    """The stacks from bootstrap to destruction. `postgres_uri` is the store's address."""
+
+    def __init__(self, emulator: Ministack, folder: Path, postgres_uri: str) -> None:
+        super().__init__(emulator, folder)
+        self._postgres_uri = postgres_uri
+
+    @cached_property
+    def context(self) -> dict[str, str]:
+        """The environment, in a file."""
+        environment = named("dev").changed(
+            emulated=True,
+            python=self.emulator.minor,
+            architecture=ARCHITECTURE,
+            knowledge=Writable(sweep_minutes=1).model_dump(),
+            operations={"alarms": {"email": "operator@example.com"}},
+            servers={"postgres_uri_secret_arn": self._secret("postgres", self._postgres_uri)},
+        )
+        file = self.folder / "environment.json"
+        file.write_text(environment.model_dump_json())
+        return {"file": str(file)}
+
+    @cached_property
+    def cdk(self) -> Cdk:
+        """The CDK's command line, led to the emulator."""
+        return Cdk(credentials(self.folder, self.emulator.url), self.folder / "assembly", app=_APP)
+
+    def prepare(self) -> None:
+        """Build the layers."""
+        self.build_layers()
+
+    def deploy(self) -> None:
+        """Bootstrap the account, deploy all stacks, make the tables."""
+        written = self.folder / "outputs.json"
+        bootstrap = ["bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", ""]  # without synthesising ours
+        timed("cdk bootstrap", lambda: self.cdk(*bootstrap, context=self.context))
+        deploy = ["deploy", "--all", "--require-approval", "never", "--outputs-file", str(written)]
+        timed("cdk deploy --all", lambda: self.cdk(*deploy, context=self.context))
+        for outputs in json.loads(written.read_text()).values():
+            self.outputs |= outputs
+
+    def destroy(self) -> None:
+        """Take all stacks down."""
+        timed("cdk destroy --all", lambda: self.cdk("destroy", "--all", "--force", context=self.context))
+
+    def function(self, name: str) -> str:
+        """The name of a function, of which the construct's is a part."""
+        names = [each["FunctionName"] for each in self.client("lambda").list_functions()["Functions"]]
+        (found,) = [each for each in names if name in each]
+        return str(found)
+
+    def renew(self) -> None:
+        """Have new execution environments answer, which have read nothing yet."""
+        client = self.client("lambda")
+        for name in map(self.function, ("Enrich", "Index")):
+            client.update_function_configuration(FunctionName=name, Description=f"renewed at {time.time()}")
+            version = client.publish_version(FunctionName=name)["Version"]
+            client.update_alias(FunctionName=name, Name="live", FunctionVersion=version)
+
+    def permissions(self, name: str) -> dict[str, dict[str, set[str]]]:
+        """The actions that each inline policy of a function's role allows, by role and policy."""
+        client = self.client("iam")
+        role = self.client("lambda").get_function(FunctionName=self.function(name))["Configuration"]["Role"]
+        role = role.rpartition("/")[2]
+        found: dict[str, set[str]] = {}
+        for policy in client.list_role_policies(RoleName=role)["PolicyNames"]:
+            document = client.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
+            actions = [each["Action"] for each in document["Statement"]]
+            found[policy] = {action for each in actions for action in ([each] if isinstance(each, str) else each)}
+        return {role: found}
+
+    def job(self, event: dict[str, Any]) -> dict[str, Any]:
+        """What the index function answers to an event."""
+        name = self.function("Index")
+        answer = self.client("lambda").invoke(FunctionName=name, Qualifier="live", Payload=json.dumps(event))
+        body: dict[str, Any] = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, body
+        return body
+
+    def upload(self, content: bytes, name: str) -> str:
+        """The id of a document that is brought by way of the bucket."""
+        offer = self.call("POST", "/v1/documents/uploads", token=self.token, body={})
+        assert offer.status_code == 201, offer.text
+        form = offer.json()
+        sent = httpx.post(form["url"], data=form["fields"], files={"file": content}, timeout=60, trust_env=False)
+        assert sent.status_code == 204, sent.text
+        added = self.call("POST", "/v1/documents", token=self.token, body={"upload": form["id"], "name": name})
+        assert added.status_code == 202, added.text
+        return str(added.json()["documents"][0]["id"])
+
+    def ask(self, question: str) -> dict[str, Any]:
+        """An enriched request."""
+        answer = self.call("POST", "/v1/enrich", token=self.token, body={"prompt": f"/rag {question}"})
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def status(self, document: str) -> str:
+        """What is said of a document's progress."""
+        answer = self.call("GET", f"/v1/documents/{document}", token=self.token)
+        return str(answer.json()["status"]) if answer.status_code == 200 else str(answer.status_code)
+
+    def _secret(self, name: str, text: str) -> str:
+        return str(self.client("secretsmanager").create_secret(Name=name, SecretString=text)["ARN"])
+
+
+def until(holds: Callable[[], object], what: str, *, seconds: float = _PATIENCE) -> None:
+    """Wait for it."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.2)
