@@ -27,6 +27,9 @@ _FIND_OPT = """
                     os.environ[_name] = os.path.join(_layer, _value[5:])
 """
 _SECRET = "AWS::SecretsManager::Secret"
+_ALARM = "AWS::CloudWatch::Alarm"
+_SILENT = {"Namespace": "none", "MetricName": "expression", "Statistic": "Sum", "Period": 300}
+_ACCEPTED = ("AWS::EC2::FlowLog", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress")
 
 
 class _Enforced:
