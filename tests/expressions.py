@@ -74,15 +74,17 @@ def expressions() -> list[Expression]:
 
 
 def _held(module: ModuleType) -> Iterator[Expression]:
-    uses = _uses(_source(module))
-    for name, value in vars(module).items():
-        for number, pattern in enumerate(_patterns_in(value)):
+    held = [(name, patterns) for name, value in vars(module).items() if (patterns := list(_patterns_in(value)))]
+    uses = _uses(_nodes(module)) if held else {}
+    for name, patterns in held:
+        for number, pattern in enumerate(patterns):
             yield Expression(f"{module.__name__}.{name}{number or ''}", pattern, uses.get(name, _USES[:3]))
 
 
 @lru_cache(maxsize=1)
-def _source(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(str(module.__file__)).read_text())
+def _nodes(module: ModuleType) -> list[ast.AST]:
+    """The module's source."""
+    return list(ast.walk(ast.parse(Path(str(module.__file__)).read_text())))
 
 
 def _patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
@@ -97,11 +99,11 @@ def _patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
         yield from _patterns_in([getattr(value, field.name, None) for field in fields(value)])
 
 
-def _uses(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+def _uses(nodes: list[ast.AST]) -> dict[str, tuple[str, ...]]:
     """The methods that are called on each name; a name that is handed on may be used in every way."""
     called: dict[str, set[str]] = {}
-    methods = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    methods = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             attribute = methods.get(id(node))
             ways = {attribute.attr} & set(_USES) if attribute else set(_USES[:3])
@@ -110,10 +112,7 @@ def _uses(tree: ast.Module) -> dict[str, tuple[str, ...]]:
 
 
 def _called(module: ModuleType) -> Iterator[Expression]:
-    tree = _source(module)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    within = {id(inner): function for function in functions for inner in ast.walk(function)}
-    for call in ast.walk(tree):
+    for call in _nodes(module):
         method = _method_of_re(call)
         if not method or not isinstance(call, ast.Call):
             continue
@@ -122,14 +121,20 @@ def _called(module: ModuleType) -> Iterator[Expression]:
             arguments = [_evaluated(one, module) for one in (call.args[0], *_flags(call, method))]
             pattern = re.compile(*arguments)
         except NameError:
-            if id(call) not in within:  # the module holds what it makes in a loop
+            function = _function_around(call, _nodes(module))
+            if not function:  # the module holds what it makes in a loop
                 continue
-            function = within[id(call)].name
             assert (module.__name__, function) in MADE, f"{place}: enter the patterns that {function} makes into MADE"
             uses, make = MADE[module.__name__, function]
             yield from (Expression(f"{place}-{number}", one, uses) for number, one in enumerate(make()))
         else:
             yield Expression(place, pattern, _USES[:3] if method == "compile" else (method,))
+
+
+def _function_around(call: ast.AST, nodes: list[ast.AST]) -> str | None:
+    """The name of the innermost function."""
+    functions = (node for node in reversed(nodes) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next((function.name for function in functions if any(inner is call for inner in ast.walk(function))), None)
 
 
 def _method_of_re(call: ast.AST) -> str | None:
