@@ -4,6 +4,7 @@ A question within a conversation is completed first.
 """
 
 import time
+from functools import cache
 from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -27,8 +28,9 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
     return "inject" if enough else "transform_query"
 
 
+@cache
 def build_graph(*, conversation: bool = True) -> Any:
-    """The compiled graph. It holds no ports; each run brings its own.
+    """The compiled graph, one for all. It holds no ports; each run brings its own.
 
     Without a conversation, it begins with `retrieve`. A branch in one graph would cost each request 0.3 ms.
     """
