@@ -6,6 +6,7 @@ from proxy_stub import FakeHost
 
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.outcome import Degradation
+from cragside.entrypoints.proxy.shapes import ROUTES
 
 BLOCK = "<evidence>\n[1] a passage\n</evidence>"
 
@@ -50,7 +51,8 @@ async def test_chat_gets_the_block_before_the_last_user_message(proxied):
 
 async def test_openai_parts_keep_their_images(proxied):
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-    parts = [image, {"type": "text", "text": "/rag what is this?"}, {"type": "text", "text": "/rag stays"}]
+    attached = {"type": "text", "text": "<file>\n/rag stays\n</file>"}
+    parts = [image, {"type": "text", "text": "/rag what is this?"}, attached]
     payload = {
         "model": "m",
         "stream_options": {"include_usage": True},
@@ -84,7 +86,7 @@ async def test_the_route_is_found_however_the_path_writes_it(proxied):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/chat/", "/API/chat", "/api/embed", "/v1/completions", "/v1/messages", "//api/chat"]
+    "path", ["/api/chat/", "/API/chat", "/api/embed", "/v1/embeddings", "/v1/messages/count_tokens", "//api/chat"]
 )
 async def test_other_routes_are_not_looked_at(proxied, path):
     payload = {"model": "m", "prompt": "/rag x", "messages": [{"role": "user", "content": "/rag x"}]}
@@ -376,9 +378,9 @@ MANY_VALUES = [[] for _ in range(100_001)]
 
 
 @pytest.mark.attack("exhausted resources")
-@pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/v1/chat/completions"])
+@pytest.mark.parametrize("path", sorted(ROUTES))
 async def test_a_command_among_too_many_values_is_refused_before_they_are_read(proxied, path):
-    asked = {"model": "m", "prompt": "/rag q", "messages": [{"role": "user", "content": "/rag q"}]}
+    asked = {"model": "m", "prompt": "/rag q", "messages": [{"role": "user", "content": "/rag q"}], "input": "/rag q"}
     reply = await proxied.post(path, {**asked, "more": MANY_VALUES})
     assert reply.status == 400
     assert "more than 200000 values" in reply.body.decode()

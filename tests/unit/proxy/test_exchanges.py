@@ -43,6 +43,15 @@ def sse(*pieces: str, end: bytes = b"data: [DONE]\n\n") -> bytes:
     return b": hello\n\n" + b"".join(event({"content": piece}) for piece in pieces) + event({}) + usage + end
 
 
+def events(*parts: dict) -> bytes:
+    return b"".join(b"event: x\ndata: " + json.dumps(part).encode() + b"\n\n" for part in parts)
+
+
+SAID = {"type": "message", "content": [{"type": "output_text", "text": "Very deep."}]}
+COMPLETED = {"status": "completed", "error": None, "output": [{"type": "reasoning"}, SAID]}
+STOPPED = {"type": "content_block_delta", "delta": {"text": "Very "}}
+
+
 async def remembered(proxied) -> list[tuple[str, str, str]]:
     async with asyncio.timeout(5):
         await proxied.memory.news.wait()
@@ -64,6 +73,39 @@ async def remembered(proxied) -> list[tuple[str, str, str]]:
             "/v1/chat/completions",
             CHAT,
             http(b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Very deep."}}]}'),
+        ),
+        ("/v1/completions", {"model": "m", "prompt": "How deep?"}, http(b'{"choices": [{"text": "Very deep."}]}')),
+        (
+            "/v1/completions",
+            {"model": "m", "prompt": "How deep?"},
+            http(events({"choices": [{"text": "Very "}]}, {"choices": [{"text": "deep."}]}) + b"data: [DONE]\n\n"),
+        ),
+        ("/v1/responses", {"model": "m", "input": "How deep?"}, http(json.dumps(COMPLETED).encode())),
+        (
+            "/v1/responses",
+            {"model": "m", "input": [{"role": "user", "content": "How deep?"}]},
+            http(events({"type": "response.created"}, {"type": "response.completed", "response": COMPLETED})),
+        ),
+        (
+            "/v1/messages",
+            {**CHAT, "max_tokens": 9},
+            http(b'{"type": "message", "content": [{"type": "thinking"}, {"type": "text", "text": "Very deep."}]}'),
+        ),
+        (
+            "/v1/messages",
+            {**CHAT, "max_tokens": 9},
+            http(
+                events(
+                    {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "Hm."}},
+                    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Very deep."}},
+                    {"type": "message_stop"},
+                )
+            ),
+        ),
+        (
+            "/api/generate",
+            {"model": "m", "prompt": "### User:\nHow deep?\n\n"},
+            http(b'{"response": "Very deep.", "done": true}'),
         ),
     ],
 )
@@ -128,6 +170,11 @@ async def test_an_exchange_without_permission_is_forwarded_and_not_remembered(st
         ("/v1/chat/completions", CHAT, http(sse("Very ", end=b""), "text/event-stream")),
         ("/v1/chat/completions", CHAT, http(sse(end=b'data: {"error": {}}\n\ndata: [DONE]\n\n'), "text/event-stream")),
         ("/v1/chat/completions", CHAT, http(b'{"choices": []}')),
+        ("/v1/responses", {"model": "m", "input": "How deep?"}, http(events({"type": "response.created"}))),
+        ("/v1/responses", {"model": "m", "input": "x"}, http(json.dumps({**COMPLETED, "status": "failed"}).encode())),
+        ("/v1/messages", {**CHAT, "max_tokens": 9}, http(events(STOPPED))),
+        ("/v1/messages", {**CHAT, "max_tokens": 9}, http(events(STOPPED, {"type": "error"}, {"type": "message_stop"}))),
+        ("/v1/messages", {**CHAT, "max_tokens": 9}, http(b'{"type": "error", "error": {}}')),
         ("/api/embed", {"model": "m", "input": "How deep?"}, http(said("Very deep."))),
     ],
 )

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.settings import Settings
 from tests.fakes import WordGrader
 
@@ -45,7 +47,12 @@ async def proxied(tmp_path: Path) -> AsyncIterator[Proxied]:
 
 
 def asked(path: str, text: str = f"/rag? {QUESTION}", **more: Any) -> dict[str, Any]:
-    prompt = {"prompt": text} if path == "/api/generate" else {"messages": [{"role": "user", "content": text}]}
+    if path == "/v1/responses":
+        prompt: dict[str, Any] = {"input": text}
+    elif path in ("/api/generate", "/v1/completions"):
+        prompt = {"prompt": text}
+    else:
+        prompt = {"messages": [{"role": "user", "content": text}], "max_tokens": 64}
     return {"model": "m:latest", **prompt, **more}
 
 
@@ -117,13 +124,72 @@ async def test_openai_answers_at_once_unless_told_otherwise(proxied: Proxied) ->
     assert_ollama_rested(proxied)
 
 
+def events_of(body: bytes) -> list[dict[str, Any]]:
+    """The data of named events, whose names are their types."""
+    events = []
+    for block in body.decode().split("\n\n")[:-1]:
+        name, data = block.split("\n")
+        events.append(json.loads(data.removeprefix("data: ")))
+        assert name == f"event: {events[-1]['type']}"
+    return events
+
+
+async def test_completions_are_explained(proxied: Proxied) -> None:
+    path = "/v1/completions"
+    body = json.loads((await proxied.post(path, asked(path))).body)
+    assert (body["object"], body["choices"][0]["finish_reason"]) == ("text_completion", "stop")
+    assert_explains(body["choices"][0]["text"])
+    reply = await proxied.post(path, asked(path, stream=True))
+    data = [block.removeprefix("data: ") for block in reply.body.decode().split("\n\n") if block]
+    assert data.pop() == "[DONE]"
+    assert_explains("".join(json.loads(each)["choices"][0]["text"] for each in data))
+    assert_ollama_rested(proxied)
+
+
+async def test_responses_are_explained(proxied: Proxied) -> None:
+    path = "/v1/responses"
+    whole = json.loads((await proxied.post(path, asked(path))).body)
+    assert_explains(whole["output"][0]["content"][0]["text"])
+    reply = await proxied.post(path, asked(path, stream=True))
+    assert (b"content-type", b"text/event-stream") in reply.headers
+    events = events_of(reply.body)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    told = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+    assert_explains(told)
+    assert [event["type"] for event in events if "delta" not in event] == [
+        *(f"response.{name}" for name in ("created", "in_progress", "output_item.added", "content_part.added")),
+        *(f"response.{name}" for name in ("output_text.done", "content_part.done", "output_item.done", "completed")),
+    ]
+    end = events[-1]["response"]
+    assert (end["status"], end["output"][0]["content"][0]["text"]) == ("completed", told)
+    assert end.keys() == whole.keys()
+    assert_ollama_rested(proxied)
+
+
+async def test_anthropics_messages_are_explained(proxied: Proxied) -> None:
+    path = "/v1/messages"
+    whole = json.loads((await proxied.post(path, asked(path))).body)
+    assert (whole["type"], whole["stop_reason"], whole["model"]) == ("message", "end_turn", "m:latest")
+    assert_explains(whole["content"][0]["text"])
+    events = events_of((await proxied.post(path, asked(path, stream=True))).body)
+    assert_explains("".join(event["delta"]["text"] for event in events if event["type"] == "content_block_delta"))
+    assert [event["type"] for event in events if event["type"] != "content_block_delta"] == [
+        "message_start",
+        "content_block_start",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert_ollama_rested(proxied)
+
+
 @pytest.mark.parametrize("text", ["/ragtime? who?", "/rag?who lights it?", "what does /rag? do?"])
 async def test_other_prompts_pass_through(proxied: Proxied, text: str) -> None:
     await proxied.post("/api/chat", asked("/api/chat", text))
     assert json.loads(proxied.ollama.requests[0].body)["messages"][0]["content"] == text
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/v1/chat/completions"])
+@pytest.mark.parametrize("path", sorted(ROUTES))
 async def test_a_missing_question_is_an_error_in_the_dialect(proxied: Proxied, path: str) -> None:
     reply = await proxied.post(path, asked(path, "/rag?"))
     assert reply.status == 400
@@ -166,8 +232,8 @@ async def test_what_breaks_inside_is_not_shown(proxied: Proxied, monkeypatch: py
         raise TypeError("a secret of the inside")
 
     monkeypatch.setattr("cragside.domain.markdown._candidate", broken)
-    for streams in (True, False):
-        reply = await proxied.post("/api/chat", asked("/api/chat", stream=streams))
+    for path, streams in product(sorted(ROUTES), (True, False)):
+        reply = await proxied.post(path, asked(path, stream=streams))
         assert b"could not be explained" in reply.body
         assert b"secret" not in reply.body
 

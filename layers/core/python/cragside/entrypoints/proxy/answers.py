@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from cragside.entrypoints.proxy.prompts import CHAT, GENERATE, OPENAI_CHAT
+from cragside.entrypoints.proxy.shapes import CHAT, COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
 
 _EVENT = b"data:"
 
@@ -41,9 +41,19 @@ def _ollama(body: bytes, text_of: Callable[[Mapping[str, Any]], Any]) -> str | N
 
 
 def _openai(body: bytes) -> str | None:
+    return _choices(body, lambda choice: choice["message"], lambda choice: choice.get("delta", {}), "content")
+
+
+def _completions(body: bytes) -> str | None:
+    return _choices(body, lambda choice: choice, lambda choice: choice, "text")
+
+
+def _choices(
+    body: bytes, whole: Callable[[Mapping[str, Any]], Any], piece: Callable[[Mapping[str, Any]], Any], field: str
+) -> str | None:
     if body.lstrip().startswith(b"{"):
         answer = json.loads(body)
-        return None if "error" in answer else answer["choices"][0]["message"].get("content")
+        return None if "error" in answer else whole(answer["choices"][0]).get(field)
     texts: list[str] = []
     for data in _events(body):
         if data == b"[DONE]":
@@ -52,7 +62,41 @@ def _openai(body: bytes) -> str | None:
         if "error" in part:
             return None
         # The last event may have usage figures and no choices. If there are several answers, the first one counts.
-        texts += [choice.get("delta", {}).get("content") or "" for choice in part["choices"] if not choice.get("index")]
+        texts += [piece(choice).get(field) or "" for choice in part["choices"] if not choice.get("index")]
+    return None
+
+
+def _responses(body: bytes) -> str | None:
+    if body.lstrip().startswith(b"{"):
+        return _output(json.loads(body))
+    for data in _events(body):
+        part = json.loads(data)
+        if part["type"] == "response.completed":
+            return _output(part["response"])
+    return None
+
+
+def _output(response: Mapping[str, Any]) -> str | None:
+    if response.get("error") or response["status"] != "completed":
+        return None
+    said = (item["content"] for item in response["output"] if item["type"] == "message")
+    return "".join(part["text"] for content in said for part in content if part["type"] == "output_text")
+
+
+def _messages(body: bytes) -> str | None:
+    if body.lstrip().startswith(b"{"):
+        answer = json.loads(body)
+        blocks = () if answer["type"] == "error" else answer["content"]
+        return "".join(block["text"] for block in blocks if block["type"] == "text") or None
+    texts: list[str] = []
+    for data in _events(body):
+        part = json.loads(data)
+        if part["type"] == "message_stop":
+            return "".join(texts)
+        if part["type"] == "error":
+            return None
+        if part["type"] == "content_block_delta":
+            texts.append(part["delta"].get("text", ""))
     return None
 
 
@@ -60,4 +104,11 @@ def _events(body: bytes) -> Iterator[bytes]:
     return (line[len(_EVENT) :].strip() for line in body.splitlines() if line.startswith(_EVENT))
 
 
-_READERS: Mapping[str, Callable[[bytes], str | None]] = {CHAT: _chat, GENERATE: _generate, OPENAI_CHAT: _openai}
+_READERS: Mapping[str, Callable[[bytes], str | None]] = {
+    CHAT: _chat,
+    GENERATE: _generate,
+    OPENAI_CHAT: _openai,
+    COMPLETIONS: _completions,
+    RESPONSES: _responses,
+    MESSAGES: _messages,
+}

@@ -6,7 +6,7 @@ request and the answer leave of the largest possible window:
 - `num_ctx` in the request is the user's limit and never changed;
 - without it, the window that the host reports is used. If the enriched request does not fit, it is raised, at most to
   the model's limit. It is never lowered, because each change makes Ollama reload the model, which takes seconds;
-- OpenAI's API has no `num_ctx`, so the window that the host reports is the limit.
+- OpenAI's and Anthropic's APIs have no `num_ctx`, so the window that the host reports is the limit.
 """
 
 import json
@@ -25,6 +25,7 @@ _IMAGE = 1024
 _TEXT_FIELDS = ("prompt", "system", "suffix", "template")
 # Evidence may take more tokens than estimated: rare Chinese takes 1.47 times as many with Llama 2's tokenizer.
 _EVIDENCE_MARGIN = 1.5
+_ANSWER_FIELDS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def window_of(
 
 
 def _reserve(request: Mapping[str, Any], options: Mapping[str, Any], largest: int) -> int:
-    asked = (options.get("num_predict"), request.get("max_completion_tokens"), request.get("max_tokens"))
+    asked = (options.get("num_predict"), *(request.get(name) for name in _ANSWER_FIELDS))
     wanted = next((tokens for tokens in map(_positive, asked) if tokens), None)
     # An unlimited answer must leave room for evidence.
     return min(_ANSWER, largest // 4) if wanted is None else min(wanted, largest // 2)

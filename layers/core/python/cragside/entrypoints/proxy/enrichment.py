@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cragside.application.enricher import Enriched
@@ -20,7 +20,8 @@ from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.memory_header import memory_asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
-from cragside.entrypoints.proxy.prompts import OPENAI_CHAT, Commanded, prompt_fields
+from cragside.entrypoints.proxy.prompts import Commanded
+from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
 
 _OWN_FIELDS = ("workspace", "persona", "compress", "memory")
 # Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.
@@ -45,7 +46,7 @@ class EnrichedRequest:
 
 
 class RequestEnricher:
-    """Enriches requests with the command on the three routes that carry prompts."""
+    """Enriches requests with the command on the routes that carry prompts."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -86,16 +87,16 @@ class RequestEnricher:
     ) -> EnrichedRequest:
         request = commanded.request
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
-        asked = prompt_fields(path, forwarded)
+        whole = in_one_form(path, forwarded)
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
         persona = value_of(headers, PERSONA_HEADER)
         began = time.monotonic()
-        window = await self._window(path, asked)
+        window = await self._window(path, whole)
         budget = self._settings.context_tokens
         if window is not None:
-            budget = window.evidence_tokens(budget, tokens_of(asked, most_tokens))
+            budget = window.evidence_tokens(budget, tokens_of(whole, most_tokens))
         enriched = await self._container.enricher.enrich(
-            {**asked, **options},
+            {**asked_form(whole, commanded.place), **options},
             question=commanded.question,
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
@@ -104,18 +105,19 @@ class RequestEnricher:
             timeout=self._settings.timeout_seconds - (time.monotonic() - began),
             watch=watch,
         )
-        forwarded.update({name: value for name, value in enriched.request.items() if name not in options})
-        cut = window is not None and _fit(forwarded, enriched.request, window)
+        forwarded = with_evidence(path, forwarded, commanded.place, commanded.question, enriched.request)
+        cut = window is not None and _fit(path, forwarded, window)
         context = enriched.rag_context
         without = budget < self._settings.context_tokens and not (context and context.documents)
         recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
+        outcome = replace(enriched, request=in_one_form(path, forwarded))
         return EnrichedRequest(
-            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, enriched
+            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, outcome
         )
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
         limit, reported = await self._lengths(request.get("model"))
-        return window_of(request, limit=limit, reported=reported, adjustable=path != OPENAI_CHAT)
+        return window_of(request, limit=limit, reported=reported, adjustable=path in OLLAMA_ROUTES)
 
     async def _lengths(self, model: object) -> tuple[int | None, int | None]:
         if not isinstance(model, str):
@@ -128,8 +130,9 @@ class RequestEnricher:
             return None, None
 
 
-def _fit(forwarded: dict[str, Any], question: Mapping[str, Any], window: ContextWindow) -> bool:
+def _fit(path: str, forwarded: dict[str, Any], window: ContextWindow) -> bool:
     """Set `num_ctx` so that Ollama reads the whole enriched request. True if the window is too small for that."""
+    question = in_one_form(path, forwarded)
     num_ctx = window.num_ctx_for(tokens_of(question, most_tokens))
     if num_ctx is not None:
         forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}

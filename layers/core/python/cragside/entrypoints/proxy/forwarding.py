@@ -23,10 +23,11 @@ from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
 from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.own_answers import OwnAnswer
-from cragside.entrypoints.proxy.prompts import ROUTES, Commanded, CommandFinder
+from cragside.entrypoints.proxy.own_answers import own_answer
+from cragside.entrypoints.proxy.prompts import Commanded, CommandFinder
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.request_body import Body, read_body
+from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.entrypoints.proxy.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ class Forwarder:
             scope["state"]["rag_context"] = explanation.context
             return explanation
 
-        answer = OwnAnswer(scope["path"], commanded.request)
+        answer = own_answer(scope["path"], commanded.request)
         sending = send_explanation(cors_send(call.send, headers), scope["path"], answer, followed(run))
         await while_connected(call.receive, sending)
 

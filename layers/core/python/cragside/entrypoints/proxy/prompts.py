@@ -9,31 +9,30 @@ from typing import Any
 
 from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
-from cragside.domain.prompt import user_text
 from cragside.entrypoints.http.body_limit import bounded
-
-CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
-ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT})
+from cragside.entrypoints.proxy.shapes import (
+    COMPLETIONS,
+    GENERATE,
+    MESSAGES,
+    OLLAMA_ROUTES,
+    Place,
+    in_one_form,
+    place_in,
+)
 
 _MOST_LOGPROBS = 20
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Prefixes that JSON and case folding leave unchanged. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
 _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
-# Open WebUI begins its own requests in the user's name with these texts: tasks (titles, tags, follow-up questions,
-# search queries, completions), an emoji for a message, one answer from several models' answers.
-_CLIENTS_OWN = (
-    "### Task:",
-    "Your task is to reflect the speaker's likely facial expression",
-    "You have been provided with a set of responses from various models to the latest user query",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Commanded:
-    """A request that begins with the command, and the question after it. `why`: it asks for an explanation."""
+    """A request with the command, the question after it and its place. `why`: it asks for an explanation."""
 
     request: dict[str, Any]
     question: str
+    place: Place
     why: bool = False
 
 
@@ -45,7 +44,7 @@ class CommandFinder:
         self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
 
     def commanded(self, path: str, body: bytes) -> Commanded | None:
-        """The request, if its last user text begins with the command. None for all others, and for invalid ones.
+        """The request, if what its user typed last begins with the command. None for all others, and for invalid ones.
 
         None also for a request that Ollama refuses: the client gets Ollama's own message. Raises `ValidationError` for
         a body that has the command and too many keys or values.
@@ -61,16 +60,14 @@ class CommandFinder:
         request = _parsed(body)
         if request is None or _is_refused_by_ollama(path, request):
             return None
-        try:
-            text = user_text(prompt_fields(path, request))
-        except ValidationError:  # Ollama reports fields of wrong types in its own words
+        place = place_in(path, in_one_form(path, request), self._prefix)
+        if place is None:  # Ollama reports fields of wrong types in its own words
             return None
-        if text is None:
-            return None
+        text = place.typed.text
         if (question := question_of(text, self._prefix)) is not None:
-            return Commanded(request, question)
+            return Commanded(request, question, place)
         question = asks_why(text, self._prefix)
-        return None if question is None else Commanded(request, question, why=True)
+        return None if question is None else Commanded(request, question, place, why=True)
 
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.
@@ -78,28 +75,19 @@ class CommandFinder:
 
 
 def user_prompt(path: str, body: bytes, prefix: str) -> str | None:
-    """The user's last text without the command. None if no user wrote it, or if the request has none.
+    """What the user typed last, without the command. None if no user typed it, or if the request has none.
 
     A generation with a `suffix` completes code, and one without a prompt loads a model. Clients send requests of their
     own, such as for the title of a chat.
     """
     request = _parsed(body)
-    if request is None or (path == GENERATE and request.get("suffix")):
+    if request is None or (path in (GENERATE, COMPLETIONS) and request.get("suffix")):
         return None
-    try:
-        text = user_text(prompt_fields(path, request))
-    except ValidationError:
+    place = place_in(path, in_one_form(path, request), prefix)
+    if place is None or not place.typed.text.strip():
         return None
-    if not text or not text.strip() or text.lstrip().startswith(_CLIENTS_OWN):
-        return None
-    question = question_of(text, prefix)
-    return text if question is None else question
-
-
-def prompt_fields(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request without the field that its route ignores: a chat's `prompt`, a generation's `messages`."""
-    ignored = "messages" if path == GENERATE else "prompt"
-    return {name: value for name, value in request.items() if name != ignored}
+    question = question_of(place.typed.text, prefix)
+    return place.typed.text if question is None else question
 
 
 def _is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
@@ -111,8 +99,12 @@ def _is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
     if not any(name == "model" and isinstance(value, str) and value.strip() for name, value in fields):
         return True
     types: dict[str, type] = {"model": str, "stream": bool, "top_logprobs": int}
-    if path != OPENAI_CHAT:
+    if path in OLLAMA_ROUTES:
         types["options"] = dict
+    if path == MESSAGES:
+        types["max_tokens"] = int
+        if not any(name == "max_tokens" for name, _ in fields):
+            return True
     # The exact type: in Python, but not in Go, true is an integer.
     if any(type(value) is not types.get(name, type(value)) for name, value in fields):
         return True

@@ -1,0 +1,125 @@
+"""Where a person typed: behind the templates of hosts, and never in a document that a host put beside it.
+
+A document may forge a template's headings and tags. So a template counts only if its marks occur exactly as often as
+the host writes them; otherwise nobody can tell who wrote what, and nothing counts as typed.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Open WebUI puts its template for files and knowledge before what was typed. Up to version 0.6 the template also ends
+# with what was typed.
+_OPEN_WEBUI = "### Task:\nRespond to the user query using the provided context"
+_CONTEXT_END = "</context>"
+_QUERY, _QUERY_END = "<user_query>\n", "\n</user_query>\n"
+# The turns of LiteLLM's `ollama/` template.
+_LITELLM = re.compile(r"\s*### (?:User|System):\n")
+_TURN = re.compile(r"^[ \t]*#{1,6}[ \t]*(user|system|assistant)[ \t]*:[ \t]*\n?", re.IGNORECASE | re.MULTILINE)
+# The beginnings of LangChain's templates with `Question: `.
+_LANGCHAIN = (
+    "Question:",
+    "Answer the question based only on the following context:",
+    "Use the following pieces of context to answer",
+    "You are an assistant for question-answering tasks.",
+)
+_QUESTION = re.compile(r"^[ \t]*question[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
+_QUESTION_END = re.compile(r"\s*\n\s*(?:Helpful Answer|Answer|Context|Thought):|\s*\Z")
+# Open WebUI begins its own requests in the user's name with these texts: tasks (titles, tags, follow-up questions,
+# search queries, completions), an emoji for a message, one answer from several models' answers.
+_HOSTS_OWN = (
+    "### Task:",
+    "Your task is to reflect the speaker's likely facial expression",
+    "You have been provided with a set of responses from various models to the latest user query",
+)
+# A part that a host wrote is in a tag: `<system-reminder>`, `<file name="...">`.
+_TAGGED = re.compile(r"\s*<[A-Za-z][\w.:-]{0,60}[\s>/]")
+_TEXT_PARTS = (None, "text", "input_text")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a person typed. `frame` is what the host wrote around it, in pieces: it may repeat what was typed."""
+
+    text: str
+    frame: tuple[str, ...] = ("", "")
+
+    def with_text(self, text: str, last: str | None = None) -> str:
+        """The whole with another text in the frame. `last` is for the last place alone, by default it is `text`."""
+        *before, behind = self.frame
+        return text.join(before) + (text if last is None else last) + behind
+
+
+def typed_in(text: str, *, prompt: bool = False) -> Typed | None:
+    """What a person typed, None if a host wrote all of it or if that cannot be told.
+
+    `prompt`: the text is a whole prompt rather than a message, so it may have turns.
+    """
+    start = text.lstrip()
+    if start.startswith(_OPEN_WEBUI):
+        return _behind_context(text)
+    if start.startswith(_HOSTS_OWN):
+        return None
+    if prompt and _LITELLM.match(text):
+        return _only_turn(text)
+    if start.startswith(_LANGCHAIN):
+        return _only_question(text)
+    return Typed(text)
+
+
+def typed_part(parts: Sequence[Any]) -> int | None:
+    """The index of the part that a person typed: the last text that is not in a tag."""
+    return next((i for i in reversed(text_parts(parts)) if not _TAGGED.match(parts[i]["text"])), None)
+
+
+def text_parts(parts: Sequence[Any]) -> list[int]:
+    """The indices of the parts with text."""
+    return [
+        i
+        for i, part in enumerate(parts)
+        if isinstance(part, dict) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str)
+    ]
+
+
+def _behind_context(text: str) -> Typed | None:
+    before, end, behind = text.partition(_CONTEXT_END)
+    if not end or _CONTEXT_END in behind:
+        return None
+    if not behind.lstrip().startswith(_QUERY):
+        return _framed(text, len(before) + len(end), len(text)) if behind.startswith("\n\n") else None
+    opening = behind.index(_QUERY) + len(_QUERY)
+    between = f"{_QUERY_END}\n"
+    twice = behind[opening:]
+    half = (len(twice) - len(between)) // 2
+    typed = twice[: max(half, 0)]
+    if not typed.strip() or twice != f"{typed}{between}{typed}":
+        return None
+    return Typed(typed, (before + end + behind[:opening], between, ""))
+
+
+def _only_turn(text: str) -> Typed | None:
+    """The user's only turn. LiteLLM writes the system's before it, and no document can add one unseen."""
+    turns = list(_TURN.finditer(text))
+    if [turn[1] for turn in turns] not in (["User"], ["System", "User"]):
+        return None
+    return _framed(text, turns[-1].end(), len(text))
+
+
+def _only_question(text: str) -> Typed | None:
+    questions = list(_QUESTION.finditer(text))
+    if len(questions) != 1:
+        return None
+    start = questions[0].end()
+    end = _QUESTION_END.search(text, start)
+    return _framed(text, start, len(text) if end is None else end.start())
+
+
+def _framed(text: str, start: int, end: int) -> Typed | None:
+    """The text from `start` to `end`, without the blanks around it."""
+    typed = text[start:end]
+    inner = typed.strip()
+    if not inner:
+        return None
+    start += len(typed) - len(typed.lstrip())
+    return Typed(inner, (text[:start], text[start + len(inner) :]))
