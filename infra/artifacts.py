@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.environments.knowledge import KnowledgeLayer, Writable
-from infra.environments.model import Environment
+from infra.environments.model import Environment, NotDeployable
+from layers.lightrag.sizes import LIMIT, MIB
+from layers.lightrag.tree import size
 
 ROOT = Path(__file__).parent.parent
+_MOST_LAYERS = 5
 
 
 class MissingArtifact(Exception):
@@ -34,7 +37,10 @@ class Artifacts:
         return {name: folder for name, folder in self.layers.items() if name != "Parsers"}
 
     def checked(self, environment: Environment) -> "Artifacts":
-        """Return these artifacts. Raises `MissingArtifact` for a missing folder."""
+        """Return these artifacts. Raises `MissingArtifact` for a missing folder.
+
+        Raises `NotDeployable` where a function would be larger than Lambda takes.
+        """
         if not self.function.is_dir():
             raise MissingArtifact(self.function, "It is part of the repository.")
         for folder in (layer / "python" for layer in self.layers.values()):
@@ -45,6 +51,18 @@ class Artifacts:
             raise MissingArtifact(
                 self.knowledge / "baked.json", f"`cragside bake PATH... --out {self.knowledge}` bakes a store."
             )
+        functions = {
+            "enrich": [self.function, *self.layers.values(), *([self.knowledge] if self.knowledge else [])],
+            "index": [self.index, *self.of_indexing.values()],
+        }
+        for name, (code, *layers) in functions.items():
+            if len(layers) > _MOST_LAYERS:
+                raise NotDeployable(f"{name}: it has {len(layers)} layers, and Lambda takes {_MOST_LAYERS}")
+            if (weight := sum(map(size, (code, *layers)))) > LIMIT:
+                raise NotDeployable(
+                    f"{name}: function and layers have {weight / MIB:.0f} MiB, and Lambda takes {LIMIT / MIB:.0f}: put a "
+                    "baked store into a bucket, knowledge=s3://BUCKET/PREFIX#SHA256"
+                )
         return self
 
 

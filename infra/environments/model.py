@@ -9,7 +9,7 @@ from infra.environments.base import Data, SecretArn
 from infra.environments.knowledge import Knowledge, Writable
 from infra.environments.network import Network
 from infra.environments.operations import Operations
-from infra.environments.servers import Servers
+from infra.environments.servers import Servers, port_of
 
 Name = Literal["dev", "staging", "prod"]
 Architecture = Literal["x86_64", "arm64"]
@@ -91,6 +91,12 @@ class Environment(Data):
     def services(self) -> tuple[str, ...]:
         """AWS' services that functions call from inside a network, S3 aside."""
         return ("secretsmanager", "sqs") if isinstance(self.knowledge, Writable) else ("secretsmanager",)
+
+    @property
+    def collector_port(self) -> int | None:
+        """The port of an OpenTelemetry collector, if the settings name one."""
+        address = self.settings.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        return port_of(address) if address else None
 
     def changed(self, **fields: object) -> "Environment":
         """The environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""

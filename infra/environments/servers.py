@@ -63,7 +63,7 @@ class Endpoints(Data):
     @property
     def ports(self) -> frozenset[int]:
         """The ports that a function reaches."""
-        ports = {_port(url) for url in self.urls.values()}
+        ports = {port_of(url) for url in self.urls.values()}
         if self.postgres_uri_secret_arn:
             ports.add(self.postgres_port)
         if self.redis_uri_secret_arn:
@@ -103,6 +103,7 @@ class SelfHosted(Data):
 Servers = Endpoints | SelfHosted
 
 
-def _port(url: str) -> int:
+def port_of(url: str) -> int:
+    """The port of an address, by its scheme if it says none."""
     parts = urlsplit(url)
     return parts.port or _PORTS.get(parts.scheme, _NEO4J_PORT)

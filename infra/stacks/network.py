@@ -32,8 +32,15 @@ class NetworkStack(cdk.Stack):
             raise TypeError("an environment without a network has no such stack")
         if isinstance(environment.servers, SelfHosted):
             open_servers(self.network.functions, self.network.servers, environment.servers.ports)
-        elif isinstance(environment.servers, Endpoints) and isinstance(said, NewNetwork):
-            open_ranges(self.network.functions, environment.servers.cidrs or (said.cidr,), environment.servers.ports)
+        if isinstance(said, NewNetwork):
+            self._open(said, environment)
+
+    def _open(self, said: NewNetwork, environment: Environment) -> None:
+        """Let functions reach servers that exist, and a collector of traces."""
+        endpoints = environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
+        collector = environment.collector_port
+        ports = endpoints.ports | ({collector} if collector else set())
+        open_ranges(self.network.functions, endpoints.cidrs or (said.cidr,), ports)
 
     def _new(self, said: NewNetwork, environment: Environment) -> Network:
         arn = environment.operations.kms_key_arn

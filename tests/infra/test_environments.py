@@ -211,3 +211,15 @@ def test_what_is_deployed_can_be_destroyed_whatever_it_is() -> None:
     assert chosen({"env": "dev", "destroying": "true", "knowledge": "writable"}).knowledge == Writable()
     with pytest.raises(NotDeployable):
         chosen({"env": "prod", "destroying": "false"})
+
+
+def test_functions_larger_than_lambda_takes_are_refused(tmp_path: Path) -> None:
+    built = artifacts_of(named("dev").changed(knowledge="none"), tmp_path)
+    for folder in (built.function, *(layer / "python" for layer in built.layers.values())):
+        folder.mkdir(parents=True)
+    with (built.layers["Core"] / "python" / "large.bin").open("wb") as file:
+        file.truncate(250 * 2**20)
+    assert built.checked(named("dev")) is built
+    (built.layers["LightRag"] / "python" / "one.bin").write_bytes(b"x")
+    with pytest.raises(NotDeployable, match=r"enrich: function and layers have 250 MiB, and Lambda takes 250"):
+        built.checked(named("dev"))

@@ -201,3 +201,13 @@ def test_an_existing_network_is_used_and_not_changed(synthesise: Synthesiser) ->
     placed = service.properties("AWS::Lambda::Function")["VpcConfig"]
     assert placed == {"SubnetIds": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-0123456789abcdef0"]}
     assert "Resources" not in service.stack("network").template
+
+
+def test_a_collector_of_traces_is_one_more_server(synthesise: Synthesiser) -> None:
+    traced = environment("prod", "managed").changed(
+        settings={"RAG_TRACES": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.internal:4318"}
+    )
+    _, functions = group(synthesise(checked(traced)).stack("network"), "cragside: functions")
+    assert ("10.64.0.0/20", 4318) in {
+        (rule.get("CidrIp"), rule["FromPort"]) for rule in functions["SecurityGroupEgress"]
+    }
