@@ -21,6 +21,8 @@ from infra.pricing.templates import Resource, resources_of
 NETWORK = "cragside_stores"
 _FUNCTION, _LAYER = "AWS::Lambda::Function", "AWS::Lambda::LayerVersion"
 _TAKEN = ("Handler", "Runtime", "Architectures", "MemorySize", "Timeout")
+# The network of databases leads to neither; without their addresses, cragside's embedded models do the work.
+_OUT_OF_REACH = ("OLLAMA_BASE_URL", "SEARXNG_HOST")
 # What SAM's template says of a variable whose value is in the file beside it.
 _ELSEWHERE = ""
 
@@ -98,8 +100,8 @@ def _plain(given: Mapping[str, Any], context: LocalContext) -> Iterator[tuple[st
         if name.endswith("_SECRET"):
             if name in ("POSTGRES_URI_SECRET", "NEO4J_PASSWORD_SECRET") and not context.replacing(name):
                 raise MissingServer(f"{name}: .env says no password. `make up` needs it too: see .env.example.")
-        elif isinstance(value, str):
-            yield name, value  # others refer to a bucket or a queue, which nobody has here
+        elif isinstance(value, str) and name not in _OUT_OF_REACH:
+            yield name, value  # what is no text refers to a bucket or a queue, which nobody has here
 
 
 def _answers(found: Resource) -> bool:

@@ -69,6 +69,7 @@ def test_the_databases_are_those_of_the_compose_file(hosted: Synthesised, tmp_pa
         assert settings[name] == compose.filled_in(compose.services()["api"]["environment"][name], given)
     assert arguments.endswith("--docker-network cragside_stores")
     assert not [name for name in settings if name.endswith("_SECRET")]
+    assert not {"OLLAMA_BASE_URL", "SEARXNG_HOST"} & settings.keys()
     # SAM ignores a setting that the template does not name.
     assert set(resources["Enrich"]["Properties"]["Environment"]["Variables"]) == set(settings)
 
