@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 
 from infra.deployed import Deployed, NotDeployed
-from infra.environments.choice import add_context, chosen
+from infra.environments.choice import ANY, add_context, chosen
 from infra.environments.model import NotDeployable
 
 _PAUSE_SECONDS = 2.0
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     parser.add_argument("--follow", action="store_true", help="print those that come until you press Ctrl+C")
     given, _ = parser.parse_known_args(arguments)
     try:
-        deployed = Deployed(chosen({"knowledge": "none", **dict(given.context)}), session)
+        deployed = Deployed(chosen({**dict(given.context), **ANY}), session)
         since = int((time.time() - given.since * 60) * 1000)
         tail = Tail(deployed.session.client("logs"), deployed.log_groups(), since)
     except (NotDeployable, NotDeployed) as error:

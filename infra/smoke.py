@@ -13,7 +13,7 @@ import boto3
 import httpx
 
 from infra.deployed import Deployed, NotDeployed
-from infra.environments.choice import add_context, chosen
+from infra.environments.choice import ANY, add_context, chosen
 from infra.environments.model import NotDeployable
 
 # The demo's documents answer it, which dev has.
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
         if given.url:
             url, token = given.url, os.environ.get("CRAGSIDE_TOKEN", "")
         else:
-            deployed = Deployed(chosen({"knowledge": "none", **dict(given.context)}), session)
+            deployed = Deployed(chosen({**dict(given.context), **ANY}), session)
             url, token = deployed.output("Endpoint"), deployed.token()
         with httpx.Client(base_url=url, timeout=_SECONDS) as http:
             for line in checks(http, given.question, token):

@@ -15,6 +15,9 @@ from infra.environments.model import Environment, NotDeployable
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
 KEYS = ("env", "file", "knowledge", "destroying", *_PLAIN)
 
+# For commands that need no more than the environment's name and place, whether it could be deployed as it is or not.
+ANY = {"destroying": "true"}
+
 
 def chosen(context: Mapping[str, str | None]) -> Environment:
     """The environment `env` with what the other keys change of it; a value of None is one that was not said.
