@@ -226,6 +226,18 @@ def test_the_overlay_publishes_each_server_that_functions_reach_and_no_other() -
     assert set(overlay["networks"]) <= set(yaml.safe_load(compose.TEXT)["networks"])
 
 
+def test_postgresql_gets_the_number_of_connections_that_the_overlay_says(host: Host) -> None:
+    program = host.root / "bin/postgres"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    (host.root / "PG_VERSION").write_text("17")
+    command = yaml.safe_load((HOSTS / "compose.yml").read_text())["services"]["postgres"]["command"]
+    said = [compose.filled_in(word, {"CRAGSIDE_POSTGRES_CONNECTIONS": "200"}) for word in command]
+    variables = {"PATH": f"{host.root}/bin:{os.environ['PATH']}", "PGDATA": str(host.root), "CALLS": str(host.calls)}
+    subprocess.run(["sh", str(HOSTS.parent / "postgres/start.sh"), *said], env=variables, check=True)
+    assert host.called("postgres")[0].endswith(" -c max_connections=200")
+
+
 def test_a_host_says_all_that_the_compose_file_asks_for(host: Host) -> None:
     host.run("start.sh", **DATA)
     assert compose.secrets() <= environment_file(host).keys()
