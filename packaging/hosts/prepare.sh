@@ -41,7 +41,7 @@ END
 {"proxies": {"default": {"httpProxy": "$proxy", "httpsProxy": "$proxy", "noProxy": "$unproxied"}}}
 END
     systemctl daemon-reload
-    systemctl restart amazon-ssm-agent
+    systemctl restart amazon-ssm-agent || echo 'nobody can open a session: there is no agent of Systems Manager' >&2
 }
 
 # The volume outlives the host. Whatever has a file system is never formatted.
