@@ -73,7 +73,6 @@ def served(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     finally:
         process.terminate()
         process.wait(60)
-        say(f"sam's last lines: {(folder / 'log').read_text()[-300:]}")
 
 
 def _prepared(engine: Engine, folder: Path, token: str) -> list[str]:
@@ -135,3 +134,10 @@ def test_the_layers_are_merged_into_opt(served: Served) -> None:
     for path in ("/opt/python/cragside", "/opt/python/lightrag", "/opt/knowledge/baked.json", "/var/task/handler.py"):
         served.engine.docker("exec", running, "test", "-e", path)
     say("/opt holds core, LightRAG and the baked store")
+
+
+def test_the_function_reaches_nothing_outside(served: Served) -> None:
+    (running, *_) = served.engine.docker("ps", "--quiet").split()
+    reach = "import socket; socket.create_connection(('1.1.1.1', 443), 3)"
+    with pytest.raises(Failed, match=r"unreachable|timed out"):
+        served.engine.docker("exec", running, "python3", "-c", reach)
