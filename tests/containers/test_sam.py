@@ -134,10 +134,3 @@ def test_the_layers_are_merged_into_opt(served: Served) -> None:
     for path in ("/opt/python/cragside", "/opt/python/lightrag", "/opt/knowledge/baked.json", "/var/task/handler.py"):
         served.engine.docker("exec", running, "test", "-e", path)
     say("/opt holds core, LightRAG and the baked store")
-
-
-def test_the_function_reaches_nothing_outside(served: Served) -> None:
-    (running, *_) = served.engine.docker("ps", "--quiet").split()
-    reach = "import socket; socket.create_connection(('1.1.1.1', 443), 3)"
-    with pytest.raises(Failed, match=r"unreachable|timed out"):
-        served.engine.docker("exec", running, "python3", "-c", reach)
