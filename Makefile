@@ -167,7 +167,7 @@ down: ## end the stack and keep its data
 	@$(COMPOSE) --profile "*" down
 
 test-containers: $(UV) ## bring the compose file up in a container engine and test it; takes minutes, not part of `make check`
-	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers --ignore tests/containers/test_sam.py -m containers -s $(ARGS)
+	@CONTAINERS=$(CONTAINERS) $(RUN) pytest tests/containers --ignore-glob "*/test_sam*" -m containers -s $(ARGS)
 
 sam-e2e: $(UV) ## serve the function with `sam local` in a container engine and ask it; takes minutes, not part of `make check`
-	@CONTAINERS=$(CONTAINERS) $(INFRA) pytest tests/containers/test_sam.py -m containers -s $(ARGS)
+	@CONTAINERS=$(CONTAINERS) $(INFRA) pytest tests/containers/test_sam.py tests/containers/test_sam_databases.py -m containers -s $(ARGS)

@@ -66,6 +66,15 @@ class Images:
             **dict.fromkeys(("migrate", "api", "worker"), ours),
         }
 
+    def databases(self) -> dict[str, str]:
+        """The images of PostgreSQL and Neo4j alone."""
+        self._debian()
+        postgres = self._image("postgres", Recipe(ROOT / "packaging/postgres"))
+        return {"postgres": postgres, "neo4j": self._image("neo4j", self._neo4j())}
+
+    def _neo4j(self) -> Recipe:
+        return Recipe(_STAND_INS / "neo4j", {"jars": neo4j_server.jars_folder()}, (neo4j_server.VERSION,))
+
     def lambda_runtime(self) -> str:
         """The image of Lambda's Python runtime."""
         self._debian()
@@ -84,7 +93,7 @@ class Images:
         server = ollama.server()  # built if it is not there
         tools.remove(server.home)
         return {
-            "neo4j": Recipe(_STAND_INS / "neo4j", {"jars": neo4j_server.jars_folder()}, (neo4j_server.VERSION,)),
+            "neo4j": self._neo4j(),
             "ollama": Recipe(
                 _STAND_INS / "ollama",
                 {"ollama": server.binary, "models": server.models},
