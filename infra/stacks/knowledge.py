@@ -24,7 +24,7 @@ _ORIGINS = "RAG_ALLOW_ORIGINS"
 
 
 class KnowledgeStack(cdk.Stack):
-    """Outputs: `Uploads`, the bucket's name, `Queue` and `DeadLetters`, the URLs of the queues."""
+    """Outputs: `UploadBucket` and `IndexFunction`, their names, `TaskQueue` and `DeadLetters`, the URLs of the queues."""
 
     def __init__(
         self,
@@ -78,6 +78,8 @@ class KnowledgeStack(cdk.Stack):
         self._grant_key(self.index.role)
         process(self, "Tasks", self.index.live, self.queue.tasks, at_once=knowledge.index_concurrency)
         sweep(self, "Sweep", self.index.live, minutes=knowledge.sweep_minutes)
+        name = self.index.function.function_name
+        cdk.CfnOutput(self, "IndexFunction", value=name, description="The function that indexes; its alias is live.")
         cdk.CfnOutput(self, "UploadBucket", value=self.uploads.bucket_name, description="The bucket of large files.")
         cdk.CfnOutput(self, "TaskQueue", value=self.queue.tasks.queue_url, description="The queue of indexing tasks.")
         cdk.CfnOutput(self, "DeadLetters", value=self.queue.dead.queue_url, description="Tasks that were given up.")
