@@ -3,6 +3,8 @@
 import gc
 import os
 from collections import Counter
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 from hypothesis import settings
@@ -11,6 +13,12 @@ from tools.attack_table import ATTACKS
 
 pytest_plugins = ("tests.services.fixtures",)
 
+# What takes longest to compile of all that the tests import.
+_LARGE = (
+    "cragside.crag.graph", "pandas", "schemathesis", "qdrant_client", "hypothesis", "redis", "fastapi.openapi.models",
+    "cragside.adapters.lightrag.lean", "moto", "neo4j", "openpyxl", "aiohttp", "PIL.Image", "rich.progress",
+)  # fmt: skip
+
 # While modules are imported and items made, Python's threshold of 700 new objects searches for garbage all the time.
 gc.set_threshold(20_000, 20, 20)
 
@@ -18,6 +26,17 @@ gc.set_threshold(20_000, 20, 20)
 # a run at a desk tries new ones each time.
 settings.register_profile("cragside", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("cragside")
+
+
+def pytest_collection() -> None:
+    """Begin with other modules in each worker of xdist: else all of them compile all modules at the same time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker:
+        workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        first = len(_LARGE) * int(worker.removeprefix("gw")) // workers
+        for name in (*_LARGE[first:], *_LARGE[:first]):
+            with suppress(ImportError):  # the tests that need it tell
+                import_module(name)
 
 
 @pytest.hookimpl(tryfirst=True)
