@@ -60,8 +60,8 @@ class Artifacts:
                 raise NotDeployable(f"{name}: it has {len(layers)} layers, and Lambda takes {_MOST_LAYERS}")
             if (weight := sum(map(size, (code, *layers)))) > LIMIT:
                 raise NotDeployable(
-                    f"{name}: function and layers have {weight / MIB:.0f} MiB, and Lambda takes {LIMIT / MIB:.0f}: put a "
-                    "baked store into a bucket, knowledge=s3://BUCKET/PREFIX#SHA256"
+                    f"{name}: function and layers have {weight / MIB:.0f} MiB, and Lambda takes {LIMIT / MIB:.0f}: "
+                    "put a baked store into a bucket, knowledge=s3://BUCKET/PREFIX#SHA256"
                 )
         return self
 

@@ -1,5 +1,7 @@
 """Three environments in three shapes."""
 
+import shutil
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from infra.environments.model import Environment
 from infra.environments.shapes import SHAPES
 from infra.pricing.prices import load_prices, load_usage
 from infra.pricing.templates import resources_of
+from tests.services import tools
 
 pytestmark = pytest.mark.infra
 
@@ -23,6 +26,8 @@ STACKS = {
     "self-hosted": {"network", "data", "knowledge", "service"},
 }
 COSTS = Path(__file__).parents[2] / "docs/costs.md"
+ROOT = Path(__file__).parents[2]
+SAM = "aws-sam-cli==1.170.0"
 PAIRS = list(product(NAMES, SHAPES))
 
 
@@ -211,3 +216,13 @@ def test_a_collector_of_traces_is_one_more_server(synthesise: Synthesiser) -> No
     assert ("10.64.0.0/20", 4318) in {
         (rule.get("CidrIp"), rule["FromPort"]) for rule in functions["SecurityGroupEgress"]
     }
+
+
+def test_sam_takes_every_template(synthesise: Synthesiser) -> None:
+    every = [path for pair in PAIRS for path in templates(synthesise(environment(*pair)))]
+    uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")
+    sam = [uv, "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable, "--with", SAM]
+    script = Path(__file__).with_name("sam_validation.py")
+    environ = {"SAM_CLI_TELEMETRY": "0", "AWS_EC2_METADATA_DISABLED": "true"}
+    # It also prints words of its own on metrics that it does not send.
+    assert tools.run([*sam, "python", str(script), *map(str, every)], env=environ).endswith(f"{len(every)} are valid\n")
