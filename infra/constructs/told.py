@@ -7,6 +7,8 @@ from aws_cdk.aws_sns import Topic
 from aws_cdk.aws_sns_subscriptions import EmailSubscription
 from constructs import Construct
 
+from infra.constructs.exceptions import acknowledge
+
 PUBLISHERS = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
 
 
@@ -22,6 +24,11 @@ class ToldByEmail(Construct):
         key = Key.from_key_arn(self, "Key", key_arn) if key_arn else self._key()
         self.topic = Topic(self, "Topic", master_key=key, enforce_ssl=True, display_name="cragside")
         self.topic.add_subscription(EmailSubscription(email))
+        acknowledge(
+            self.topic,
+            "Serverless::Serverless-SNSRedrivePolicy",
+            "A queue of undelivered e-mails would need somebody who is told of it; alarms show in CloudWatch too.",
+        )
         for service in PUBLISHERS:
             self.topic.add_to_resource_policy(
                 PolicyStatement(
