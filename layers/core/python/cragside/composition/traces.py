@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 def tracer_of() -> "OtelTracer":
     """A tracer that sends spans to an OpenTelemetry collector. Raises `ConfigurationError`."""
     try:
-        from cragside.adapters.otel import OtelTracer
+        from cragside.adapters.otel import OtelTracer  # the SDK reads some of its variables when it is imported
+
+        return OtelTracer(__version__)
     except ModuleNotFoundError as error:
         missing = f"RAG_TRACES is set, but {error.name} is not installed. Install cragside[otel]."
         raise ConfigurationError(missing, variable="RAG_TRACES") from error
-    try:
-        return OtelTracer(__version__)
     except ValueError as error:
         unfit = "RAG_TRACES is set, but a variable that begins with OTEL_ has a value that OpenTelemetry does not take"
         raise ConfigurationError(f"{unfit}. Correct it, or unset it.", variable="RAG_TRACES") from error
