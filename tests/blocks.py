@@ -50,6 +50,7 @@ def steady(line: str) -> str:
     """A line of output without what differs between two runs or machines: times, hashes, codes, addresses, widths."""
     line = re.sub(r"\b[\d.]+ (m?s)\b", r"# \1", line)
     line = re.sub(r"\b[0-9a-f]{64}\b|(?<=127\.0\.0\.1:)\d+|(?<=https://)\w+(?=\.execute-api)", "#", line)
+    line = re.sub(r"(?<=:secret:)\S+", "#", line)
     line = re.sub(r"(?<=evidence-)\w{6}|(?<=code )\w{6}|(?<=\) )\w{6}(?= *\|?$)", "#", line)
     line = re.sub(r"Python 3\.\d+( on \w+)?", "Python #", line)
     if re.search(r" (local|none) ", line):
