@@ -12,7 +12,7 @@ from infra.environments.knowledge import Writable
 pytestmark = pytest.mark.infra
 
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:postgres-AbC123"
-KEY = "arn:aws:kms:eu-central-1:123456789012:key/0f1e2d3c"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/0f1e2d3c-0000-4000-8000-000000000000"
 WRITABLE = Writable(index_concurrency=3, pool=2, sweep_minutes=7, attempts=4)
 DEV = named("dev").changed(
     knowledge=WRITABLE.model_dump(),
