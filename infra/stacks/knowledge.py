@@ -24,7 +24,7 @@ _ORIGINS = "RAG_ALLOW_ORIGINS"
 
 
 class KnowledgeStack(cdk.Stack):
-    """Outputs: `UploadBucket` and `IndexFunction`, their names, `TaskQueue` and `DeadLetters`, the URLs of the queues."""
+    """Outputs: the names of `UploadBucket` and `IndexFunction`, and the URLs of `TaskQueue` and `DeadLetters`."""
 
     def __init__(
         self,

@@ -9,9 +9,10 @@ from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.aws_lambda.observability import logger
 
 Answer = dict[str, Any]
+Job = Callable[[Container, float], Coroutine[Any, Any, Answer]]
 
 
-def job_of(event: Any) -> "Callable[[Container, float], Coroutine[Any, Any, Answer]] | None":
+def job_of(event: Any) -> Job | None:
     """The job that an event asks for, None if it asks for none. A job gets the seconds that it may take."""
     asked = [name for name in _JOBS if isinstance(event, Mapping) and event.get(name) is True]
     return _JOBS[asked[0]] if asked else None
@@ -49,4 +50,4 @@ async def migrate(container: Container, seconds: float) -> Answer:
     return {"migrated": True, "made": made}
 
 
-_JOBS: dict[str, Callable[[Container, float], Coroutine[Any, Any, Answer]]] = {"sweep": sweep, "migrate": migrate}
+_JOBS: dict[str, Job] = {"sweep": sweep, "migrate": migrate}
