@@ -123,6 +123,7 @@ class Flight:
             "rules": self.client("events").list_rules()["Rules"],
             "queues": self.client("sqs").list_queues().get("QueueUrls", []),
             "buckets": [name for name in buckets if not name.startswith("cdk-")],
+            "networks": [vpc for vpc in self.client("ec2").describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")],
             "secrets": self.client("secretsmanager").list_secrets()["SecretList"],
             "log groups": self.client("logs").describe_log_groups()["logGroups"],
             "roles": [name for name in roles if not name.startswith("cdk-")],

@@ -24,7 +24,18 @@ pytestmark = pytest.mark.e2e
 SURVEY = Path(__file__).parents[1] / "data" / "survey.pdf"
 PAGE = 137
 # Lambda itself uses these of a function's permissions.
-OF_LAMBDA = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+OF_LAMBDA = {
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+}
 OF_ITS_POLLER = {"sqs:ReceiveMessage"}
 # Nobody lists, but S3 tells a missing object from a forbidden one by it.
 OF_S3 = {"s3:ListBucket"}

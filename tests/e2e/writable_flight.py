@@ -35,6 +35,7 @@ class WritableFlight(Flight):
             python=self.emulator.minor,
             architecture=ARCHITECTURE,
             knowledge=Writable(sweep_minutes=1).model_dump(),
+            network={"s3_prefix_list_id": "pl-0123456789abcdef0"},
             operations={"alarms": {"email": "operator@example.com"}},
             servers={"postgres_uri_secret_arn": self._secret("postgres", self._postgres_uri)},
         )
