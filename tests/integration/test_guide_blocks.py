@@ -37,6 +37,7 @@ NOT_RUN = {
     ("docs/backup.md", "cragside repair"): DATABASES,
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
+    ("docs/aws-knowledge.md", "aws lambda invoke"): AWS,
     ("docs/deployment.md", "make bootstrap"): AWS,
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
     ("docs/pipeline.md", "make pipeline"): AWS,
