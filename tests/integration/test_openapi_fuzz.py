@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.server import listen
 from cragside.settings import Settings
+from tests.described import openapi
 from tests.fakes import FolderUploadStore
 
 EXAMPLES = 10
@@ -39,9 +39,8 @@ ENDLESS = "/v1/documents/{document_id}/events"
 EVENT = {"type": "object", "required": ["event", "data"], "properties": {"event": {"type": "string"}}}
 
 
-def schema_of(home: Path) -> Any:
-    configured = Settings(home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
-    document = create_app(Container(configured)).openapi()
+def schema() -> Any:
+    document = openapi()
     for method in (method for path in document["paths"].values() for method in path.values()):
         for answer in method["responses"].values():
             if events := answer.get("content", {}).get("text/event-stream"):
@@ -49,7 +48,7 @@ def schema_of(home: Path) -> Any:
     return schemathesis.openapi.from_dict(document)
 
 
-SCHEMA = schema_of(Path("never-opened"))
+SCHEMA = schema()
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from cragside.bootstrap import Container
 from cragside.domain.indexing import Task
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.app import create_app
-from cragside.settings import Settings
+from tests.described import openapi
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 
@@ -101,8 +99,7 @@ ATTEMPTS = {
 
 
 def operations() -> list[str]:
-    app = create_app(Container(Settings(home=Path("never-opened"))))  # type: ignore[call-arg]
-    return sorted(f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods)
+    return sorted(f"{method.upper()} {path}" for path, methods in openapi()["paths"].items() for method in methods)
 
 
 def test_it_is_known_how_to_try_every_route() -> None:
@@ -261,8 +258,7 @@ def refusal(answer: httpx.Response) -> Any:
 
 
 def described() -> dict[str, set[str]]:
-    app = create_app(Container(Settings(home=Path("never-opened"))))  # type: ignore[call-arg]
-    document = app.openapi()
+    document = openapi()
     found: dict[str, set[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
