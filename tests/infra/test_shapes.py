@@ -21,9 +21,9 @@ from tests.services import tools
 pytestmark = pytest.mark.infra
 
 STACKS = {
-    "baked": {"service"},
-    "managed": {"network", "knowledge", "service"},
-    "self-hosted": {"network", "data", "knowledge", "service"},
+    "baked": {"service", "observability"},
+    "managed": {"network", "knowledge", "service", "observability"},
+    "self-hosted": {"network", "data", "knowledge", "service", "observability"},
 }
 COSTS = Path(__file__).parents[2] / "docs/costs.md"
 ROOT = Path(__file__).parents[2]

@@ -126,9 +126,12 @@ def test_the_role_has_only_the_permissions_that_the_function_needs(
         "xray:PutTraceSegments",
     }
     assert allowed == wanted | ({"s3:GetObject"} if isinstance(environment.knowledge, KnowledgeBucket) else set())
-    role = stack.properties("AWS::IAM::Role")
-    assert "ManagedPolicyArns" not in role
-    assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "lambda.amazonaws.com"}
+    roles = {
+        role["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"]: role["Properties"]
+        for role in stack.resources("AWS::IAM::Role").values()
+    }
+    assert "ManagedPolicyArns" not in roles.pop("lambda.amazonaws.com")
+    assert set(roles) == ({"codedeploy.amazonaws.com"} if environment.operations.canary else set())
 
 
 def test_only_tracing_is_allowed_on_every_resource(stack: Synthesised) -> None:
@@ -200,7 +203,9 @@ def test_the_api_calls_a_published_version_by_its_alias(stack: Synthesised) -> N
 
 
 def test_the_only_public_thing_is_the_api_and_it_is_throttled(stack: Synthesised, environment: Environment) -> None:
+    canary = {"AWS::CloudWatch::Alarm", "AWS::CodeDeploy::Application", "AWS::CodeDeploy::DeploymentGroup"}
     assert {found["Type"] for found in stack.template["Resources"].values()} <= {
+        *(canary if environment.operations.canary else ()),
         "AWS::ApiGatewayV2::Api",
         "AWS::ApiGatewayV2::Integration",
         "AWS::ApiGatewayV2::Route",
