@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from proxy_stub import FakeHost, Proxied, StubOllama, faked, listening, own_app
+from proxy_stub import FakeHost, FakePreferences, Proxied, StubOllama, faked, listening, own_app
 
 from cragside.domain.tokens import IssuedToken
 from cragside.entrypoints.keyring import Keys
@@ -21,7 +21,11 @@ async def start() -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
         async def starting(
-            host: FakeHost | None = None, base: str | None = None, issued: Sequence[IssuedToken] = (), **settings: Any
+            host: FakeHost | None = None,
+            base: str | None = None,
+            issued: Sequence[IssuedToken] = (),
+            prompts: Any = None,
+            **settings: Any,
         ) -> Proxied:
             ollama = StubOllama()
             server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
@@ -32,6 +36,7 @@ async def start() -> AsyncIterator[Start]:
                 Settings(ollama_base_url=address, **settings),
                 upstream=host or FakeHost(None, None),
                 tokens=SimpleNamespace(tokens=lambda: issued),
+                preferences=FakePreferences(**(prompts or {})),
             )
             port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
             return Proxied(port, ollama, container)

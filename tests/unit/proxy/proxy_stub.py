@@ -19,7 +19,8 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
-from cragside.domain.prompt import inject, question_in
+from cragside.domain.preferences import Preferences, Prompts
+from cragside.domain.prompt import inject, question_in, user_text
 from cragside.domain.steps import Watch
 from cragside.settings import Settings
 
@@ -120,8 +121,9 @@ class FakeEnricher:
             await self.before()
         if self.failure:
             raise self.failure
-        assert question == question_in(request, "/rag")
-        assert question is not None, "the proxy asks the enricher for commanded requests only"
+        commanded = question_in(request, "/rag")
+        assert question == ((user_text(request) or "").strip() if commanded is None else commanded)
+        assert question is not None, "the proxy asks the enricher with the question that it found"
         if not question:
             raise ValidationError("The command has no question.")
         documents = tuple(Document(f"d{i}", "a passage", "local", score=0.9) for i in range(self.documents))
@@ -161,6 +163,20 @@ class FakeMemory:
         return Remembered(True)
 
 
+class FakePreferences:
+    """The setting `prompts` of workspaces; `outage` makes them unreadable. Counts how long requests would wait."""
+
+    def __init__(self, **prompts: Prompts) -> None:
+        self.prompts = prompts
+        self.outage = ""
+        self.waits: list[float] = []
+
+    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
+        self.waits.append(seconds)
+        found = self.prompts.get(workspace, "command")
+        return Preferences(1000, 200, 5, None, "similarity", prompts=found), self.outage
+
+
 class FakeHost:
     """A host whose models all have the same limit and window."""
 
@@ -184,7 +200,12 @@ class FakeHost:
 
 def faked(settings: Settings, **members: Any) -> Container:
     """A container whose use cases are fakes."""
-    fakes = {"enricher": FakeEnricher(), "upstream": FakeHost(None, None), "memory": FakeMemory()}
+    fakes = {
+        "enricher": FakeEnricher(),
+        "upstream": FakeHost(None, None),
+        "memory": FakeMemory(),
+        "preferences": FakePreferences(),
+    }
     return Container(settings, **{**fakes, **members})
 
 

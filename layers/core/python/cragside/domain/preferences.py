@@ -10,6 +10,8 @@ from cragside.domain.search import Strategy
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 EvidenceMode = Literal["corrective", "similarity", "off"]
+# Which prompts through the proxy get evidence.
+Prompts = Literal["command", "always", "never"]
 
 RANGES: dict[str, tuple[float, float]] = {
     "chunk_tokens": (500, 2000),
@@ -21,10 +23,12 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 STRATEGIES: tuple[Strategy, ...] = ("similarity", "mmr")
 MODES: tuple[EvidenceMode, ...] = ("corrective", "similarity", "off")
+PROMPTS: tuple[Prompts, ...] = ("command", "always", "never")
 # The settings that have a few valid values each.
 _CHOICES: Mapping[str, Collection[str]] = {
     "similarity_strategy": STRATEGIES,
     "mode": MODES,
+    "prompts": PROMPTS,
     "persona": PERSONAS,
 }
 
@@ -35,7 +39,8 @@ class Preferences:
 
     A `similarity_threshold` of None is the one that fits the store's embedding model. `mode` is `corrective` (graded
     evidence; passages above `threshold` suffice, `max_documents` at most), `similarity` (what a plain similarity search
-    finds) or `off` (no evidence). A `persona` of None is the plain instruction.
+    finds) or `off` (no evidence). A `persona` of None is the plain instruction. `prompts` says which prompts through
+    the proxy get evidence: those with the `command`, `always` (all that a user typed), or `never` (not even those).
     """
 
     chunk_tokens: int
@@ -47,6 +52,7 @@ class Preferences:
     threshold: float = DEFAULT_THRESHOLD
     max_documents: int = 5
     persona: str | None = None
+    prompts: Prompts = "command"
 
     def changed(self, **changes: Any) -> "Preferences":
         """The preferences with these values. Raises `ValidationError` with the range of an invalid one."""

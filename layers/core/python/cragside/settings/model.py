@@ -180,6 +180,17 @@ class Settings(BaseModel):
         description="How prompts get evidence. `corrective`: graded, with a web search where nothing is good enough. "
         "`similarity`: what a plain similarity search finds. `off`: none.",
     )
+    prompts: Literal["command", "always", "never"] = Field(
+        "command",
+        description="Which prompts through the proxy get evidence. `command`: those that begin with the command. "
+        "`always`: all that a user typed. `never`: none, not even with the command. docs/api.md says what else asks "
+        "for evidence.",
+    )
+    list_rag_models: bool = Field(
+        False,
+        description="Whether `/api/tags` and `/v1/models` list each model a second time, with the suffix `+rag`: a "
+        "model with it gets evidence without the command.",
+    )
     decision: Literal["any", "mean"] = Field(
         "any", description="`any`: one passing passage keeps the local route. `mean`: the mean must pass as well."
     )

@@ -1,4 +1,4 @@
-"""Forwards requests to Ollama, with evidence for those that begin with the command."""
+"""Forwards requests to Ollama, with evidence for those that ask for it."""
 
 import logging
 from dataclasses import dataclass
@@ -18,13 +18,21 @@ from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
+from cragside.entrypoints.proxy.asking import Asking
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
 from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.model_names import (
+    NAMING_ROUTES,
+    SuffixedList,
+    is_list,
+    unsuffixed_path,
+    without_suffix,
+)
 from cragside.entrypoints.proxy.own_answers import own_answer
-from cragside.entrypoints.proxy.prompts import Commanded, CommandFinder
+from cragside.entrypoints.proxy.prompts import Commanded
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.shapes import ROUTES
@@ -43,6 +51,7 @@ class _Call:
     send: Send
     body: Body
     commanded: Commanded | None
+    suffixed: bool
 
 
 class Forwarder:
@@ -53,7 +62,8 @@ class Forwarder:
         self._origins = origins
         self._audit = audit
         self._upstream = Upstream(settings.upstream)
-        self._finder = CommandFinder(settings.command_prefix)
+        self._asking = Asking(container)
+        self._lists_suffixed = settings.list_rag_models
         self._enricher = RequestEnricher(container)
         self._body_limit = settings.max_body_bytes
         self._default_workspace = settings.workspace
@@ -73,7 +83,14 @@ class Forwarder:
         try:
             if scope["method"] == "POST" and scope["path"] in ROUTES:
                 await self._prompt(grant, scope, receive, send)
+            elif scope["method"] == "POST" and scope["path"] in NAMING_ROUTES:
+                body, _, suffixed = await self._read(scope, receive)
+                await relay(self._upstream, scope, receive, send, body, dropped=grant.headers, length_changed=suffixed)
+            elif self._lists_suffixed and is_list(scope):
+                sending = SuffixedList(send, scope["path"])
+                await relay(self._upstream, scope, receive, sending, Body(b"", complete=True), dropped=grant.headers)
             else:
+                scope = unsuffixed_path(scope)
                 await relay(self._upstream, scope, receive, send, await read_body(receive, 0), dropped=grant.headers)
         except ClientGone:
             pass
@@ -86,19 +103,13 @@ class Forwarder:
             await answer(sending, scope["path"], code_of(error), self._message(for_client(error)))
 
     async def _prompt(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = scope["headers"]
-        body = await read_body(receive, self._body_limit)
-        # A body that is too long or compressed is not read.
-        readable = (
-            body.complete and len(body.data) <= self._body_limit and value_of(headers, b"content-encoding") is None
-        )
-        commanded = self._finder.commanded(scope["path"], body.data) if readable else None
-        if commanded is None and self._exchanges is None:
-            await relay(self._upstream, scope, receive, send, body, dropped=grant.headers)
-            return
-        call = _Call(grant, scope, receive, send, body, commanded)
+        body, readable, suffixed = await self._read(scope, receive)
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
-        welcome = self._origins.may_ask(headers)
+        welcome = self._origins.may_ask(scope["headers"])
+        commanded = None
+        if readable:
+            commanded = await self._asking.commanded(grant, scope, body.data, suffixed=suffixed, welcome=welcome)
+        call = _Call(grant, scope, receive, send, body, commanded, suffixed)
         if commanded is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
         elif commanded is not None and commanded.why:
@@ -108,10 +119,26 @@ class Forwarder:
         else:
             await self._pass_on(call)
 
+    async def _read(self, scope: Scope, receive: Receive) -> tuple[Body, bool, bool]:
+        """The body with the model's name as Ollama knows it, whether it can be read, and whether that name differed."""
+        body = await read_body(receive, self._body_limit)
+        # A body that is too long or compressed is not read.
+        short = body.complete and len(body.data) <= self._body_limit
+        readable = short and value_of(scope["headers"], b"content-encoding") is None
+        changed = without_suffix(body.data) if readable else None
+        return (body, readable, False) if changed is None else (Body(changed, complete=True), True, True)
+
     async def _pass_on(self, call: _Call) -> None:
         if call.commanded is None:
-            dropped = call.grant.headers
-            await relay(self._upstream, call.scope, call.receive, call.send, call.body, dropped=dropped)
+            await relay(
+                self._upstream,
+                call.scope,
+                call.receive,
+                call.send,
+                call.body,
+                dropped=call.grant.headers,
+                length_changed=call.suffixed,
+            )
         else:
             await self._enrich(call, call.commanded)
 

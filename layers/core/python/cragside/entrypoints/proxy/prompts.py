@@ -1,7 +1,5 @@
 """Reads the prompt from the bytes of a request to Ollama, at next to no cost for requests without the command."""
 
-import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Any
 from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.http.body_limit import bounded
+from cragside.entrypoints.proxy.request_body import parsed
 from cragside.entrypoints.proxy.shapes import (
     COMPLETIONS,
     GENERATE,
@@ -21,14 +20,13 @@ from cragside.entrypoints.proxy.shapes import (
 )
 
 _MOST_LOGPROBS = 20
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Prefixes that JSON and case folding leave unchanged. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
 _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Commanded:
-    """A request with the command, the question after it and its place. `why`: it asks for an explanation."""
+    """A request that gets evidence, its question and its place. `why`: it asks for an explanation instead."""
 
     request: dict[str, Any]
     question: str
@@ -57,7 +55,7 @@ class CommandFinder:
             if self._needle is not None and self._needle in body.lower():
                 raise
             return None
-        request = _parsed(body)
+        request = parsed(body)
         if request is None or _is_refused_by_ollama(path, request):
             return None
         place = place_in(path, in_one_form(path, request), self._prefix)
@@ -68,6 +66,22 @@ class CommandFinder:
             return Commanded(request, question, place)
         question = asks_why(text, self._prefix)
         return None if question is None else Commanded(request, question, place, why=True)
+
+    def uncommanded(self, path: str, body: bytes) -> Commanded | None:
+        """The request, if a user typed its end, for those who ask for evidence without the command.
+
+        None for the results of tools, for what hosts ask by themselves, for code to complete and prompts without a
+        template, and for what cannot be told apart. Raises `ValidationError` for too many keys or values.
+        """
+        bounded(body)
+        request = parsed(body)
+        if request is None or _is_refused_by_ollama(path, request):
+            return None
+        if path in (GENERATE, COMPLETIONS) and (request.get("suffix") or request.get("raw")):
+            return None
+        place = place_in(path, in_one_form(path, request), self._prefix)
+        question = "" if place is None or not place.last else place.typed.text.strip()
+        return Commanded(request, question, place) if place is not None and question else None
 
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.
@@ -80,7 +94,7 @@ def user_prompt(path: str, body: bytes, prefix: str) -> str | None:
     A generation with a `suffix` completes code, and one without a prompt loads a model. Clients send requests of their
     own, such as for the title of a chat.
     """
-    request = _parsed(body)
+    request = parsed(body)
     if request is None or (path in (GENERATE, COMPLETIONS) and request.get("suffix")):
         return None
     place = place_in(path, in_one_form(path, request), prefix)
@@ -109,26 +123,3 @@ def _is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
     if any(type(value) is not types.get(name, type(value)) for name, value in fields):
         return True
     return any(name == "top_logprobs" and not 0 <= value <= _MOST_LOGPROBS for name, value in fields)
-
-
-def _parsed(body: bytes) -> dict[str, Any] | None:
-    """The body as Ollama reads it, if it is a JSON object."""
-    try:
-        text = body.decode()
-        request = json.loads(text, parse_constant=_not_json, parse_float=_finite)
-        if "\\ud" in text.lower():  # Go reads half a surrogate pair as U+FFFD
-            request = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(request, ensure_ascii=False)))
-    except (ValueError, RecursionError):
-        return None
-    return request if isinstance(request, dict) else None
-
-
-def _not_json(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(literal: str) -> float:
-    value = float(literal)
-    if math.isinf(value):
-        raise ValueError(f"{literal} is beyond a 64-bit float")
-    return value

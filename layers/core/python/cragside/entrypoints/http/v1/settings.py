@@ -8,7 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.personas import PERSONAS
-from cragside.domain.preferences import CHANGEABLE, MODES, RANGES, STRATEGIES, EvidenceMode, Preferences
+from cragside.domain.preferences import (
+    CHANGEABLE,
+    MODES,
+    PROMPTS,
+    RANGES,
+    STRATEGIES,
+    EvidenceMode,
+    Preferences,
+    Prompts,
+)
 from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
@@ -61,6 +70,9 @@ class SettingsBody(BaseModel):
     mode: EvidenceMode = Field(
         description="How prompts get evidence: `corrective` (graded), `similarity` (a plain search) or `off` (none)."
     )
+    prompts: Prompts = Field(
+        description="Which prompts through the proxy get evidence: those with the `command`, `always` or `never`."
+    )
     threshold: float = Field(description="A passage with a higher relevance is evidence.")
     max_documents: int = Field(description="Most passages of evidence in a prompt.")
     persona: str | None = Field(description="Template of the system prompt; null for the plain instruction.")
@@ -72,6 +84,7 @@ class SettingsBody(BaseModel):
     ranges: dict[str, Range] = Field(description="The valid values of numeric settings, by name.")
     strategies: list[Strategy] = Field(description="The valid values of `similarity_strategy`.")
     modes: list[EvidenceMode] = Field(description="The valid values of `mode`.")
+    prompt_choices: list[Prompts] = Field(description="The valid values of `prompts`.")
     personas: list[str] = Field(description="The valid values of `persona`.")
     store: StoreBody = Field(description="The store of the workspace.")
     host: HostBody = Field(description="The model host.")
@@ -95,6 +108,7 @@ class SettingsChange(BaseModel):
     )
     similarity_strategy: Strategy | None = Field(None, description="How such a search chooses passages.")
     mode: EvidenceMode | None = Field(None, description="How prompts get evidence.")
+    prompts: Prompts | None = Field(None, description="Which prompts through the proxy get evidence.")
     threshold: float | None = Field(None, ge=0, le=0.95, description="A passage with a higher relevance is evidence.")
     max_documents: int | None = Field(None, ge=1, le=20, description="Most passages of evidence in a prompt.")
     persona: str | None = Field(None, description="Template of the system prompt, one of `personas`.")
@@ -139,6 +153,7 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
         ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
         strategies=list(STRATEGIES),
         modes=list(MODES),
+        prompt_choices=list(PROMPTS),
         personas=list(PERSONAS),
         store=store,
         host=host,

@@ -32,17 +32,8 @@ export function SettingsForm({ settings, save, refused, locked }) {
     <form onSubmit=${submit}>
       <fieldset disabled=${locked}>
         <h2>${t("settings.evidence")}</h2>
-        <fieldset>
-          <legend>${t("settings.mode")}</legend>
-          ${settings.modes.map(
-            (mode) => html`
-              <label>
-                <input type="radio" name="mode" value=${mode} checked=${given.mode === mode} onChange=${() => set("mode", mode)} />
-                ${t(`settings.mode.${mode}`)}
-              </label>
-            `,
-          )}
-        </fieldset>
+        <${Choices} name="mode" values=${settings.modes} value=${given.mode} set=${set} />
+        <${Choices} name="prompts" values=${settings.prompt_choices} value=${given.prompts} set=${set} />
         ${numbers(EVIDENCE)}
         <label>
           ${t("settings.persona")}
@@ -80,6 +71,22 @@ function Refused({ error }) {
   const place = useRef(null);
   useEffect(() => void place.current.scrollIntoView({ block: "nearest" }), [error]);
   return html`<div ref=${place}><${Failure} error=${error} /></div>`;
+}
+
+function Choices({ name, values, value, set }) {
+  return html`
+    <fieldset>
+      <legend>${t(`settings.${name}`)}</legend>
+      ${values.map(
+        (each) => html`
+          <label>
+            <input type="radio" name=${name} value=${each} checked=${value === each} onChange=${() => set(name, each)} />
+            ${t(`settings.${name}.${each}`)}
+          </label>
+        `,
+      )}
+    </fieldset>
+  `;
 }
 
 function Slider({ name, step, value, range, set }) {

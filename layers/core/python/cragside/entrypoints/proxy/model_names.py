@@ -1,0 +1,99 @@
+"""Names of models with the suffix that asks for evidence, such as `qwen2.5:7b+rag`. Ollama never sees the suffix."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import Message, Scope, Send
+
+from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.request_body import parsed
+
+SUFFIX = "+rag"  # Ollama's own names have no plus
+# Requests that name a model and carry no prompt.
+NAMING_ROUTES = frozenset({"/api/show", "/api/embed", "/api/embeddings", "/v1/embeddings"})
+_LISTS = {"/api/tags": ("models", ("name", "model")), "/v1/models": ("data", ("id",))}
+_ONE = "/v1/models/"
+_FIELDS = ("model", "name")
+_MOST_LISTED = 8 * 1024 * 1024
+
+
+def without_suffix(body: bytes) -> bytes | None:
+    """The body with the model's name as Ollama knows it, None if the name has no suffix."""
+    # .NET writes a plus as \u002B.
+    if b"+rag" not in body and b"002brag" not in body.lower():
+        return None
+    request = parsed(body)
+    suffixed = [] if request is None else [name for name in _FIELDS if _is_suffixed(request.get(name))]
+    if request is None or not suffixed:
+        return None
+    return json.dumps({**request, **{name: request[name].removesuffix(SUFFIX) for name in suffixed}}).encode()
+
+
+def _is_suffixed(name: object) -> bool:
+    return isinstance(name, str) and name.endswith(SUFFIX) and name != SUFFIX
+
+
+def unsuffixed_path(scope: Scope) -> Scope:
+    """The scope with the path of the model that Ollama knows, for `/v1/models/NAME+rag`. Others stay unchanged."""
+    path: str = scope["path"]
+    if not (path.startswith(_ONE) and _is_suffixed(path[len(_ONE) :])):
+        return scope
+    raw: bytes = scope.get("raw_path") or path.encode()
+    for ending in (b"+rag", b"%2Brag", b"%2brag"):
+        raw = raw.removesuffix(ending)
+    return {**scope, "path": path.removesuffix(SUFFIX), "raw_path": raw}
+
+
+def is_list(scope: Scope) -> bool:
+    """Whether a request asks for the list of models."""
+    return scope["method"] == "GET" and scope["path"] in _LISTS
+
+
+class SuffixedList:
+    """Replaces `send`: adds each model's name with the suffix to a list of models."""
+
+    def __init__(self, send: Send, path: str) -> None:
+        self._send = send
+        self._field, self._names = _LISTS[path]
+        self._start: Message = {}
+        self._body = bytearray()
+        self._passes = False
+
+    async def __call__(self, message: Message) -> None:
+        """ASGI's `send`."""
+        if message["type"] == "http.response.start":
+            headers = message["headers"]
+            self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
+            self._start = message
+        else:
+            self._body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if more and not self._passes and len(self._body) <= _MOST_LISTED:
+                return
+            body = bytes(self._body) if self._passes or more else self._added(bytes(self._body))
+            await self._send_start(len(body) - len(self._body))
+            self._passes = True
+            self._body.clear()
+            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def _send_start(self, grown: int) -> None:
+        start, self._start = self._start, {}
+        if start:
+            headers = [
+                (name, b"%d" % (int(value) + grown) if grown and name.lower() == b"content-length" else value)
+                for name, value in start["headers"]
+            ]
+            await self._send({**start, "headers": headers})
+
+    def _added(self, body: bytes) -> bytes:
+        listed = parsed(body)
+        models = None if listed is None else listed.get(self._field)
+        if listed is None or not isinstance(models, list):
+            return body
+        added = [self._suffixed(model) for model in models if isinstance(model, dict)]
+        return json.dumps({**listed, self._field: [*models, *added]}).encode()
+
+    def _suffixed(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        names = {name: f"{model[name]}{SUFFIX}" for name in self._names if isinstance(model.get(name), str)}
+        return {**model, **names}
