@@ -13,7 +13,7 @@ from cragside.bootstrap import Container
 from cragside.domain.candidates import Dropped
 from cragside.domain.document import EvidenceSource
 from cragside.domain.indexing import DocumentStatus, Stage
-from cragside.domain.preferences import MODES, RANGES, STRATEGIES
+from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.console import files
 from cragside.entrypoints.console.files import static_files
@@ -141,6 +141,7 @@ VALUES: dict[str, Iterable[str]] = {
     "nav": ("ask", "documents", "graph", "memory", "settings"),
     "settings.mode": MODES,
     "settings.number": RANGES,
+    "settings.prompts": PROMPTS,
     "settings.strategy": STRATEGIES,
     "source": get_args(EvidenceSource),
     "step": get_args(StepBody.model_fields["name"].annotation),

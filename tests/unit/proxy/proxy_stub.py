@@ -173,8 +173,10 @@ class FakePreferences:
 
     async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
         self.waits.append(seconds)
-        found = self.prompts.get(workspace, "command")
-        return Preferences(1000, 200, 5, None, "similarity", prompts=found), self.outage
+        return await self.of(workspace), self.outage
+
+    async def of(self, workspace: str) -> Preferences:
+        return Preferences(1000, 200, 5, None, "similarity", prompts=self.prompts.get(workspace, "command"))
 
 
 class FakeHost:

@@ -32,8 +32,15 @@ export function SettingsForm({ settings, save, refused, locked }) {
     <form onSubmit=${submit}>
       <fieldset disabled=${locked}>
         <h2>${t("settings.evidence")}</h2>
-        <${Choices} name="mode" values=${settings.modes} value=${given.mode} set=${set} />
-        <${Choices} name="prompts" values=${settings.prompt_choices} value=${given.prompts} set=${set} />
+        <${Choices} name="mode" legend=${t("settings.mode")} text=${(mode) => t(`settings.mode.${mode}`)} values=${settings.modes} value=${given.mode} set=${set} />
+        <${Choices}
+          name="prompts"
+          legend=${t("settings.prompts")}
+          text=${(prompts) => t(`settings.prompts.${prompts}`)}
+          values=${settings.prompt_choices}
+          value=${given.prompts}
+          set=${set}
+        />
         ${numbers(EVIDENCE)}
         <label>
           ${t("settings.persona")}
@@ -73,15 +80,15 @@ function Refused({ error }) {
   return html`<div ref=${place}><${Failure} error=${error} /></div>`;
 }
 
-function Choices({ name, values, value, set }) {
+function Choices({ name, legend, text, values, value, set }) {
   return html`
     <fieldset>
-      <legend>${t(`settings.${name}`)}</legend>
+      <legend>${legend}</legend>
       ${values.map(
         (each) => html`
           <label>
             <input type="radio" name=${name} value=${each} checked=${value === each} onChange=${() => set(name, each)} />
-            ${t(`settings.${name}.${each}`)}
+            ${text(each)}
           </label>
         `,
       )}
