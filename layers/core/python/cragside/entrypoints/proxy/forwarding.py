@@ -87,8 +87,8 @@ class Forwarder:
                 body, _, suffixed = await self._read(scope, receive)
                 await relay(self._upstream, scope, receive, send, body, dropped=grant.headers, length_changed=suffixed)
             elif self._lists_suffixed and is_list(scope):
-                sending = SuffixedList(send, scope["path"])
-                await relay(self._upstream, scope, receive, sending, Body(b"", complete=True), dropped=grant.headers)
+                listing = SuffixedList(send, scope["path"])
+                await relay(self._upstream, scope, receive, listing, Body(b"", complete=True), dropped=grant.headers)
             else:
                 scope = unsuffixed_path(scope)
                 await relay(self._upstream, scope, receive, send, await read_body(receive, 0), dropped=grant.headers)
