@@ -23,7 +23,7 @@ class Exchanged:
         self.token = token
 
     def value(self):
-        return self.token
+        return (self.token,)
 
     def keep_fresh(self):
         return nullcontext()
