@@ -99,6 +99,8 @@ UNSUITED: Mapping[str, str] = {
     "RAG_MAX_CONNECTIONS": f"{_SERVER}; set reserved_concurrency",
     "RAG_PATH_PREFIX": f"{_SERVER}; set operations.domain",
     "RAG_LOG_LEVEL": _SERVER,
+    "RAG_PROMPTS": f"{_SERVER}: it is about prompts through the proxy",
+    "RAG_LIST_RAG_MODELS": f"{_SERVER}: it is about the proxy's lists",
     "RAG_LOG_FORMAT": f"{_SERVER}; functions write JSON",
     "RAG_SLOW_SECONDS": _SERVER,
 }

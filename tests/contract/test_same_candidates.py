@@ -1,17 +1,17 @@
 """Every database gives the same passages for a question, in the same order and with the same grades."""
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import cragside
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import load_settings
+from tests.embedding_outage import embedding_outage
 from tests.services.backends import BACKENDS, made
 
 CORPUS = Path(cragside.__file__).parent / "entrypoints" / "samples" / "corpus"
@@ -40,21 +40,14 @@ async def candidates(home: Path, backend: Backend | None = None) -> Candidates:
     files = sorted(CORPUS.iterdir())
     await passages.save_documents([SourceText(path.name, path.read_text()) for path in files])
     found = {}
-    for way in WAYS:
-        with pytest.MonkeyPatch.context() as patch:
-            if way == "words alone":
-                patch.setattr(CachedEmbedder, "embed_questions", down)
+    for way, state in zip(WAYS, (nullcontext, embedding_outage), strict=True):
+        with state():
             found |= {(way, question): await passages.retrieve(question, limit=10) for question in QUESTIONS}
     await container.close()
     return {
         asked: [(document.content[:60], round(document.score or 0.0, 6)) for document in documents]
         for asked, documents in found.items()
     }
-
-
-async def down(*_: object) -> None:
-    """What an embedding model answers that is down."""
-    raise ServiceUnavailable("embedder", "down")
 
 
 @pytest.fixture(scope="module")

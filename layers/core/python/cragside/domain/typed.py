@@ -25,7 +25,7 @@ _LANGCHAIN = (
     "You are an assistant for question-answering tasks.",
 )
 _QUESTION = re.compile(r"^[ \t]*question[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
-_QUESTION_END = re.compile(r"\s*\n\s*(?:Helpful Answer|Answer|Context|Thought):|\s*\Z")
+_QUESTION_END = re.compile(r"^[ \t]*(?:Helpful Answer|Answer|Context|Thought):", re.MULTILINE)
 # Open WebUI begins its own requests in the user's name with these texts: tasks (titles, tags, follow-up questions,
 # search queries, completions), an emoji for a message, one answer from several models' answers.
 _HOSTS_OWN = (
