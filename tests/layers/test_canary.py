@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+import shutil
 import sys
 
 import pytest
@@ -48,8 +49,8 @@ WRITABLE = ("core", "lightrag", "drivers", "parsers", "traces", "runtime")
 WITH = ("--with", "drivers", "--with", "parsers", "--with", "traces")
 
 
-async def test_a_function_with_a_writable_store_has_its_drivers_and_parsers(x86_64):
-    folders = [x86_64.folder(layer) / "python" for layer in WRITABLE]
+async def test_a_function_with_a_writable_store_has_its_drivers_and_parsers(x86_64, tmp_path):
+    folders = writable(x86_64, tmp_path)
     code, out, err = await canary(x86_64, *WITH, folders=folders)
     assert code == 0, err
     assert "evidence from harbour.md cited" in out
@@ -60,7 +61,7 @@ async def test_a_function_with_a_writable_store_has_its_drivers_and_parsers(x86_
     [("drivers", "asyncpg"), ("drivers", "neo4j"), ("parsers", "babel"), ("traces", "opentelemetry")],
 )
 async def test_the_canary_notices_what_these_lack(x86_64, tmp_path, layer, missing):
-    folders = [x86_64.folder(name) / "python" for name in WRITABLE]
+    folders = writable(x86_64, tmp_path / "certificates")
     folders[WRITABLE.index(layer)] = without(x86_64.folder(layer) / "python", missing, tmp_path)
     code, out, err = await canary(x86_64, *WITH, folders=folders)
     assert code != 0, out
@@ -77,10 +78,24 @@ async def test_the_canary_notices_what_is_missing(x86_64, tmp_path, missing):
     assert "cited" not in out
 
 
+def writable(built, place):
+    """The layers of a function with a writable store, with certificates of its own.
+
+    It reads documents in a process of its own. Such a process runs the start-up files of the interpreter's
+    installation, and on some machines these add a certificate to the first certifi that they find.
+    """
+    folders = [built.folder(layer) / "python" for layer in WRITABLE]
+    layer = WRITABLE.index("lightrag")
+    certificates = folders[layer] / "certifi"
+    folders[layer] = without(folders[layer], "certifi", place)
+    shutil.copytree(certificates, folders[layer] / "certifi")
+    return folders
+
+
 def without(folder, missing, place):
     """The folder's entries, less one of them or one of an entry's own."""
     place = place / "python"
-    place.mkdir()
+    place.mkdir(parents=True)
     package, _, module = missing.partition("/")
     for path in folder.iterdir():
         if path.name != package:

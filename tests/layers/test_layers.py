@@ -106,11 +106,11 @@ def test_an_intact_layer_is_reused_and_a_damaged_one_rebuilt(x86_64, tmp_path):
         shutil.copytree(x86_64.folder(layer), tmp_path / x86_64.folder(layer).name, copy_function=os.link)
         shutil.copy(f"{x86_64.folder(layer)}.json", tmp_path)
     first = build(tmp_path, x86_64.arch, x86_64.python)
-    assert first.log.count("as it was") == 4
-    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 5
+    assert first.log.count("as it was") == len(LAYERS) - 1
+    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == len(LAYERS)
     damaged = tmp_path / x86_64.folder("core").name / "python/cragside/__init__.py"
     damaged.unlink()
-    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == 4
+    assert build(tmp_path, x86_64.arch, x86_64.python).log.count("as it was") == len(LAYERS) - 1
     assert damaged.exists()
 
 
