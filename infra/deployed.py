@@ -5,6 +5,8 @@ from typing import Any
 
 import boto3
 
+from cragside.adapters.aws.api_tokens import api_tokens
+from cragside.adapters.aws.secrets import UnfitSecret
 from infra.environments.model import Environment
 
 
@@ -33,9 +35,13 @@ class Deployed:
         raise NotDeployed(f"{name} has no output {key}.")
 
     def token(self) -> str:
-        """The API token, from its secret."""
+        """The API token, from its secret; the first while one is exchanged for another. Raises `NotDeployed`."""
         secrets = self.session.client("secretsmanager")
-        return str(secrets.get_secret_value(SecretId=self.output("TokenSecret"))["SecretString"])
+        text = secrets.get_secret_value(SecretId=self.output("TokenSecret"))["SecretString"]
+        try:
+            return api_tokens(text)[0]
+        except UnfitSecret as error:
+            raise NotDeployed(f"The secret of the token cannot be used: {error}.") from error
 
     def log_groups(self) -> dict[str, str]:
         """The names of the log groups of all stacks, by the names that the stacks give them. Raises `NotDeployed`."""

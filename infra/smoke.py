@@ -85,6 +85,12 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     except (NotDeployable, NotDeployed) as error:
         print(error, file=sys.stderr)
         return 2
+    except httpx.LocalProtocolError:  # its text quotes the token
+        print(
+            "The token cannot be part of a header: it has to be one line of letters, digits and -._~+/=",
+            file=sys.stderr,
+        )
+        return 2
     except (Failed, httpx.HTTPError) as error:
         print(f"{url}: {error}", file=sys.stderr)
         return 1

@@ -93,7 +93,7 @@ class HttpEndpoint(Construct):
             acknowledge(
                 everything,
                 "AwsSolutions::AwsSolutions-APIG4",
-                "The application checks the token of every request, /healthz aside, which has to be open.",
+                "The application checks the token of every request; /healthz and /ready have to be open.",
             )
         else:
             asking = HttpRouteKey.with_("/{proxy+}", HttpMethod.OPTIONS)

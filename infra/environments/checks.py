@@ -12,6 +12,8 @@ from infra.environments.settings import problems_of
 
 # AWS keeps these of an account's concurrent executions for functions that reserve none.
 _UNRESERVED = 100
+# Index functions that a schedule or an operator starts, whatever the queue may start.
+_BESIDE_THE_QUEUE = 2
 # A function's variables have at most 4 KB together; the rest is for what the stacks add.
 _MOST_VARIABLES = 3072
 _VISIBILITY = 6
@@ -105,11 +107,17 @@ def _of_concurrency(environment: Environment) -> Iterator[str]:
     if reserved is None:
         yield "reserved_concurrency: unset, functions would open any number of connections to PostgreSQL"
         return
-    functions = reserved + knowledge.index_concurrency
+    functions = reserved + knowledge.index_concurrency + _BESIDE_THE_QUEUE
+    if functions > most:
+        yield (
+            f"knowledge.index_concurrency: {functions} functions at once are more than the {max(most, 0)} that the "
+            f"account's {environment.account_concurrency} leave to them"
+        )
     if functions * knowledge.pool > servers.postgres_connections:
         yield (
-            f"servers.postgres_connections: ({reserved} reserved + {knowledge.index_concurrency} index functions) x "
-            f"{knowledge.pool} of each pool = {functions * knowledge.pool}, more than {servers.postgres_connections}"
+            f"servers.postgres_connections: ({reserved} reserved + {knowledge.index_concurrency} index functions + "
+            f"{_BESIDE_THE_QUEUE} for sweep and migration) x {knowledge.pool} of each pool = "
+            f"{functions * knowledge.pool}, more than {servers.postgres_connections}"
         )
 
 

@@ -15,6 +15,9 @@ from infra.environments.model import Environment, NotDeployable
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
 KEYS = ("env", "file", "knowledge", "destroying", *_PLAIN)
 
+# What `python -m infra.pipeline` takes beside.
+_OF_PIPELINES = ("repository", "provider")
+
 # For commands that need no more than the environment's name and place, whether it could be deployed as it is or not.
 ANY = {"destroying": "true"}
 
@@ -57,6 +60,9 @@ def _pair(said: str) -> tuple[str, str]:
     key, equals, value = said.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{said!r} is not KEY=VALUE")
+    # Keys of the CDK have a namespace, such as @aws-cdk/core:... or aws:cdk:....
+    if ":" not in key and "/" not in key and key not in (*KEYS, *_OF_PIPELINES):
+        raise argparse.ArgumentTypeError(f"{key!r} is not a key. The keys are {', '.join(KEYS)}")
     return key, value
 
 

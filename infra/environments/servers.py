@@ -10,6 +10,9 @@ from infra.environments.base import Cidr, Data, SecretArn
 
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^/?#@\s]+$")]
 Neo4jUri = Annotated[str, StringConstraints(pattern=r"^(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+$")]
+InstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+$")]
+# The image with drivers for graphics cards is for x86: a `g` behind the generation, as in g5g, means ARM.
+GpuInstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+$")]
 _PORTS = {"http": 80, "https": 443}
 _NEO4J_PORT = 7687
 _REDIS_PORT = 6379
@@ -79,12 +82,12 @@ class Endpoints(Data):
 class SelfHosted(Data):
     """Servers that the deployment creates on instances of its own."""
 
-    data_instance: str = Field("r7g.large", description="PostgreSQL and Neo4j.")
+    data_instance: InstanceType = Field("r7g.large", description="PostgreSQL and Neo4j.")
     data_volume_gb: int = Field(100, ge=20, le=16_384)
     neo4j: bool = Field(True, description="Whether graphs are in Neo4j; else in PostgreSQL with AGE.")
-    ollama_instance: str | None = Field("g5.xlarge", description="The GPU host. Unset: no Ollama.")
+    ollama_instance: GpuInstanceType | None = Field("g5.xlarge", description="The GPU host. Unset: no Ollama.")
     ollama_volume_gb: int = Field(100, ge=30, le=16_384)
-    searxng_instance: str | None = Field("t4g.small", description="Unset: no web search.")
+    searxng_instance: InstanceType | None = Field("t4g.small", description="Unset: no web search.")
     postgres_connections: int = Field(200, ge=4)
     backup_days: int = Field(14, ge=1, le=365)
 

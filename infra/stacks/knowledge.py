@@ -68,7 +68,7 @@ class KnowledgeStack(cdk.Stack):
             memory_mb=knowledge.index_memory_mb,
             timeout_seconds=knowledge.index_timeout_seconds,
             variables={**environment.settings, **servers.variables, **self._variables},
-            logs=log_group(self, "IndexLogs", environment.log_retention_days, keep=keep),
+            logs=log_group(self, "IndexLogs", environment.log_retention_days, keep=keep, key=key),
             reserved_concurrency=None,  # what the queue may start is bounded below
             snap_start=environment.snap_start,
             placement=placement,

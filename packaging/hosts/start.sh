@@ -28,6 +28,10 @@ postgres_password() {
         said=${said#postgresql://cragside:}
         said=${said%%@*}
         ;;
+    *[!A-Za-z0-9]* | "")
+        echo "The secret of PostgreSQL's URI names another role or server. It is left as it is." >&2
+        said=$(random)
+        ;;
     *)
         printf 'postgresql://cragside:%s@postgres.%s:5432/cragside' "$said" "$ZONE" > "$memory/uri"
         aws secretsmanager put-secret-value --region "$REGION" --secret-id "$POSTGRES_URI_SECRET" \

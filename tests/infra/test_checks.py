@@ -48,7 +48,7 @@ def changed(**fields: Any) -> Environment:
         WRITABLE,
         {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "network": IMPORTED, "region": "eu-central-1"},
         {**WRITABLE, "servers": {"data_instance": "r7g.large"}},
-        {**WRITABLE, "reserved_concurrency": 48},
+        {**WRITABLE, "reserved_concurrency": 46},
         {"knowledge": BUCKET},
         {"knowledge": BUCKET, "network": NEW},
         {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://10.1.2.3:4318"}},
@@ -87,7 +87,18 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         ({"reserved_concurrency": 901}, r"leaves less than 100 of the account's 1000.*at most 900"),
         ({"reserved_concurrency": 1, "account_concurrency": 10}, r"at most 0"),
         ({**WRITABLE, "reserved_concurrency": None}, r"any number of connections"),
-        ({**WRITABLE, "reserved_concurrency": 49}, r"\(49 reserved \+ 2 index functions\) x 2 .* = 102, more than 100"),
+        (
+            {**WRITABLE, "reserved_concurrency": 47},
+            r"\(47 reserved \+ 2 index functions \+ 2 for sweep and migration\) x 2 .* = 102, more than 100",
+        ),
+        (
+            {**WRITABLE, "reserved_concurrency": 20, "knowledge": {"index_concurrency": 900, "pool": 1}},
+            r"922 functions at once are more than the 900 that the account's 1000 leave to them",
+        ),
+        (
+            {"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://u:hunter2@10.1.2.3:4318"}},
+            r"OTEL_EXPORTER_OTLP_ENDPOINT may hold a password",
+        ),
         (
             {"operations": {"authorisation": "iam"}, "token_secret_arn": secret("token")},
             r"token_secret_arn: .*leave it out",

@@ -40,7 +40,9 @@ def deploy(session: boto3.Session, stack: str, **outputs: str) -> None:
 def test_a_deployed_service_is_found_and_asked(
     service: CragsideServer, session: boto3.Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    secret = session.client("secretsmanager").create_secret(Name="token", SecretString=TOKEN)["ARN"]
+    # While a token is exchanged, its secret has both.
+    both = f"{TOKEN}\nthe-old-one"
+    secret = session.client("secretsmanager").create_secret(Name="token", SecretString=both)["ARN"]
     deploy(session, "cragside-dev-service", Endpoint=service.url, TokenSecret=secret)
     assert smoke.main(["-c", "env=dev", "--require-approval", "never"], session) == 0
     said = capsys.readouterr().out.splitlines()
@@ -52,6 +54,16 @@ def test_a_deployed_service_is_found_and_asked(
     ]
     assert said[4].startswith("  [1] Mercury")
     assert TOKEN not in "".join(said)
+
+
+def test_a_token_that_cannot_be_sent_is_not_shown(
+    service: CragsideServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CRAGSIDE_TOKEN", "hunter2\nhunter3")
+    assert smoke.main(["--url", service.url]) == 2
+    told = capsys.readouterr()
+    assert "The token cannot be part of a header" in told.err
+    assert "hunter" not in told.out + told.err
 
 
 def test_a_service_without_an_answer_fails(

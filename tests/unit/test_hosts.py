@@ -118,6 +118,18 @@ def test_a_later_start_takes_the_password_out_of_the_uri(host: Host) -> None:
     assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == PASSWORD
 
 
+@pytest.mark.parametrize(
+    "uri", ["postgresql://app:pw1pw1@pooler.internal:6432/cragside", "postgres://cragside:pw1pw1@h"]
+)
+def test_a_uri_that_an_operator_wrote_is_left_as_it_is(host: Host, uri: str) -> None:
+    done = host.run("start.sh", **DATA, STORED=uri)
+    assert done.returncode == 0, done.stderr
+    assert not [call for call in host.called("aws") if "put-secret-value" in call]
+    assert re.fullmatch(r"[0-9a-f]{48}", environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"])
+    assert "left as it is" in done.stderr
+    assert "pw1pw1" not in done.stdout + done.stderr
+
+
 def test_no_argument_and_no_output_has_a_password(host: Host) -> None:
     done = host.run("start.sh", **DATA)
     calls = re.sub(r"<.*>", "", host.calls.read_text())  # what a file held

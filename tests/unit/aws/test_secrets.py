@@ -245,7 +245,7 @@ def test_a_text_that_cannot_be_used_leaves_the_old_value_and_is_told(caplog: pyt
     assert (kept.value(), secrets.unreadable) == (("one",), False)
     clock.now = 301
     assert (kept.value(), secrets.unreadable) == (("one",), True)
-    assert "RAG_API_TOKEN_SECRET could not be read: a token has a blank" in caplog.text
+    assert "RAG_API_TOKEN_SECRET could not be read: a token has a character" in caplog.text
     clock.now = 307
     assert (kept.value(), secrets.unreadable) == (("two",), False)
 
@@ -257,9 +257,26 @@ def test_two_tokens_are_a_line_each(text: str) -> None:
 
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize(
-    "text", ["", " ", "\n", " \n\t\n", "\u2028", "\x1c", "a b", "a\n\u200b", '{"token": "a"}', "a\nb\nc"]
+    "text",
+    [
+        "",
+        " ",
+        "\n",
+        " \n\t\n",
+        "\u2028",
+        "\x1c",
+        "a b",
+        "a\n\u200b",
+        '{"token": "a"}',
+        "a\nb\nc",
+        '["a","b"]',
+        "a,b",
+        "a;b",
+        '"a"',
+        "clé",
+    ],
 )
-def test_a_text_with_blanks_makes_no_token(text: str) -> None:
+def test_a_text_that_is_not_tokens_alone_makes_no_token(text: str) -> None:
     with pytest.raises(UnfitSecret) as raised:
         api_tokens(text)
     assert "token" in str(raised.value)

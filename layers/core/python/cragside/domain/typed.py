@@ -12,18 +12,19 @@ from typing import Any
 # Open WebUI puts its template for files and knowledge before what was typed. Up to version 0.6 the template also ends
 # with what was typed.
 _OPEN_WEBUI = "### Task:\nRespond to the user query using the provided context"
-_CONTEXT_END = "</context>"
+_CONTEXT, _CONTEXT_END = "<context>\n", "</context>"
 _QUERY, _QUERY_END = "<user_query>\n", "\n</user_query>\n"
 # The turns of LiteLLM's `ollama/` template.
 _LITELLM = re.compile(r"\s*### (?:User|System):\n")
 _TURN = re.compile(r"^[ \t]*#{1,6}[ \t]*(user|system|assistant)[ \t]*:[ \t]*\n?", re.IGNORECASE | re.MULTILINE)
-# The beginnings of LangChain's templates with `Question: `.
-_LANGCHAIN = (
-    "Question:",
-    "Answer the question based only on the following context:",
-    "Use the following pieces of context to answer",
-    "You are an assistant for question-answering tasks.",
-)
+# The beginnings of LangChain's templates with `Question: `, and the labels behind the question that a text may follow.
+# Behind any other label there is nothing, or the question is a document's and the host's own has another label.
+_LANGCHAIN: dict[str, tuple[str, ...]] = {
+    "Question:": ("Helpful Answer:", "Answer:", "Context:", "Thought:"),
+    "Answer the question based only on the following context:": (),
+    "Use the following pieces of context to answer": (),
+    "You are an assistant for question-answering tasks.": ("Context:",),
+}
 _QUESTION = re.compile(r"^[ \t]*question[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
 _QUESTION_END = re.compile(r"^[ \t]*(?:Helpful Answer|Answer|Context|Thought):", re.MULTILINE)
 # Open WebUI begins its own requests in the user's name with these texts: tasks (titles, tags, follow-up questions,
@@ -63,8 +64,9 @@ def typed_in(text: str, *, prompt: bool = False) -> Typed | None:
         return None
     if prompt and _LITELLM.match(text):
         return _only_turn(text)
-    if start.startswith(_LANGCHAIN):
-        return _only_question(text)
+    for opening, followed in _LANGCHAIN.items():
+        if start.startswith(opening):
+            return _only_question(text, followed)
     return Typed(text)
 
 
@@ -84,7 +86,7 @@ def text_parts(parts: Sequence[Any]) -> list[int]:
 
 def _behind_context(text: str) -> Typed | None:
     before, end, behind = text.partition(_CONTEXT_END)
-    if not end or _CONTEXT_END in behind:
+    if not end or _CONTEXT_END in behind or text.count(_CONTEXT) != 1 or _CONTEXT not in before:
         return None
     if not behind.lstrip().startswith(_QUERY):
         return _framed(text, len(before) + len(end), len(text)) if behind.startswith("\n\n") else None
@@ -106,13 +108,17 @@ def _only_turn(text: str) -> Typed | None:
     return _framed(text, turns[-1].end(), len(text))
 
 
-def _only_question(text: str) -> Typed | None:
+def _only_question(text: str, followed: tuple[str, ...]) -> Typed | None:
     questions = list(_QUESTION.finditer(text))
     if len(questions) != 1:
         return None
     start = questions[0].end()
-    end = _QUESTION_END.search(text, start)
-    return _framed(text, start, len(text) if end is None else end.start())
+    label = _QUESTION_END.search(text, start)
+    if label is None:
+        return _framed(text, start, len(text))
+    if label[0].strip() not in followed and text[label.end() :].strip():
+        return None
+    return _framed(text, start, label.start())
 
 
 def _framed(text: str, start: int, end: int) -> Typed | None:
