@@ -31,7 +31,7 @@ async def store(postgres: Postgres, tmp_path: Path) -> AsyncIterator[Filled]:
 @asynccontextmanager
 async def another(store: Filled, home: Path) -> AsyncIterator[Filled]:
     """Another process on the same database."""
-    database = CountingDatabase(store.database.address, most=3)
+    database = CountingDatabase(store.database.addresses, most=3)
     backend = backend_on(database, "PGTableGraphStorage", None)
     container = container_on(backend, home)
     yield Filled(container, database)
