@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.adapters.web import guard
-from tests.unit.web.loopback_sites import SECRET, STAND_IN, VICTIM, Net, Site, answer, watches
+from tests.unit.web.loopback_sites import SECRET, STAND_IN, VICTIM, Net, Site, Watch, answer, watches
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ async def net(monkeypatch):
     await site.start(victim.port)
     # Else everything hostile would be refused for its port, and no other rule be tried.
     monkeypatch.setattr(guard, "WEB_PORTS", guard.WEB_PORTS | {victim.port})
-    watch: list[tuple[str, object]] = []
+    watch = Watch()
     watches.append(watch)
     net = Net(victim.port, site, victim, watch)
     yield net

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -11,14 +12,27 @@ VICTIM = "127.0.0.1"
 STAND_IN = "127.0.0.2"  # plays the public Internet, which tests have no access to
 SECRET = b"the victim's secret"
 
-watches: list[list[tuple[str, object]]] = []
+
+class Watch(list[tuple[str, object]]):
+    """What opens a socket. Threads that other tests have left running count for nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self._others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+
+    def see(self, event, seen):
+        if threading.get_ident() not in self._others:
+            self.append((event, seen))
+
+
+watches: list[Watch] = []
 
 
 def _audit(event, arguments):
     if watches and event in ("socket.connect", "socket.getaddrinfo"):
         seen = arguments[1] if event == "socket.connect" else arguments[0]
         for watch in watches:
-            watch.append((event, seen))
+            watch.see(event, seen)
 
 
 sys.addaudithook(_audit)
