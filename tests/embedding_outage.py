@@ -13,7 +13,7 @@ from cragside.domain.errors import ServiceUnavailable
 def embedding_outage() -> Iterator[None]:
     """In this block, no question gets a vector, whatever the model."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CachedEmbedder, "embed_questions", _down)
+        patch.setattr(CachedEmbedder, "embed_in_time", _down)
         yield
 
 

@@ -100,12 +100,28 @@ async def test_questions_whose_vectors_are_made_are_not_embedded_again(ledger: L
     assert model.asked == ["one", "three", "one", "eleven", "one"]
 
 
-async def test_a_question_waits_for_its_vector_as_long_as_is_said(ledger: Ledger) -> None:
-    model = CountingEmbedder()
-    model.embed = lambda texts: asyncio.sleep(600)  # type: ignore[assignment,return-value,method-assign]
+class SlowEmbedder(CountingEmbedder):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        await self.let.wait()
+        return await super().embed(texts)
+
+
+async def test_who_can_go_on_without_a_vector_waits_as_long_as_is_said_and_others_for_the_model(ledger: Ledger) -> None:
+    model = SlowEmbedder()
+    cached = CachedEmbedder(model, ledger, patience=0.1)
+    waiting = asyncio.create_task(cached.embed_questions(["one"]))
     with pytest.raises(ServiceUnavailable, match=r"No vector of the question within 0.1 s") as failed:
-        await CachedEmbedder(model, ledger, patience=0.1).embed_questions(["one"])
+        await cached.embed_in_time(["one"])
     assert failed.value.component == "embedder"
+    assert not waiting.done()
+    model.let.set()
+    assert (await waiting).shape == (1, 8)
 
 
 async def test_an_embedding_without_a_document_is_not_cached(ledger: Ledger) -> None:

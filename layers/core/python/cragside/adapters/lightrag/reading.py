@@ -50,7 +50,7 @@ async def _search(store: Store, query: str, parameters: QueryParam) -> Search:
     entities = ", ".join(parameters.ll_keywords) if mode in _WITH_ENTITIES else None
     relations = ", ".join(parameters.hl_keywords) if mode in _WITH_RELATIONS else None
     texts = [*dict.fromkeys(text for text in (query, entities, relations) if text)]
-    vectors = dict(zip(texts, await store.embedder.embed_questions(texts), strict=True))
+    vectors = dict(zip(texts, await store.embedder.embed_in_time(texts), strict=True))
     passages = query if mode in _WITH_PASSAGES else None
     return Search(entities, relations, passages, vectors, parameters.top_k, parameters.chunk_top_k)
 

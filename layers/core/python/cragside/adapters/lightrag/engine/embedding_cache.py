@@ -62,12 +62,16 @@ class CachedEmbedder:
         return np.stack([known[text] for text in texts])
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """As `embed`, for texts that are embedded once and never kept. It gives up after `patience` seconds."""
+        """As `embed`, for texts that are embedded once and never kept."""
         if texts and all(text in self._made for text in texts):
             return np.stack([self._made[text] for text in texts])
+        return await self._asked(texts)
+
+    async def embed_in_time(self, texts: Sequence[str]) -> Vectors:
+        """As `embed_questions`, for who can go on without. `ServiceUnavailable` after `patience` seconds, too."""
         try:
             async with asyncio.timeout(self._patience):
-                return await self._asked(texts)
+                return await self.embed_questions(texts)
         except TimeoutError as error:
             said = f"No vector of the question within {self._patience:.1f} s."
             raise ServiceUnavailable("embedder", said) from error
