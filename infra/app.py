@@ -6,7 +6,7 @@ python -m infra.app -c env=dev --out build/cdk/dev      # synthesis without the 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aws_cdk import App, Tags
@@ -91,21 +91,30 @@ def new_app(context: dict[str, str] | None = None, out: str | None = None) -> Ap
     return App(outdir=out, post_cli_context={**_FLAGS, **(context or {})})
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Synthesise the environment that the context names. Return 2 if that is impossible."""
-    parser = argparse.ArgumentParser(prog="python -m infra.app", description="Synthesise an environment of cragside.")
+def synthesised(arguments: Sequence[str] | None, composed: Callable[[App], object], *, name: str, does: str) -> int:
+    """Compose an app and synthesise it, as a command. Return 2 if that is impossible."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=does)
     add_context(parser)
     parser.add_argument("--out", help="folder of the cloud assembly; the CDK CLI says its own")
     given = parser.parse_args(arguments)
     app = new_app(dict(given.context), given.out)
     try:
-        environment = environment_of(app)
-        compose(app, environment, artifacts_of(environment).checked(environment))
+        composed(app)
     except (NotDeployable, MissingArtifact) as error:
         print(error, file=sys.stderr)
         return 2
     app.synth()
     return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Synthesise the environment that the context names. Return 2 if that is impossible."""
+
+    def composed(app: App) -> None:
+        environment = environment_of(app)
+        compose(app, environment, artifacts_of(environment).checked(environment))
+
+    return synthesised(arguments, composed, name="infra.app", does="Synthesise an environment of cragside.")
 
 
 if __name__ == "__main__":
