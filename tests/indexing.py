@@ -38,6 +38,13 @@ async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Ac
     return acceptance
 
 
+async def delete(library: Library, indexer: PartIndexer, document_id: str) -> bool:
+    """Delete a document, and its part of the graph too, which a busy machine leaves to a worker."""
+    known = await library.delete(document_id)
+    await work(indexer, await library.restart(failures=False))
+    return known
+
+
 async def found(container: Container, question: str) -> list[str]:
     """What is retrieved for a question in the workspace w."""
     repository = (await container.workspaces.open("w")).passages

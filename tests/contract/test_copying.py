@@ -29,7 +29,7 @@ from cragside.domain.memory_name import memory_of
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
-from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, take, text, work
+from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, delete, take, text
 from tests.services.backends import BACKENDS, made
 
 QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge is number 8?")
@@ -80,8 +80,7 @@ async def fill(container: Container) -> None:
     await take(library, indexer, text("gone.md", "Lord Kelvin visited Cragside. Lord Kelvin liked Newcastle."))
     gone = await library.sourced("gone.md")
     assert gone is not None
-    await library.delete(gone.id)
-    await work(indexer, await library.restart())  # on a busy machine, the graph is left to a worker
+    await delete(library, indexer, gone.id)
     long = await library.accept(text("long.md", LONG))
     for task in long.tasks:
         if task.stage == "embed":

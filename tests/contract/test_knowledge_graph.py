@@ -16,6 +16,7 @@ from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
 from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
+from tests.indexing import delete
 from tests.services.backends import BACKENDS, made
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
@@ -297,8 +298,8 @@ async def test_an_open_graph_sees_later_documents(tmp_path: Path, backend: Backe
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("staff.md", STAFF)])
     assert await graph.entity("Alice Weber") is not None
-    documents = (await container.workspaces.open("default")).documents
-    assert await documents.delete((await documents.named("staff.md"))[0].id)
+    workspace = await container.workspaces.open("default")
+    assert await delete(workspace.documents, workspace.work, (await workspace.documents.named("staff.md"))[0].id)
     assert await graph.entity("Alice Weber") is None
     assert (await graph.overview()).entities == ()
     assert await graph.naming("Alice Weber") is None

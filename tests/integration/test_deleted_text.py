@@ -11,7 +11,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings
-from tests.indexing import take
+from tests.indexing import delete, take
 from tests.services.backends import BACKENDS, made
 
 LAMP = "Joseph Swan lit the Zanzibar Lamp in Gateshead."
@@ -75,7 +75,7 @@ async def test_nothing_of_it_stays_in_the_store(workspace: Workspace, backend: B
     for number in range(10):
         await bring(workspace, f"{number}.md", f"Joseph Swan built the {chr(65 + number)}rosby Mill in Gateshead.")
     assert b"Zanzibar" in await dumped(backend, tmp_path)
-    assert await workspace.documents.delete(lamp)
+    assert await delete(workspace.documents, workspace.work, lamp)
     async with asyncio.timeout(30):  # files are tidied up a moment later
         while b"Zanzibar" in await dumped(backend, tmp_path):
             await asyncio.sleep(0.05)
