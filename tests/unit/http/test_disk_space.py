@@ -49,12 +49,17 @@ async def shrunk(home: Path) -> int:
     return size(store)
 
 
+async def delete(knowledge: Knowledge, document: str) -> None:
+    """Delete a document, and its part of the graph too, which a busy machine leaves to a worker."""
+    assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
+    await knowledge.worker().run(until_idle=True)
+
+
 async def test_deleting_a_document_frees_disk_space_while_the_server_runs(knowledge: Knowledge, tmp_path: Path) -> None:
     kept = await bring(knowledge, SMALL, "small.md")
     document = await bring(knowledge, LARGE)
     assert size(tmp_path / "home" / "default") > 3 * EMPTY
-    assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
-    await knowledge.worker().run(until_idle=True)  # a busy machine leaves the graph to it
+    await delete(knowledge, document)
     assert await shrunk(tmp_path / "home") < EMPTY
     found = await knowledge.http.post("/query", json={"query": "What do sea otters eat?", "mode": "naive"})
     assert "urchins" in found.text
@@ -99,7 +104,7 @@ async def test_a_short_reader_does_not_keep_the_disk_space(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM chunk").fetchone()
         monkeypatch.setattr(tidying, "_CUTS", 100_000)
-        await knowledge.http.delete(f"/v1/documents/{document}")
+        await delete(knowledge, document)
         assert await asyncio.to_thread(refused.wait, 60)
     assert await shrunk(tmp_path / "home") < EMPTY
 
@@ -119,7 +124,7 @@ async def test_a_writer_after_the_cut_does_not_leave_the_store_untidy(
         return done
 
     monkeypatch.setattr(tidying, "_cut_log", cut_and_write)
-    await knowledge.http.delete(f"/v1/documents/{document}")
+    await delete(knowledge, document)
     await knowledge.container.close()
     with closing(sqlite3.connect(store)) as connection:
         assert connection.execute("SELECT 1 FROM meta WHERE key = 'untidy'").fetchone() is None
@@ -134,7 +139,7 @@ async def test_the_answers_about_other_documents_are_kept(knowledge: Knowledge, 
     with closing(sqlite3.connect(store)) as connection:
         before = connection.execute(answers).fetchall()
     document = await bring(knowledge, LARGE)
-    await knowledge.http.delete(f"/v1/documents/{document}")
+    await delete(knowledge, document)
     await shrunk(tmp_path / "home")
     with closing(sqlite3.connect(store)) as connection:
         assert connection.execute(answers).fetchall() == before != []
