@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,29 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, delete, take, text
-from tests.services.backends import BACKENDS, made
+from tests.services.backends import BACKENDS, THROUGH_POOLER, made
 
 QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge is number 8?")
 
 
-@pytest.fixture(params=BACKENDS)
+# A copy is read from one kind and written to another by way of the same rows. So each kind is read once and written
+# once, and only neighbours in one database are more.
+PAIRS = [
+    *((kind, "sqlite") for kind in (*BACKENDS, THROUGH_POOLER)),
+    *(("sqlite", kind) for kind in BACKENDS if kind != "sqlite"),
+    *pairwise(kind for kind in BACKENDS if not isinstance(kind, str)),
+]
+
+
+def paired(*kinds: Any) -> Any:
+    each = [pytest.param(kind) if isinstance(kind, str) else kind for kind in kinds]
+    return pytest.param(*(kind.values[0] for kind in each), marks=[mark for kind in each for mark in kind.marks])
+
+
+from_and_to = pytest.mark.parametrize(("backend", "other_backend"), [paired(*pair) for pair in PAIRS], indirect=True)
+
+
+@pytest.fixture
 def other_backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     with made(request) as backend:
         yield backend
@@ -141,6 +159,7 @@ async def copied(source: Container, target: Container, **options: Any) -> int:
     return await Copies(source, target).copy("w", **{"replace": False, "progress": lambda _: None, **options})
 
 
+@from_and_to
 async def test_a_copy_answers_as_its_original_and_so_does_the_copy_of_the_copy(
     source: Container, target: Container, tmp_path: Path, backend: Backend
 ) -> None:
@@ -162,6 +181,7 @@ async def test_a_copy_answers_as_its_original_and_so_does_the_copy_of_the_copy(
     await back.close()
 
 
+@from_and_to
 async def test_nothing_is_lost_on_the_way(source: Container, target: Container, request: pytest.FixtureRequest) -> None:
     """All rows are there, bit for bit, but for what LightRAG's tables of a database have no column for.
 
