@@ -77,6 +77,7 @@ def survey(flight: WritableFlight) -> str:
 def test_the_index_function_makes_the_tables(flight: WritableFlight) -> None:
     assert flight.job({"migrate": True}) == {"migrated": True, "made": True}
     assert flight.job({"migrate": True}) == {"migrated": True, "made": False}
+    flight.wait_until_ready()
 
 
 def test_an_uploaded_pdf_is_indexed_by_the_other_function(flight: WritableFlight, survey: str) -> None:

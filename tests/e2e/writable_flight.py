@@ -80,6 +80,20 @@ class WritableFlight(Flight):
             version = client.publish_version(FunctionName=name)["Version"]
             client.update_alias(FunctionName=name, Name="live", FunctionVersion=version)
 
+    def wait_until_ready(self) -> None:
+        """Wait for an answer to a request with the token. A failure says what the functions logged."""
+        try:
+            until(lambda: self.call("GET", "/v1/workspaces", token=self.token).status_code == 200, "it is ready")
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *self.logged("ERROR")])) from error
+
+    def logged(self, level: str) -> list[str]:
+        """The lines of the functions' logs that have a level."""
+        client = self.client("logs")
+        groups = [each["logGroupName"] for each in client.describe_log_groups()["logGroups"]]
+        events = [event for each in groups for event in client.filter_log_events(logGroupName=each)["events"]]
+        return [event["message"] for event in events if f'"level":"{level}"' in event["message"]]
+
     def permissions(self, name: str) -> dict[str, dict[str, set[str]]]:
         """The actions that each inline policy of a function's role allows, by role and policy."""
         client = self.client("iam")

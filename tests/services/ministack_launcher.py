@@ -4,18 +4,23 @@
   /opt, so that a variable such as RAG_HOME=/opt/knowledge leads nowhere. Here, a variable that points below /opt points
   into the layer that has it.
 - `Ref` of a secret is its ARN, as on AWS, and not its name.
+- A secret that CloudFormation generates has the characters that the template asks for. Here it would have any.
+- A log group that is gone stays away. Here a function that still runs would bring it back, which takes
+  `logs:CreateLogGroup` on AWS.
 - An alarm on an expression of several metrics is accepted, and stays silent.
 - Types of resources that it does not know are accepted where nothing of the tests depends on them.
 - Policies of IAM are in force while the file ENFORCED exists. The file CALLS has a line for each call that was checked
   then: the caller's ARN and the action.
 """
 
+import json
 import os
 from pathlib import Path
 
 from ministack import app
 from ministack.core import iam_evaluator, lambda_runtime
 from ministack.core.responses import get_account_id
+from ministack.services import cloudwatch_logs, lambda_svc, secretsmanager
 from ministack.services.cloudformation import provisioners
 
 _READ_ENVIRONMENT = "    os.environ.update(env)\n"
@@ -70,6 +75,31 @@ def _refer_to_secrets_by_arn():
     handlers |= {"create": created, "update": updated, "delete": deleted}
 
 
+def _generate_secrets_as_asked():
+    """Have templates' secrets made as `GetRandomPassword` makes them, which knows all options."""
+    text_of = provisioners._sm_secret_string
+
+    def text(props):
+        asked = props.get("GenerateSecretString")
+        if not asked or props.get("SecretString") or "SecretStringTemplate" in asked:
+            return text_of(props)
+        _, _, body = secretsmanager._get_random_password(asked)
+        return json.loads(body)["RandomPassword"]
+
+    provisioners._sm_secret_string = text
+
+
+def _keep_deleted_log_groups_away():
+    emit = lambda_svc._emit_lambda_logs
+
+    def emitted(func, *given, **named):
+        group = ((func.get("config") or func).get("LoggingConfig") or {}).get("LogGroup")
+        if group is None or group in cloudwatch_logs._log_groups:
+            emit(func, *given, **named)
+
+    lambda_svc._emit_lambda_logs = emitted
+
+
 def _accept_expressions():
     handlers = provisioners._RESOURCE_HANDLERS[_ALARM]
     create = handlers["create"]
@@ -113,6 +143,8 @@ def _enforce_and_note(calls):
 if __name__ == "__main__":
     _find_opt()
     _refer_to_secrets_by_arn()
+    _generate_secrets_as_asked()
+    _keep_deleted_log_groups_away()
     _accept_expressions()
     _accept_types()
     _enforce_and_note(Path(os.environ["CALLS"]))
