@@ -1,8 +1,9 @@
 """What all models of an environment share."""
 
+from ipaddress import IPv4Network
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 
 class Data(BaseModel):
@@ -24,4 +25,13 @@ KeyArn = Annotated[
 CertificateArn = Annotated[
     str, StringConstraints(pattern=rf"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{{12}}:certificate/{_UUID}$")
 ]
-Cidr = Annotated[str, StringConstraints(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]
+
+
+def _range(said: str) -> str:
+    if "/" not in said:
+        raise ValueError(f"{said!r} has no /BITS")
+    IPv4Network(said)  # its error says what is wrong, such as bits after the mask
+    return said
+
+
+Cidr = Annotated[str, AfterValidator(_range)]

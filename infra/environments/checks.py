@@ -1,12 +1,12 @@
 """What would fail after ten minutes of deploying, or later, and can be known before."""
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from infra.environments.knowledge import KnowledgeBucket, Writable
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.network import ImportedNetwork, NewNetwork
+from infra.environments.places import misplaced
+from infra.environments.reach import unreachable
 from infra.environments.servers import Endpoints, SelfHosted
 from infra.environments.settings import problems_of
 
@@ -17,7 +17,7 @@ _BESIDE_THE_QUEUE = 2
 # A function's variables have at most 4 KB together; the rest is for what the stacks add.
 _MOST_VARIABLES = 3072
 _VISIBILITY = 6
-_ARN_FIELDS = 6
+_IN_TAGS = " _.:/=+-@"
 
 
 def checked(environment: Environment) -> Environment:
@@ -30,11 +30,12 @@ def checked(environment: Environment) -> Environment:
 
 def _problems(environment: Environment) -> Iterator[str]:
     yield from _of_servers(environment)
+    yield from unreachable(environment)
     yield from _of_network(environment)
     yield from _of_knowledge(environment)
     yield from _of_concurrency(environment)
     yield from _of_operations(environment)
-    yield from _of_places(environment)
+    yield from misplaced(environment)
     yield from problems_of(environment.settings, _given(environment))
     variables = {**environment.settings, **(_endpoints(environment).variables)}
     if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_VARIABLES:
@@ -53,12 +54,6 @@ def _of_servers(environment: Environment) -> Iterator[str]:
                 yield f"servers.{name}: documents are in PostgreSQL: set servers.postgres_uri_secret_arn too"
     if endpoints.neo4j_uri is not None and endpoints.neo4j_password_secret_arn is None:
         yield "servers.neo4j_uri: set servers.neo4j_password_secret_arn too"
-    for name, url in endpoints.urls.items():
-        private = _is_private(url)
-        if private and environment.network is None:
-            yield f"servers.{name}: functions outside of a network cannot reach this private address: set network"
-        if private is False and isinstance(environment.network, NewNetwork):
-            yield f"servers.{name}: the new network has no way out to this public address"
 
 
 def _of_network(environment: Environment) -> Iterator[str]:
@@ -125,29 +120,18 @@ def _of_operations(environment: Environment) -> Iterator[str]:
     operations = environment.operations
     if operations.authorisation != "token" and environment.token_secret_arn is not None:
         yield "token_secret_arn: API Gateway authorises requests, so that no token is read: leave it out"
-    for key in operations.tags:
-        if key.lower().startswith("aws:") or key in ("application", "environment"):
+    # IAM compares keys without their case.
+    taken = {"application", "environment"}
+    for key, value in operations.tags.items():
+        if key.lower().startswith("aws:") or key.lower() in taken:
             yield f"operations.tags: {key} is taken: choose another name"
-
-
-def _of_places(environment: Environment) -> Iterator[str]:
-    for name, arn in _arns(environment):
-        if arn is None:
-            continue
-        _, _, _, region, account, *_ = arn.split(":", _ARN_FIELDS)
-        if environment.region not in (None, region) or environment.account not in (None, account):
-            yield f"{name}: it is in another account or region than the environment"
-
-
-def _arns(environment: Environment) -> Iterator[tuple[str, str | None]]:
-    operations = environment.operations
-    yield "operations.kms_key_arn", operations.kms_key_arn
-    yield "operations.alarms.topic_arn", operations.alarms.topic_arn
-    if operations.domain is not None:
-        yield "operations.domain.certificate_arn", operations.domain.certificate_arn
-    for name, value in _endpoints(environment):
-        if name.endswith("_secret_arn"):
-            yield f"servers.{name}", value
+        taken.add(key.lower())
+        for said, most in ((key, 128), (value, 256)):
+            if not 1 <= len(said) <= most or not all(each.isalnum() or each in _IN_TAGS for each in said):
+                yield (
+                    f"operations.tags: {said!r} is no text for a tag: 1 to {most} letters, digits, spaces and "
+                    f"{_IN_TAGS.strip()}"
+                )
 
 
 def _endpoints(environment: Environment) -> Endpoints:
@@ -168,12 +152,3 @@ def _given(environment: Environment) -> Mapping[str, str]:
         "REDIS_URI": servers.redis_uri_secret_arn and "redis://redis",
     }
     return given | {name: value for name, value in optional.items() if value}
-
-
-def _is_private(url: str) -> bool | None:
-    """Whether the address is private; None if only DNS can say."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return True if "." not in host or host.endswith((".internal", ".local")) else None

@@ -10,6 +10,7 @@ from infra.environments.knowledge import Knowledge, Writable
 from infra.environments.network import Network
 from infra.environments.operations import Operations
 from infra.environments.servers import Servers, port_of
+from infra.environments.telemetry import ENDPOINTS
 
 Name = Literal["dev", "staging", "prod"]
 Architecture = Literal["x86_64", "arm64"]
@@ -81,10 +82,6 @@ class Environment(Data):
             )
         if self.account is not None and self.region is None:
             raise ValueError("an account needs a region")
-        if self.token_secret_arn is not None:
-            _, _, _, region, account, *_ = self.token_secret_arn.split(":")
-            if self.region not in (None, region) or self.account not in (None, account):
-                raise ValueError("token_secret_arn lies in another account or region than the environment")
         return self
 
     @property
@@ -95,8 +92,8 @@ class Environment(Data):
     @property
     def collector_port(self) -> int | None:
         """The port of an OpenTelemetry collector, if the settings name one."""
-        address = self.settings.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-        return port_of(address) if address else None
+        found = [port_of(address) for name in ENDPOINTS if (address := self.settings.get(name))]
+        return found[0] if found else None
 
     def changed(self, **fields: object) -> "Environment":
         """The environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""

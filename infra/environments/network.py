@@ -20,7 +20,7 @@ class NewNetwork(Data):
 
     @model_validator(mode="after")
     def _addresses(self) -> Self:
-        found = IPv4Network(self.cidr)  # its error says what is wrong, such as bits after the mask
+        found = IPv4Network(self.cidr)
         if not found.is_private or not 16 <= found.prefixlen <= 24:
             raise ValueError(f"cidr: {self.cidr} is not a private range between /16 and /24")
         return self
@@ -40,9 +40,11 @@ class ImportedNetwork(Data):
 
     @model_validator(mode="after")
     def _subnets(self) -> Self:
-        IPv4Network(self.cidr)
         if len(self.subnet_ids) != len(self.zones) or len(self.exit_subnet_ids) not in (0, len(self.zones)):
             raise ValueError("subnet_ids and exit_subnet_ids have one subnet for each of zones")
+        for name, said in (("zones", self.zones), ("subnets", (*self.subnet_ids, *self.exit_subnet_ids))):
+            if twice := sorted({each for each in said if said.count(each) > 1}):
+                raise ValueError(f"{name} that are named twice: {', '.join(twice)}")
         return self
 
 

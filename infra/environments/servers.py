@@ -4,12 +4,20 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from infra.environments.base import Cidr, Data, SecretArn
 
-HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^/?#@\s]+$")]
-Neo4jUri = Annotated[str, StringConstraints(pattern=r"^(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+$")]
+
+def _readable(url: str) -> str:
+    port_of(url)  # its error says what is wrong with the port
+    return url
+
+
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^/?#@\s]+$"), AfterValidator(_readable)]
+Neo4jUri = Annotated[
+    str, StringConstraints(pattern=r"^(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+$"), AfterValidator(_readable)
+]
 InstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+$")]
 # The image with drivers for graphics cards is for x86: a `g` behind the generation, as in g5g, means ARM.
 GpuInstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+$")]

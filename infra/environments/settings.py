@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from cragside.domain.errors import ConfigurationError
 from cragside.settings import load_settings
+from infra.environments.telemetry import PREFIX, misused
 
 _POOL = "knowledge.pool"
 
@@ -105,22 +106,17 @@ UNSUITED: Mapping[str, str] = {
     "RAG_SLOW_SECONDS": _SERVER,
 }
 
-_OTEL, _HEADERS, _ENDPOINT = "OTEL_", "_HEADERS", "_ENDPOINT"
-
 
 def problems_of(settings: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with an environment's settings, beside those that its fields give."""
-    for name, value in settings.items():
+    for name in settings:
         if name in BY_FIELD:
             yield f"settings: {name} is set by {BY_FIELD[name]}, not here"
         elif name in UNSUITED:
             yield f"settings: {name} is of no use here: {UNSUITED[name]}"
-        elif name.startswith(_OTEL) and name.endswith(_HEADERS):
-            yield f"settings: {name} may hold a key, which a template would show: let the collector add its headers"
-        elif name.startswith(_OTEL) and name.endswith(_ENDPOINT) and ("@" in value or "?" in value):
-            yield f"settings: {name} may hold a password, which a template would show: name host and port alone"
-        elif name not in FREE and not name.startswith((_OTEL, "RAG_")):
+        elif name not in FREE and not name.startswith((PREFIX, "RAG_")):
             yield f"settings: {name} is not a setting of cragside"
+    yield from misused(settings)
     try:
         load_settings({**given, **settings})
     except ConfigurationError as error:

@@ -8,6 +8,7 @@ from infra.environments import named
 from infra.environments.checks import checked
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.settings import BY_FIELD, FREE, UNSUITED
+from infra.environments.telemetry import USED
 
 NEW = {"s3_prefix_list_id": "pl-6ea54007"}
 IMPORTED = {
@@ -18,6 +19,7 @@ IMPORTED = {
     "security_group_id": "sg-0123456789abcdef0",
 }
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
+CERTIFICATE = f"arn:aws:acm:us-east-1:123456789012:certificate/{UUID}"
 BUCKET = {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
 
 
@@ -35,6 +37,11 @@ WRITABLE: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _no_command_line_of_the_cdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CDK_DEFAULT_REGION", raising=False)
+
+
 def changed(**fields: Any) -> Environment:
     return named("dev").changed(**fields)
 
@@ -44,14 +51,20 @@ def changed(**fields: Any) -> Environment:
     [
         {},
         {"servers": {"ollama_url": "https://ollama.example"}},
-        {"servers": {"ollama_url": "http://10.1.2.3:11434"}, "network": {}},
+        {"servers": {"ollama_url": "http://10.64.1.3:11434"}, "network": {}},
+        {"servers": {"ollama_url": "http://10.1.2.3:11434", "cidrs": ["10.1.0.0/16"]}, "network": {}},
+        {"servers": {"ollama_url": "http://ollama.example", "cidrs": ["10.1.0.0/16"]}, "network": {}},
+        {"servers": {"ollama_url": "http://one.elb.eu-central-1.amazonaws.com"}, "network": {}},
         WRITABLE,
         {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "network": IMPORTED, "region": "eu-central-1"},
         {**WRITABLE, "servers": {"data_instance": "r7g.large"}},
         {**WRITABLE, "reserved_concurrency": 46},
         {"knowledge": BUCKET},
         {"knowledge": BUCKET, "network": NEW},
-        {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://10.1.2.3:4318"}},
+        {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example:4318"}},
+        {"settings": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://10.64.2.3:4318/v1/traces"}, "network": {}},
+        {**WRITABLE, "knowledge": {"fetch_pages": True}, "network": IMPORTED},
+        {"operations": {"tags": {"Kosten Stelle": "a/b_c.d:e=f+g-h@i 7", "Zweck": "für alle"}}},
         {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "settings": {"RAG_GRAPH_STORAGE": "Neo4JStorage"}},
         {"reserved_concurrency": 900},
     ],
@@ -74,6 +87,24 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         ({"servers": {"ollama_url": "http://10.1.2.3:11434"}}, r"servers\.ollama_url: .* private address: set network"),
         ({"servers": {"searxng_url": "http://searxng:8080"}}, r"servers\.searxng_url: .* private address"),
         ({"servers": {"ollama_url": "http://8.8.8.8:11434"}, "network": {}}, r"no way out to this public address"),
+        (
+            {"servers": {"ollama_url": "http://10.1.2.3:11434"}, "network": {}},
+            r"servers\.ollama_url: functions may reach 10\.64\.0\.0/20 alone: say in servers\.cidrs where it is",
+        ),
+        ({"servers": {"searxng_url": "https://s.example"}, "network": {}}, r"servers\.searxng_url: .* public name"),
+        ({**WRITABLE, "knowledge": {"fetch_pages": True}}, r"knowledge\.fetch_pages: .* no way out to pages"),
+        (
+            {"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example"}, "network": {}},
+            r"settings: OTEL_EXPORTER_OTLP_ENDPOINT: the new network has no way out to this public name",
+        ),
+        (
+            {**WRITABLE, "settings": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://8.8.8.8:4318"}},
+            r"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: the new network has no way out to this public address",
+        ),
+        (
+            {"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://10.1.2.3:4318"}},
+            r"OTEL_EXPORTER_OTLP_ENDPOINT: .* private address: set network",
+        ),
         ({**WRITABLE, "network": {}}, r"describe-managed-prefix-lists"),
         ({"knowledge": BUCKET, "network": {}}, r"describe-managed-prefix-lists"),
         ({"network": IMPORTED, "region": "eu-west-1"}, r"network\.zones: .* another region than eu-west-1"),
@@ -104,19 +135,44 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
             r"token_secret_arn: .*leave it out",
         ),
         ({"operations": {"tags": {"environment": "x"}}}, r"operations\.tags: environment is taken"),
+        ({"operations": {"tags": {"Team": "x", "team": "y"}}}, r"operations\.tags: team is taken"),
+        ({"operations": {"tags": {"AWS:x": "y"}}}, r"operations\.tags: AWS:x is taken"),
+        ({"operations": {"tags": {"team;x": "y"}}}, r"operations\.tags: 'team;x' is no text for a tag: 1 to 128"),
+        ({"operations": {"tags": {"team": "<y>"}}}, r"operations\.tags: '<y>' is no text for a tag: 1 to 256"),
+        ({"operations": {"tags": {"team": ""}}}, r"operations\.tags: '' is no text for a tag"),
+        ({"operations": {"tags": {"a" * 129: "y"}}}, r"operations\.tags: 'a+' is no text for a tag"),
         ({**WRITABLE, "region": "eu-west-1"}, r"servers\.postgres_uri_secret_arn: it is in another account or region"),
         (
             {
                 "region": "eu-west-1",
                 "operations": {"kms_key_arn": f"arn:aws:kms:eu-central-1:123456789012:key/{UUID}"},
             },
-            r"operations\.kms_key_arn: it is in another",
+            r"operations\.kms_key_arn: it is in another .*: 123456789012 and eu-central-1",
+        ),
+        (
+            {"region": "eu-west-1", "operations": {"domain": {"name": "a.example", "certificate_arn": CERTIFICATE}}},
+            r"operations\.domain\.certificate_arn: it is in another .*: 123456789012 and us-east-1",
+        ),
+        (
+            {"token_secret_arn": secret("token"), "region": "eu-west-1"},
+            r"token_secret_arn: it is in another account or region",
+        ),
+        (
+            {**WRITABLE, "operations": {"domain": {"name": "a.example", "certificate_arn": CERTIFICATE}}},
+            r"operations\.domain\.certificate_arn: it is in another .* us-east-1",
         ),
         ({"settings": {"OLLAMA_BASE_URL": "http://x"}}, r"OLLAMA_BASE_URL is set by servers\.ollama_url, not here"),
         ({"settings": {"RAG_API_TOKEN": "x"}}, r"a template .* would show it; name its secret in token_secret_arn"),
         ({"settings": {"RAG_TRESHOLD": "0.5"}}, r"Did you mean RAG_THRESHOLD"),
         ({"settings": {"RAG_THRESHOLD": "2"}}, r"settings: RAG_THRESHOLD: "),
         ({"settings": {"PATH": "/"}}, r"PATH is not a setting of cragside"),
+        (
+            {"settings": {"OTEL_SERVICE_NAM": "x"}},
+            r"OTEL_SERVICE_NAM is not a variable .* functions use\. Did you mean OTEL_SERVICE_NAME\?",
+        ),
+        ({"settings": {"OTEL_LOGS_EXPORTER": "otlp"}}, r"OTEL_LOGS_EXPORTER is not a variable of OpenTelemetry"),
+        ({"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "10.1.2.3:4318"}}, r"is not an address such as http"),
+        ({"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:otlp"}}, r"is not an address such as http"),
         ({"settings": {"OTEL_EXPORTER_OTLP_HEADERS": "key=x"}}, r"which a template would show"),
         ({"settings": {"RAG_GRAPH_STORAGE": "Neo4JStorage"}}, r"which needs NEO4J_URI"),
         ({"settings": {"RAG_CHAT_MODEL": "x" * 3100}}, r"Lambda takes 4 KB"),
@@ -137,6 +193,24 @@ def test_every_reason_has_a_line() -> None:
     ]
 
 
+def test_the_region_of_the_cdks_command_line_holds_where_the_environment_says_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = changed(operations={"kms_key_arn": f"arn:aws:kms:eu-central-1:123456789012:key/{UUID}"})
+    assert checked(environment) is environment
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
+    assert checked(environment) is environment
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "us-east-1")
+    with pytest.raises(NotDeployable, match=r"operations\.kms_key_arn: it is in another account or region"):
+        checked(environment)
+
+
+def test_the_variables_of_opentelemetry_are_those_of_the_sdk() -> None:
+    from opentelemetry.sdk import environment_variables
+
+    assert set(vars(environment_variables)) >= USED
+
+
 def test_every_setting_is_a_field_free_or_unsuited_for_a_reason() -> None:
     known = {variable_of(name) for name in Settings.model_fields}
     assert sorted([*BY_FIELD, *FREE, *UNSUITED]) == sorted(known)
@@ -152,6 +226,13 @@ def test_every_setting_is_a_field_free_or_unsuited_for_a_reason() -> None:
         {"network": {**IMPORTED, "subnet_ids": ("subnet-1", "subnet-2", "subnet-3")}},
         {"network": {**IMPORTED, "exit_subnet_ids": ("subnet-3",)}},
         {"servers": {"ollama_url": "http://user:password@host"}},
+        {"network": {**IMPORTED, "zones": ("eu-central-1a", "eu-central-1a")}},
+        {"network": {**IMPORTED, "subnet_ids": ("subnet-1", "subnet-1")}},
+        {"network": {**IMPORTED, "exit_subnet_ids": ("subnet-2", "subnet-3")}},
+        {"network": {**IMPORTED, "cidr": "10.1.0.0"}},
+        {"servers": {"cidrs": ("10.1.0.1/16",)}},
+        {"servers": {"cidrs": ("10.1.0.999/32",)}},
+        {"servers": {"ollama_url": "http://host:port"}},
         {"servers": {"ollama_url": "http://host/path"}},
         {"servers": {"postgres_uri_secret_arn": "postgresql://user:password@host/db"}},
         {"operations": {"alarms": {"email": "a@b.example", "topic_arn": "arn:aws:sns:eu-west-1:123456789012:x"}}},

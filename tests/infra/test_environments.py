@@ -65,7 +65,6 @@ def test_an_environment_is_frozen() -> None:
         {"knowledge": {"uri": "s3://bucket/*", "sha256": SHA256}},
         {"knowledge": {"uri": "s3://bucket/prefix/", "sha256": SHA256}},
         {"token_secret_arn": "cragside/token"},
-        {"token_secret_arn": SECRET, "region": "eu-west-1"},
         {"memory": 1024},
     ],
 )
