@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from infra.environments import named
 from infra.environments.checks import checked
 from infra.environments.files import fields_of
+from infra.environments.kinds import told
 from infra.environments.knowledge import Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable
 
@@ -39,7 +40,7 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
             changes["knowledge"] = knowledge_of(said["knowledge"])
         environment = environment.changed(**changes)
     except ValidationError as error:
-        raise NotDeployable(_reasons(error)) from error
+        raise NotDeployable(told(error)) from error
     if said.get("destroying") == "true":
         # The stacks have to be the same, whether they could be deployed again or not; nothing has to be baked for that.
         return environment if isinstance(environment.knowledge, Writable) else environment.changed(knowledge="none")
@@ -64,10 +65,3 @@ def _pair(said: str) -> tuple[str, str]:
     if ":" not in key and "/" not in key and key not in (*KEYS, *_OF_PIPELINES):
         raise argparse.ArgumentTypeError(f"{key!r} is not a key. The keys are {', '.join(KEYS)}")
     return key, value
-
-
-def _reasons(error: ValidationError) -> str:
-    return "\n".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'environment'}: {problem['msg'].removeprefix('Value error, ')}"
-        for problem in error.errors(include_url=False)
-    )

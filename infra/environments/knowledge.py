@@ -1,10 +1,11 @@
 """What a deployment knows: a baked store, or one that documents are brought to."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from infra.environments.base import Data
+from infra.environments.kinds import kind, one_of
 
 
 class KnowledgeLayer(Data):
@@ -35,7 +36,13 @@ class Writable(Data):
     )
 
 
-Knowledge = KnowledgeLayer | KnowledgeBucket | Writable | Literal["none"]
+Knowledge = Annotated[
+    Annotated[Writable, kind("Writable")]
+    | Annotated[KnowledgeLayer, kind("KnowledgeLayer")]
+    | Annotated[KnowledgeBucket, kind("KnowledgeBucket")]
+    | Annotated[Literal["none"], kind("none")],
+    one_of(Writable, KnowledgeLayer, KnowledgeBucket, words=("none",)),
+]
 
 
 def knowledge_of(said: str) -> Knowledge:

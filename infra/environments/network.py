@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from infra.environments.base import Cidr, Data
+from infra.environments.kinds import kind, one_of
 
 
 class NewNetwork(Data):
@@ -48,4 +49,7 @@ class ImportedNetwork(Data):
         return self
 
 
-Network = NewNetwork | ImportedNetwork
+Network = Annotated[
+    Annotated[NewNetwork, kind("NewNetwork")] | Annotated[ImportedNetwork, kind("ImportedNetwork")],
+    one_of(NewNetwork, ImportedNetwork),
+]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from infra.environments.base import CertificateArn, Data, KeyArn
+from infra.environments.kinds import kind, one_of
 
 TopicArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$")]
 
@@ -43,7 +44,10 @@ class Jwt(Data):
 
 
 # token: the application checks its own tokens.
-Authorisation = Literal["token", "iam"] | Jwt
+Authorisation = Annotated[
+    Annotated[Literal["token"], kind("token")] | Annotated[Literal["iam"], kind("iam")] | Annotated[Jwt, kind("Jwt")],
+    one_of(Jwt, words=("token", "iam")),
+]
 
 
 class Operations(Data):

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StringConstraints
 
 from infra.environments.base import Cidr, Data, SecretArn
+from infra.environments.kinds import kind, one_of
 
 
 def _readable(url: str) -> str:
@@ -111,7 +112,9 @@ class SelfHosted(Data):
         return True
 
 
-Servers = Endpoints | SelfHosted
+Servers = Annotated[
+    Annotated[Endpoints, kind("Endpoints")] | Annotated[SelfHosted, kind("SelfHosted")], one_of(Endpoints, SelfHosted)
+]
 
 
 def port_of(url: str) -> int:

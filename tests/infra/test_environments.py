@@ -188,6 +188,45 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
     assert chosen({"env": "prod", "file": str(file), "knowledge": "none"}).knowledge == "none"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('network.cidr = "8.8.0.0/16"', "network: cidr: 8.8.0.0/16 is not a private range between /16 and /24"),
+        ('network.s3_prefix_lst_id = "pl-6ea54007"', "network.s3_prefix_lst_id: there is no such field"),
+        (
+            'network = { vpc_id = "vpc-1", cidr = "10.1.0.0/16", zones = ["a", "b"], subnet_ids = ["1", "2"], '
+            'security_group_id = "sg-0123456789abcdef0" }',
+            "network.vpc_id: String should match pattern '^vpc-[0-9a-f]{8,17}$'",
+        ),
+        ('network = "new"', "network: it is not a table of NewNetwork or a table of ImportedNetwork"),
+        ('servers.data_instnace = "r7g.large"', "servers.data_instnace: there is no such field"),
+        ('servers.ollama_ulr = "http://x"', "servers.ollama_ulr: there is no such field"),
+        ("servers.backup_days = 0", "servers.backup_days: Input should be greater than or equal to 1"),
+        ("servers.postgres_port = 0", "servers.postgres_port: Input should be greater than or equal to 1"),
+        ("knowledge.pool = 0", "knowledge.pool: Input should be greater than or equal to 1"),
+        ("knowledge.index_concurency = 3", "knowledge.index_concurency: there is no such field"),
+        ('knowledge.uri = "s3://some-bucket/demo"', "knowledge.sha256: Field required"),
+        (
+            "knowledge = 7",
+            "knowledge: it is not 'none' or a table of Writable or a table of KnowledgeLayer or a table of "
+            "KnowledgeBucket",
+        ),
+        (
+            'operations.authorisation = "aim"',
+            "operations.authorisation: it is not 'token' or 'iam' or a table of Jwt",
+        ),
+        ('operations.authorisation.issuer = "https://x"', "operations.authorisation.audience: Field required"),
+        ("memory = 1024", "memory: there is no such field"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(NotDeployable) as refused:
+        chosen({"env": "dev", "file": str(file)})
+    assert str(refused.value) == line
+
+
 @pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'prod'"])
 def test_a_file_that_cannot_be_read_or_has_other_fields_is_refused(text: str | None, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
