@@ -167,10 +167,10 @@ def _fetching(files: HostFiles, signalled: str) -> list[str]:
         "fi",
         "mkdir -p /opt/cragside && cd /opt/cragside",
         "tries=0",
-        f"until aws s3 cp --quiet '{files.packaging.s3_object_url}' packaging.zip; do",
+        f"until aws s3 cp --region $REGION --quiet '{files.packaging.s3_object_url}' packaging.zip; do",
         "  tries=$((tries + 1)); [ $tries -lt 60 ]; sleep 10",
         "done",
-        f"aws s3 cp --quiet '{files.compose.s3_object_url}' docker-compose.local.yml",
+        f"aws s3 cp --region $REGION --quiet '{files.compose.s3_object_url}' docker-compose.local.yml",
         "mkdir -p packaging && python3 -m zipfile -e packaging.zip packaging && rm packaging.zip",
         "sh packaging/hosts/prepare.sh",
     ]

@@ -3,12 +3,13 @@
 # docker-compose.local.yml.
 #
 # Passwords come from Secrets Manager and stay in memory: no template, user data, argument or file on a disk has them,
-# but the containers that Docker keeps. ROOT is put before each path, for tests.
+# but the containers that Docker keeps, and one that no secret says, which is on the volume. ROOT is put before each path, for tests.
 set -eu
 umask 077
 : "${ROLE:?}" "${REGION:?}" "${ZONE:?}" "${ZONE_ID:?}"
 root=${ROOT:-}
 memory=$root/run/cragside # a file system in memory
+volume=$root/var/lib/cragside
 mkdir -p "$memory"
 
 imds() {
@@ -24,13 +25,13 @@ secret() {
 postgres_password() {
     said=$(secret "$POSTGRES_URI_SECRET")
     case $said in
-    postgresql://cragside:*@*)
-        said=${said#postgresql://cragside:}
+    postgresql://cragside:*@* | postgres://cragside:*@*)
+        said=${said#*://cragside:}
         said=${said%%@*}
         ;;
     *[!A-Za-z0-9]* | "")
-        echo "The secret of PostgreSQL's URI names another role or server. It is left as it is." >&2
-        said=$(random)
+        echo "The secret of PostgreSQL's URI names another role. It is left as it is." >&2
+        said=$(kept_password)
         ;;
     *)
         printf 'postgresql://cragside:%s@postgres.%s:5432/cragside' "$said" "$ZONE" > "$memory/uri"
@@ -40,6 +41,16 @@ postgres_password() {
         ;;
     esac
     printf %s "$said"
+}
+
+# The same at each boot: PostgreSQL takes the one of its first start, and containers that are told another are made anew.
+kept_password() {
+    kept=$volume/postgres-password
+    if [ ! -s "$kept" ]; then
+        random > "$kept.new"
+        mv "$kept.new" "$kept"
+    fi
+    cat "$kept"
 }
 
 random() {
@@ -81,6 +92,10 @@ compose() {
         --file docker-compose.local.yml --file packaging/hosts/compose.yml --profile gpu "$@"
 }
 
+# Somebody may have made the volume larger.
+if [ "$ROLE" = data ]; then
+    xfs_growfs "$volume" > /dev/null || echo "The file system of $volume keeps its size." >&2
+fi
 services=${SERVICES:-}
 names=$services
 case $ROLE in

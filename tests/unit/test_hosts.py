@@ -50,7 +50,7 @@ PROGRAMS = {
     "aws": AWS,
     "curl": CURL,
     "blkid": 'exit "${BLKID:-2}"\n',
-    **dict.fromkeys(("dnf", "docker", "mkfs.xfs", "mount", "systemctl"), ""),
+    **dict.fromkeys(("dnf", "docker", "mkfs.xfs", "mount", "systemctl", "xfs_growfs"), ""),
 }
 
 
@@ -90,6 +90,7 @@ def host(tmp_path: Path) -> Host:
         program.chmod(0o755)
     (tmp_path / "etc/dnf").mkdir(parents=True)
     (tmp_path / "etc/dnf/dnf.conf").write_text("[main]\n")
+    (tmp_path / "var/lib/cragside").mkdir(parents=True)
     (tmp_path / "opt/cragside/packaging").mkdir(parents=True)
     (tmp_path / "opt/cragside/packaging/hosts").symlink_to(HOSTS)
     return Host(tmp_path, tmp_path / "calls")
@@ -112,22 +113,51 @@ def test_the_first_start_makes_the_uri_from_the_generated_password(host: Host) -
     assert given["CRAGSIDE_POSTGRES_CONNECTIONS"] == "200"
 
 
-def test_a_later_start_takes_the_password_out_of_the_uri(host: Host) -> None:
-    assert host.run("start.sh", **DATA, STORED=URI).returncode == 0
+@pytest.mark.parametrize("uri", [URI, f"postgres://cragside:{PASSWORD}@pooler.internal:6432/cragside?sslmode=require"])
+def test_a_later_start_takes_the_password_out_of_the_uri(host: Host, uri: str) -> None:
+    assert host.run("start.sh", **DATA, STORED=uri).returncode == 0
     assert not [call for call in host.called("aws") if "put-secret-value" in call]
     assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == PASSWORD
 
 
-@pytest.mark.parametrize(
-    "uri", ["postgresql://app:pw1pw1@pooler.internal:6432/cragside", "postgres://cragside:pw1pw1@h"]
-)
+@pytest.mark.parametrize("uri", ["postgresql://app:pw1pw1@pooler.internal:6432/cragside", "postgres://h/pw1pw1"])
 def test_a_uri_that_an_operator_wrote_is_left_as_it_is(host: Host, uri: str) -> None:
     done = host.run("start.sh", **DATA, STORED=uri)
     assert done.returncode == 0, done.stderr
     assert not [call for call in host.called("aws") if "put-secret-value" in call]
-    assert re.fullmatch(r"[0-9a-f]{48}", environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"])
     assert "left as it is" in done.stderr
     assert "pw1pw1" not in done.stdout + done.stderr
+
+
+def test_the_role_of_a_database_that_no_secret_names_has_one_password_at_each_boot(host: Host) -> None:
+    given = []
+    for _ in range(2):
+        assert host.run("start.sh", **DATA, STORED="postgresql://app:pw1pw1@pooler.internal/cragside").returncode == 0
+        given.append(environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"])
+    assert given[0] == given[1]
+    assert re.fullmatch(r"[0-9a-f]{48}", given[0])
+    kept = host.root / "var/lib/cragside/postgres-password"
+    assert (kept.read_text(), kept.stat().st_mode & 0o077) == (given[0], 0)
+
+
+def test_a_volume_that_was_made_larger_is_used_before_its_databases_start(host: Host) -> None:
+    assert host.run("start.sh", **DATA).returncode == 0
+    assert host.called("xfs_growfs") == [f"xfs_growfs {host.root}/var/lib/cragside"]
+    programs = [line.split()[0] for line in host.calls.read_text().splitlines()]
+    assert programs.index("xfs_growfs") < programs.index("docker")
+
+
+def test_databases_start_on_a_volume_that_does_not_grow(host: Host) -> None:
+    (host.root / "bin/xfs_growfs").write_text("#!/bin/sh\nexit 1\n")
+    done = host.run("start.sh", **DATA)
+    assert done.returncode == 0
+    assert "keeps its size" in done.stderr
+    assert host.called("docker")
+
+
+def test_a_host_without_a_volume_grows_none(host: Host) -> None:
+    assert host.run("start.sh", ROLE="exit", SERVICES="searxng").returncode == 0
+    assert not host.called("xfs_growfs")
 
 
 def test_no_argument_and_no_output_has_a_password(host: Host) -> None:
@@ -214,6 +244,26 @@ def test_the_way_out_serves_the_network_alone(host: Host) -> None:
     assert allowing[0] == "http_access deny !network"
     assert allowing[-1] == "http_access deny all"
     assert not (host.root / "root/.docker/config.json").exists()
+
+
+def test_the_way_out_leads_to_what_hosts_call_of_aws_and_to_no_other_service_or_region(host: Host) -> None:
+    host.run("prepare.sh", ROLE="exit", SERVICES="searxng")
+    rules = host.read("etc/squid/squid.conf")
+    assert "@" not in rules
+    wanted = [name for line in re.findall(r"acl wanted dstdomain (.*)", rules) for name in line.split()]
+
+    def leads_to(name: str) -> bool:
+        return any(name == each or (each.startswith(".") and f".{name}".endswith(each)) for each in wanted)
+
+    scripts = [HOSTS / "prepare.sh", HOSTS / "start.sh", compose.ROOT / "infra/constructs/host.py"]
+    services = {name for file in scripts for name in re.findall(r"\baws ([a-z0-9]+) [a-z-]+", file.read_text())}
+    assert services == {"cloudformation", "ec2", "route53", "s3", "secretsmanager"}
+    hosts = {f"{name}.eu-central-1.amazonaws.com" for name in {*services, "ssm", "ssmmessages"} - {"route53", "s3"}}
+    hosts |= {"route53.amazonaws.com", "assets.s3.eu-central-1.amazonaws.com"}
+    assert not [name for name in hosts if not leads_to(name)]
+    others = ["lambda.eu-central-1.amazonaws.com", "ec2.us-east-1.amazonaws.com", "x.s3.us-east-1.amazonaws.com"]
+    others += ["x.s3.amazonaws.com", "evil.amazonaws.com", "ec2.eu-central-1.api.aws"]
+    assert not [name for name in others if leads_to(name)]
 
 
 def test_the_service_of_a_boot_gets_names_and_no_secret(host: Host) -> None:
