@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from proxy_stub import Proxied
 
+from cragside.entrypoints.proxy import request_body
+
 ALWAYS, NEVER = (b"X-RAG: Always",), (b"X-RAG: never",)
 BODIES = {
     "/api/chat": {"messages": [{"role": "user", "content": "why?"}]},
@@ -116,6 +118,29 @@ async def test_the_suffix_is_removed_where_there_is_no_prompt(proxied: Proxied, 
     for name in (b"m:7b+rag", b"m:7b%2Brag"):
         await proxied.ask(f"GET /v1/models/{name.decode()}")
         assert proxied.ollama.requests[-1].line == b"GET /v1/models/m:7b HTTP/1.1"
+
+
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("path", ["/api/show", "/api/chat"])
+@pytest.mark.parametrize("hint", ['"model": "m+rag"', '"model": "m", "workspace": "default"'])
+async def test_hints_do_not_make_the_proxy_parse_a_million_values(
+    start: Any, monkeypatch: pytest.MonkeyPatch, path: str, hint: str
+) -> None:
+    proxied = await start(prompts={"default": "always"})
+    body = f'{{{hint}, "messages": [{{"role": "user", "content": "why?"}}], "x": [{"[]," * 250_000}0]}}'.encode()
+    parsed: list[int] = []
+    loads = json.loads
+    monkeypatch.setattr(request_body.json, "loads", lambda s, **how: parsed.append(len(s)) or loads(s, **how))
+    await proxied.ask(f"POST {path}", body)
+    assert proxied.ollama.requests[0].body == body
+    assert parsed == []
+
+
+@pytest.mark.parametrize("name", ['"workspace"', r'"\u0077orkspace"', r'"workspac\u0065"'])
+async def test_the_setting_is_that_of_the_workspace_however_it_is_written(start: Any, name: str) -> None:
+    proxied = await start(prompts={"default": "always", "quiet": "never"})
+    await proxied.ask("POST /api/generate", f'{{"model": "m", "prompt": "why?", {name}: "quiet"}}'.encode())
+    assert proxied.enricher.calls == []
 
 
 TAGS = {"models": [{"name": "m:7b", "model": "m:7b", "size": 1}], "more": 1}

@@ -1,6 +1,7 @@
 """Decides which requests get evidence: what the request says, then what its workspace says."""
 
 import asyncio
+import re
 from typing import Any
 
 from starlette.types import Scope
@@ -10,13 +11,15 @@ from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import Prompts
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.prompts import Commanded, CommandFinder
-from cragside.entrypoints.proxy.request_body import parsed
+from cragside.entrypoints.proxy.request_body import parsed_if_bounded
 from cragside.entrypoints.rag_headers import wish_of
 
 # Prompts without the command wait so many seconds at most for the settings of their workspace, and not at all while
 # the settings cannot be read.
 _PATIENCE = 0.5
 _PAUSE = 5.0
+# JSON may write any letter of the name as \uXXXX.
+_NAMES_WORKSPACE = re.compile(rb'"workspace"|\\u00[67]')
 
 
 class Asking:
@@ -51,7 +54,7 @@ class Asking:
     async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Commanded | None:
         """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
         # Most bodies name no workspace and are not read.
-        request = parsed(body) if b'"workspace"' in body else None
+        request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None
         if await self._said(grant, scope, request or {}) != "always":
             return None
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.types import Message, Scope, Send
 
 from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.request_body import parsed
+from cragside.entrypoints.proxy.request_body import parsed, parsed_if_bounded
 
 SUFFIX = "+rag"  # Ollama's own names have no plus
 # Requests that name a model and carry no prompt.
@@ -19,11 +19,11 @@ _MOST_LISTED = 8 * 1024 * 1024
 
 
 def without_suffix(body: bytes) -> bytes | None:
-    """The body with the model's name as Ollama knows it, None if the name has no suffix."""
+    """The body with the model's name as Ollama knows it, None if the name has no suffix or the body too many values."""
     # .NET writes a plus as \u002B.
     if b"+rag" not in body and b"002brag" not in body.lower():
         return None
-    request = parsed(body)
+    request = parsed_if_bounded(body)
     suffixed = [] if request is None else [name for name in _FIELDS if _is_suffixed(request.get(name))]
     if request is None or not suffixed:
         return None

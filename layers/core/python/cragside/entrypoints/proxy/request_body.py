@@ -8,7 +8,9 @@ from typing import Any
 
 from starlette.types import Receive
 
+from cragside.domain.errors import ValidationError
 from cragside.entrypoints.client_gone import ClientGone
+from cragside.entrypoints.http.body_limit import bounded
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -44,6 +46,14 @@ def parsed(body: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return request if isinstance(request, dict) else None
+
+
+def parsed_if_bounded(body: bytes) -> dict[str, Any] | None:
+    """What `parsed` returns, and None for a body with too many keys or values to parse while others wait."""
+    try:
+        return parsed(bounded(body))
+    except ValidationError:
+        return None
 
 
 def _not_json(name: str) -> Any:
