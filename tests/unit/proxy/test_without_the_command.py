@@ -171,3 +171,15 @@ async def test_other_lists_are_not_touched(start: Any, setting: bool, answer: by
     proxied.ollama.answer = answer
     reply = await proxied.ask("GET /api/tags")
     assert reply.body == answer.partition(b"\r\n\r\n")[2]
+
+
+async def test_a_list_that_breaks_off_is_no_list(start: Any) -> None:
+    proxied = await start(list_rag_models=True)
+
+    async def cut(_: Any, writer: Any) -> None:
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"models": [')
+        await writer.drain()
+        writer.close()
+
+    proxied.ollama.answer = cut
+    assert (await proxied.ask("GET /api/tags")).status == 502

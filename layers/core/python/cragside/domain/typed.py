@@ -26,7 +26,9 @@ _LANGCHAIN: dict[str, tuple[str, ...]] = {
     "You are an assistant for question-answering tasks.": ("Context:",),
 }
 _QUESTION = re.compile(r"^[ \t]*question[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
-_QUESTION_END = re.compile(r"^[ \t]*(?:Helpful Answer|Answer|Context|Thought):", re.MULTILINE)
+_LABEL = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{0,30}:)(?=\s|\Z)", re.MULTILINE)
+_CONTEXT_LABEL = re.compile(r"^[ \t]*context[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 # Open WebUI begins its own requests in the user's name with these texts: tasks (titles, tags, follow-up questions,
 # search queries, completions), an emoji for a message, one answer from several models' answers.
 _HOSTS_OWN = (
@@ -109,16 +111,30 @@ def _only_turn(text: str) -> Typed | None:
 
 
 def _only_question(text: str, followed: tuple[str, ...]) -> Typed | None:
+    """The template's only question, unless it may be a document's: documents stand before it, and labels behind."""
     questions = list(_QUESTION.finditer(text))
     if len(questions) != 1:
         return None
     start = questions[0].end()
-    label = _QUESTION_END.search(text, start)
+    first = not text[: questions[0].start()].strip()
+    label = _label(text, start, followed, first=first)
     if label is None:
-        return _framed(text, start, len(text))
-    if label[0].strip() not in followed and text[label.end() :].strip():
+        end = len(text)
+    elif label[1] not in followed and text[label.end() :].strip():
         return None
-    return _framed(text, start, label.start())
+    elif label[1] == "Context:" and _CONTEXT_LABEL.search(text, 0, start):
+        return None
+    else:
+        end = label.start()
+    if not first and _PARAGRAPH.search(text[start:end].strip()):
+        return None
+    return _framed(text, start, end)
+
+
+def _label(text: str, start: int, followed: tuple[str, ...], *, first: bool) -> re.Match[str] | None:
+    """The label behind a question. Behind one that begins the text no document stands, and only known labels count."""
+    labels = _LABEL.finditer(text, start)
+    return next((label for label in labels if not first or label[1] in followed), None)
 
 
 def _framed(text: str, start: int, end: int) -> Typed | None:

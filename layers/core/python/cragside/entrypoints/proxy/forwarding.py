@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
-from cragside.domain.errors import CragsideError, Forbidden, Unauthorized
+from cragside.domain.errors import CragsideError, Forbidden, ServiceUnavailable, Unauthorized
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Watch
 from cragside.entrypoints.access import Grant, workspace_of
@@ -87,8 +87,7 @@ class Forwarder:
                 body, _, suffixed = await self._read(scope, receive)
                 await relay(self._upstream, scope, receive, send, body, dropped=grant.headers, length_changed=suffixed)
             elif self._lists_suffixed and is_list(scope):
-                listing = SuffixedList(send, scope["path"])
-                await relay(self._upstream, scope, receive, listing, Body(b"", complete=True), dropped=grant.headers)
+                await self._list(grant, scope, receive, send)
             else:
                 scope = unsuffixed_path(scope)
                 await relay(self._upstream, scope, receive, send, await read_body(receive, 0), dropped=grant.headers)
@@ -101,6 +100,15 @@ class Forwarder:
             scope.setdefault("state", {})["refused"] = isinstance(error, (Forbidden, Unauthorized))
             sending = cors_send_if_accepted(send, scope["headers"], self._origins)
             await answer(sending, scope["path"], code_of(error), self._message(for_client(error)))
+
+    async def _list(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
+        listing = SuffixedList(send, scope["path"])
+        try:
+            await relay(self._upstream, scope, receive, listing, Body(b"", complete=True), dropped=grant.headers)
+        except BrokenOff as event:
+            if listing.begun:
+                raise
+            raise ServiceUnavailable("ollama", str(event)) from event
 
     async def _prompt(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         body, readable, suffixed = await self._read(scope, receive)

@@ -59,6 +59,7 @@ class SuffixedList:
         self._start: Message = {}
         self._body = bytearray()
         self._passes = False
+        self.begun = False  # whether the client has got anything
 
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
@@ -79,6 +80,7 @@ class SuffixedList:
 
     async def _send_start(self, grown: int) -> None:
         start, self._start = self._start, {}
+        self.begun = True
         if start:
             headers = [
                 (name, b"%d" % (int(value) + grown) if grown and name.lower() == b"content-length" else value)
