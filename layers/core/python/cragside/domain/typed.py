@@ -118,17 +118,17 @@ def _only_question(text: str, followed: tuple[str, ...]) -> Typed | None:
     start = questions[0].end()
     first = not text[: questions[0].start()].strip()
     label = _label(text, start, followed, first=first)
-    if label is None:
-        end = len(text)
-    elif label[1] not in followed and text[label.end() :].strip():
-        return None
-    elif label[1] == "Context:" and _CONTEXT_LABEL.search(text, 0, start):
-        return None
-    else:
-        end = label.start()
-    if not first and _PARAGRAPH.search(text[start:end].strip()):
+    end = len(text) if label is None else label.start()
+    documents = label is not None and _are_documents_before(text, label, followed)
+    if documents or (not first and _PARAGRAPH.search(text[start:end].strip())):
         return None
     return _framed(text, start, end)
+
+
+def _are_documents_before(text: str, label: re.Match[str], followed: tuple[str, ...]) -> bool:
+    if label[1] not in followed:
+        return bool(text[label.end() :].strip())
+    return label[1] == "Context:" and _CONTEXT_LABEL.search(text, 0, label.start()) is not None
 
 
 def _label(text: str, start: int, followed: tuple[str, ...], *, first: bool) -> re.Match[str] | None:
