@@ -19,6 +19,7 @@ from aws_cdk.aws_ec2 import (
     UserData,
 )
 from aws_cdk.aws_iam import PolicyStatement, Role, ServicePrincipal
+from aws_cdk.aws_kms import IKey
 from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
 
@@ -39,7 +40,10 @@ class HostFiles:
 
 
 class Host(Construct):
-    """Has no key and no SSH: sessions are opened by Systems Manager. Its role is `role`."""
+    """Has no key and no SSH: sessions are opened by Systems Manager. Its role is `role`.
+
+    `key` encrypts its disk; AWS' own key does without one.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Host(Construct):
         public: bool,
         files: HostFiles,
         variables: Mapping[str, str],
+        key: IKey | None,
     ) -> None:
         super().__init__(scope, name)
         first, *others = placement.security_groups
@@ -76,7 +81,9 @@ class Host(Construct):
             block_devices=[
                 BlockDevice(
                     device_name="/dev/xvda",
-                    volume=BlockDeviceVolume.ebs(root_gb, encrypted=True, volume_type=EbsDeviceVolumeType.GP3),
+                    volume=BlockDeviceVolume.ebs(
+                        root_gb, encrypted=True, kms_key=key, volume_type=EbsDeviceVolumeType.GP3
+                    ),
                 )
             ],
         )

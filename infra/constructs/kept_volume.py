@@ -4,6 +4,7 @@ from aws_cdk import Aws, RemovalPolicy, Size, Stack, Tags
 from aws_cdk.aws_dlm import CfnLifecyclePolicy
 from aws_cdk.aws_ec2 import EbsDeviceVolumeType, Volume
 from aws_cdk.aws_iam import PolicyStatement, Role, ServicePrincipal
+from aws_cdk.aws_kms import IKey
 from constructs import Construct
 
 from infra.constructs.exceptions import acknowledge
@@ -13,10 +14,16 @@ _TAG = "cragside:snapshots"
 
 
 class KeptVolume(Construct):
-    """Encrypted, in one zone, with a snapshot each night, kept for `days`. Deleting its stack makes one too."""
+    """Encrypted, in one zone, with a snapshot each night, kept for `days`. Deleting its stack makes one too.
 
-    def __init__(self, scope: Construct, name: str, *, zone: str, gigabytes: int, days: int, keep: bool) -> None:
+    `key` encrypts it; AWS' own key does without one.
+    """
+
+    def __init__(
+        self, scope: Construct, name: str, *, zone: str, gigabytes: int, days: int, keep: bool, key: IKey | None
+    ) -> None:
         super().__init__(scope, name)
+        self._key = key
         self.volume = Volume(
             self,
             "Volume",
@@ -24,6 +31,7 @@ class KeptVolume(Construct):
             size=Size.gibibytes(gigabytes),
             volume_type=EbsDeviceVolumeType.GP3,
             encrypted=True,
+            encryption_key=key,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.SNAPSHOT,
         )
         marked = Stack.of(self).stack_name
@@ -72,6 +80,18 @@ class KeptVolume(Construct):
         instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:instance/*"
         own = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:volume/{self.volume_id}"
         host.allow(["ec2:AttachVolume"], [own, instances])
+        if self._key is not None:
+            # EC2 decrypts what the host reads, by a grant that the one who attaches makes.
+            host.role.add_to_policy(
+                PolicyStatement(
+                    actions=["kms:CreateGrant"],
+                    resources=[self._key.key_arn],
+                    conditions={
+                        "Bool": {"kms:GrantIsForAWSResource": "true"},
+                        "StringEquals": {"kms:ViaService": f"ec2.{Aws.REGION}.amazonaws.com"},
+                    },
+                )
+            )
         host.allow(["ec2:DescribeVolumes"], ["*"])
         host.explain(
             "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>:instance/*",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk.aws_ec2 import CfnSecurityGroupEgress, Peer, Port, SecurityGroup, SubnetSelection
+from aws_cdk.aws_kms import Key
 from aws_cdk.aws_route53 import PrivateHostedZone
 from aws_cdk.aws_s3_assets import Asset
 from aws_cdk.aws_secretsmanager import Secret, SecretStringGenerator
@@ -36,6 +37,8 @@ class DataStack(cdk.Stack):
             termination_protection=environment.keep_data,
         )
         self._keep = environment.keep_data
+        arn = environment.operations.kms_key_arn
+        self._key = Key.from_key_arn(self, "Key", arn) if arn else None
         self._network = network
         self._files = HostFiles(
             packaging=Asset(
@@ -102,6 +105,7 @@ class DataStack(cdk.Stack):
             gigabytes=said.data_volume_gb,
             days=said.backup_days,
             keep=self._keep,
+            key=self._key,
         )
         host = self._host(
             "Data",
@@ -123,6 +127,8 @@ class DataStack(cdk.Stack):
             if secret is not None:
                 secret.grant_read(host.role)
         host.allow(["secretsmanager:PutSecretValue"], [postgres.secret_arn])
+        if self._key is not None:
+            host.allow(["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
         return host
 
     def _ollama(self, said: SelfHosted, instance: str) -> Host:
@@ -159,6 +165,7 @@ class DataStack(cdk.Stack):
             public=public,
             files=self._files,
             variables={**self._variables, **variables},
+            key=self._key,
         )
         host.allow_names(self._zone.hosted_zone_arn, [f"{each}.{self._domain}" for each in names])
         return host
@@ -169,6 +176,7 @@ class DataStack(cdk.Stack):
             name,
             description=f"cragside: {name}, for hosts and functions of {self._domain}",
             generate_secret_string=SecretStringGenerator(password_length=43, exclude_punctuation=True),
+            encryption_key=self._key,
             removal_policy=cdk.RemovalPolicy.RETAIN if self._keep else cdk.RemovalPolicy.DESTROY,
         )
         acknowledge(

@@ -13,6 +13,7 @@ from infra.environments.shapes import SHAPES
 
 pytestmark = pytest.mark.infra
 
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/0f1e2d3c-0000-4000-8000-000000000000"
 HOSTS = ("Data", "Exit", "Ollama")
 
 
@@ -100,6 +101,36 @@ def test_the_volume_outlives_its_host_and_has_snapshots(data: Synthesised, small
     assert policy["Schedules"][0]["RetainRule"] == {"Count": 14}
     (without,) = smallest.stack("data").resources("AWS::EC2::Volume").values()
     assert without["DeletionPolicy"] == "Snapshot"
+
+
+@pytest.fixture(scope="module")
+def keyed(synthesise: Synthesiser) -> Synthesised:
+    return synthesise(named("dev").changed(**SHAPES["self-hosted"], operations={"kms_key_arn": KEY}))
+
+
+def test_a_key_of_ones_own_encrypts_disks_and_secrets(keyed: Synthesised) -> None:
+    data = keyed.stack("data")
+    encrypted = [said["Properties"]["KmsKeyId"] for said in data.resources("AWS::SecretsManager::Secret").values()]
+    encrypted.append(data.properties("AWS::EC2::Volume")["KmsKeyId"])
+    for said in launched(data).values():
+        encrypted += [device["Ebs"]["KmsKeyId"] for device in said["BlockDeviceMappings"]]
+    assert encrypted == [KEY] * (2 + 1 + len(HOSTS))
+    assert keyed.stack("network").properties("AWS::Logs::LogGroup")["KmsKeyId"] == KEY
+
+
+def test_the_data_host_alone_may_use_the_key_for_its_secrets_and_its_volume(keyed: Synthesised) -> None:
+    used: dict[str, set[tuple[str, bool]]] = {}
+    for name, policy in keyed.stack("data").resources("AWS::IAM::Policy").items():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            if statement["Resource"] == KEY:
+                actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+                granting = statement.get("Condition", {}).get("Bool") == {"kms:GrantIsForAWSResource": "true"}
+                used.setdefault(name.partition("Role")[0], set()).update((each, granting) for each in actions)
+    assert used == {"Data": {("kms:CreateGrant", True), ("kms:Decrypt", False), ("kms:GenerateDataKey", False)}}
+
+
+def test_the_rule_packs_find_nothing_with_a_key(keyed: Synthesised) -> None:
+    assert [report["violations"] for report in keyed.report["pluginReports"]] == [[], []]
 
 
 def test_the_data_host_is_in_the_zone_of_its_volume(service: Synthesised, data: Synthesised) -> None:

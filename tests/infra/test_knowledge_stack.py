@@ -172,7 +172,7 @@ def test_both_functions_have_one_store_and_one_queue(service: Synthesised, stack
     assert {name for name in {*indexing, *answering} if name.startswith("RAG_")} <= known
 
 
-def test_a_key_of_ones_own_encrypts_queue_and_bucket(synthesise: Synthesiser) -> None:
+def test_a_key_of_ones_own_encrypts_queue_bucket_and_logs(synthesise: Synthesiser) -> None:
     operations = {"kms_key_arn": KEY}
     service = synthesise(DEV.changed(operations=operations, settings={}))
     stack = service.stack("knowledge")
@@ -180,5 +180,9 @@ def test_a_key_of_ones_own_encrypts_queue_and_bucket(synthesise: Synthesiser) ->
     bucket = stack.properties("AWS::S3::Bucket")
     assert KEY in str(bucket["BucketEncryption"])
     assert "CorsConfiguration" not in bucket
+    for one, groups in ((stack, 1), (service, 2)):
+        assert [each["Properties"]["KmsKeyId"] for each in one.resources("AWS::Logs::LogGroup").values()] == (
+            [KEY] * groups
+        )
     for one in (service, stack):
         assert allowed(one, KEY) == {"kms:Decrypt", "kms:GenerateDataKey"}
