@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-import boto3
 import pytest
-from moto import mock_aws
 from neo4j import GraphDatabase
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -33,17 +31,6 @@ if TYPE_CHECKING:
 SENTINEL = "s3ntinel"
 DOCUMENTS = ("GET", "/v1/documents", None)
 ENRICH = ("POST", "/v1/enrich", {"prompt": "/rag What is a heat pump?"})
-
-
-@pytest.fixture
-def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Secrets Manager, which is asked with each refusal."""
-    monkeypatch.setattr(kept, "_TRIES_AFTER_SECONDS", 0.0)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "none")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    with mock_aws():
-        yield boto3.client("secretsmanager")
 
 
 class Running:

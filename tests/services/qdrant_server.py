@@ -21,7 +21,11 @@ class QdrantStandIn(Server):
 
     def __init__(self, key: str = "") -> None:
         super().__init__("qdrant", "/healthz")
-        self.key = key
+        self.exchange(key)
+
+    def exchange(self, key: str) -> None:
+        """Accept this key alone from now on; all requests if it is empty."""
+        (self.home / "key").write_text(key)
 
     def version(self) -> str:
         """What it is."""
@@ -33,7 +37,7 @@ class QdrantStandIn(Server):
 
     def environment(self) -> dict[str, str]:
         """Where its modules are, and its key."""
-        return super().environment() | {"PYTHONPATH": str(_ROOT), "KEY": self.key}
+        return super().environment() | {"PYTHONPATH": str(_ROOT), "KEY": str(self.home / "key")}
 
 
 def version_of(url: str) -> str:

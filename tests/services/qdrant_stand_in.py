@@ -1,12 +1,13 @@
 """`python -m tests.services.qdrant_stand_in PORT FOLDER`: Qdrant's requests, answered by its client's own engine.
 
-The data are in the folder, or in memory if it is called `:memory:`.
+The data are in the folder, or in memory if it is called `:memory:`. The key is in the file that KEY names, at any time.
 """
 
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -21,7 +22,7 @@ _LACKING = "not found"
 class StandIn:
     """The requests that LightRAG and cragside make."""
 
-    def __init__(self, engine: QdrantClient, key: str) -> None:
+    def __init__(self, engine: QdrantClient, key: Path) -> None:
         self._engine = engine
         self._key = key
 
@@ -52,7 +53,8 @@ class StandIn:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._key and request.path != "/healthz" and request.headers.get("api-key") != self._key:
+        key = self._key.read_text()
+        if key and request.path != "/healthz" and request.headers.get("api-key") != key:
             return web.json_response({"status": {"error": "Must provide an API key"}}, status=401)
         try:
             return await handler(request)
@@ -158,5 +160,5 @@ def _plain(each: Any) -> Any:
 if __name__ == "__main__":
     _, port, folder = sys.argv
     engine = QdrantClient(":memory:") if folder == ":memory:" else QdrantClient(path=folder)
-    stand_in = StandIn(engine, os.environ.get("KEY", ""))
+    stand_in = StandIn(engine, Path(os.environ["KEY"]))
     web.run_app(stand_in.application(), host="127.0.0.1", port=int(port), print=None, access_log=None)

@@ -104,11 +104,12 @@ class RedisDatabase:
 
     def _noted(self, error: Exception) -> RedisFailure:
         failure = _failure(error)
-        # A command that takes too long says nothing of the server.
-        if isinstance(error, ConnectionBroken | OSError) and not isinstance(error, TimeoutError):
-            self._gate.close_for_a_while(failure)
-        elif isinstance(error, ResponseError):
+        # To the client, a refused login is a broken connection. To us it is an answer: the next one may be accepted.
+        if _is_refused(error) or isinstance(error, ResponseError):
             self._gate.answered()
+        # A command that takes too long says nothing of the server.
+        elif isinstance(error, ConnectionBroken | OSError) and not isinstance(error, TimeoutError):
+            self._gate.close_for_a_while(failure)
         return failure
 
     async def _sign_of_life(self) -> None:
