@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -150,11 +150,15 @@ smoke: $(UV) ## ask what is deployed a question, and check that the answer is ci
 logs: $(UV) ## print the log lines of the last quarter of an hour; ARGS="--since MINUTES --follow"
 	@$(RUN) python -m infra.logs $(CONTEXT)
 
-deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
+# Stacks that the arguments do not name would stay, and cost money.
+left: $(UV)
+	@$(RUN) python -m infra.left $(CONTEXT)
+
+deploy: left artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)
 
 destroy: CONTEXT = -c env=$(ENV) -c destroying=true $(ARGS)
-destroy: artifacts $(CDK_PROGRAM) ## destroy the stacks of ENV
+destroy: left artifacts $(CDK_PROGRAM) ## destroy the stacks of ENV
 	@$(CDK) destroy --all $(CONTEXT)
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, destroy it

@@ -18,6 +18,7 @@ from infra.environments.choice import KEYS, add_context, chosen
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.stacks import stack_prefix
 from infra.stacks.data import DataStack
 from infra.stacks.knowledge import KnowledgeStack
 from infra.stacks.network import NetworkStack
@@ -45,18 +46,18 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     Tags.of(app).add("environment", environment.name)
     for key, value in environment.operations.tags.items():
         Tags.of(app).add(key, value)
-    prefix = f"cragside-{environment.name}"
-    inside = NetworkStack(app, f"{prefix}-network", environment=environment).network if environment.network else None
+    prefix = stack_prefix(environment)
+    inside = NetworkStack(app, f"{prefix}network", environment=environment).network if environment.network else None
     placement, servers = inside.functions if inside else None, servers_of(environment)
     if isinstance(environment.servers, SelfHosted) and inside is not None:
         servers = DataStack(
-            app, f"{prefix}-data", environment=environment, said=environment.servers, network=inside, root=ROOT
+            app, f"{prefix}data", environment=environment, said=environment.servers, network=inside, root=ROOT
         ).servers
     written = None
     if isinstance(environment.knowledge, Writable):
         written = KnowledgeStack(
             app,
-            f"{prefix}-knowledge",
+            f"{prefix}knowledge",
             environment=environment,
             knowledge=environment.knowledge,
             artifacts=artifacts,
@@ -65,7 +66,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
         )
     service = ServiceStack(
         app,
-        f"{prefix}-service",
+        f"{prefix}service",
         environment=environment,
         artifacts=artifacts,
         placement=placement,
@@ -76,7 +77,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     if written is not None:
         queue = written.queue
         watched = replace(watched, index=written.index.function, tasks=queue.tasks, dead=queue.dead)
-    ObservabilityStack(app, f"{prefix}-observability", environment=environment, watched=watched)
+    ObservabilityStack(app, f"{prefix}observability", environment=environment, watched=watched)
     return service
 
 

@@ -1,30 +1,60 @@
 """What is deployed, as CloudFormation tells it."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from cragside.adapters.aws.api_tokens import api_tokens
 from cragside.adapters.aws.secrets import UnfitSecret
 from infra.environments.model import Environment
+from infra.environments.stacks import stack_prefix
 
 
 class NotDeployed(Exception):
     """The environment has no stack, or one without what was asked for."""
 
 
+def configured(environment: Environment) -> boto3.Session:
+    """The credentials of the AWS configuration, in the region that the CDK's command line would take."""
+    return boto3.Session(region_name=environment.region or os.environ.get("AWS_REGION"))
+
+
+def looking(environment: Environment, session: boto3.Session | None = None) -> boto3.Session:
+    """The credentials of the bootstrap's role that looks up, in the environment's account; else the caller's own.
+
+    Whoever deploys may have no other right than to assume the bootstrap's roles.
+    """
+    own = session or configured(environment)
+    client = own.client("sts")
+    caller = client.get_caller_identity()
+    account, partition = environment.account or caller["Account"], caller["Arn"].split(":")[1]
+    role = f"arn:{partition}:iam::{account}:role/cdk-hnb659fds-lookup-role-{account}-{own.region_name}"
+    try:
+        given = client.assume_role(RoleArn=role, RoleSessionName="cragside")["Credentials"]
+    except ClientError:
+        return own
+    return boto3.Session(
+        aws_access_key_id=given["AccessKeyId"],
+        aws_secret_access_key=given["SecretAccessKey"],
+        aws_session_token=given["SessionToken"],
+        region_name=own.region_name,
+    )
+
+
 class Deployed:
     """The stacks of an environment, with the credentials of the AWS configuration."""
 
     def __init__(self, environment: Environment, session: boto3.Session | None = None) -> None:
-        self.name = environment.name
-        self.session = session or boto3.Session(region_name=environment.region)
+        self._prefix = stack_prefix(environment)
+        self.session = session or configured(environment)
 
     def output(self, key: str) -> str:
         """An output of the stack of the service. Raises `NotDeployed`."""
         cloudformation = self.session.client("cloudformation")
-        name = f"cragside-{self.name}-service"
+        name = f"{self._prefix}service"
         try:
             (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
         except cloudformation.exceptions.ClientError as error:
@@ -46,20 +76,22 @@ class Deployed:
     def log_groups(self) -> dict[str, str]:
         """The names of the log groups of all stacks, by the names that the stacks give them. Raises `NotDeployed`."""
         found = {
-            f"{stack.removeprefix(f'cragside-{self.name}-')}/{resource['LogicalResourceId']}": resource[
-                "PhysicalResourceId"
-            ]
-            for stack in self._stacks()
+            f"{stack.removeprefix(self._prefix)}/{resource['LogicalResourceId']}": resource["PhysicalResourceId"]
+            for stack in self.stacks()
             for resource in self._pages("list_stack_resources", "StackResourceSummaries", StackName=stack)
             if resource["ResourceType"] == "AWS::Logs::LogGroup"
         }
         if not found:
-            raise NotDeployed(f"No stack cragside-{self.name}-* has a log group.")
+            raise NotDeployed(f"No stack {self._prefix}* has a log group.")
         return found
 
-    def _stacks(self) -> list[str]:
-        stacks = self._pages("describe_stacks", "Stacks")
-        return [stack["StackName"] for stack in stacks if stack["StackName"].startswith(f"cragside-{self.name}-")]
+    def stacks(self) -> list[str]:
+        """The names of all stacks; not those of which there is no more than a set of changes to look at."""
+        return [
+            stack["StackName"]
+            for stack in self._pages("describe_stacks", "Stacks")
+            if stack["StackName"].startswith(self._prefix) and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
+        ]
 
     def _pages(self, operation: str, key: str, **said: str) -> Iterator[dict[str, Any]]:
         for page in self.session.client("cloudformation").get_paginator(operation).paginate(**said):

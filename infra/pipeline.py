@@ -11,6 +11,7 @@ from aws_cdk import App
 from infra.app import synthesised
 from infra.environments.choice import ANY, KEYS, chosen
 from infra.environments.repository import repository_of
+from infra.environments.stacks import PIPELINE, stack_prefix
 from infra.stacks.pipeline import PipelineStack
 
 
@@ -20,7 +21,7 @@ def compose(app: App) -> PipelineStack:
     environment = chosen({**said, **ANY})
     return PipelineStack(
         app,
-        f"cragside-{environment.name}-pipeline",
+        f"{stack_prefix(environment)}{PIPELINE}",
         environment=environment,
         repository=repository_of(app.node.try_get_context("repository")),
         new_provider=app.node.try_get_context("provider") != "existing",

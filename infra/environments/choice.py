@@ -14,7 +14,7 @@ from infra.environments.knowledge import Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable
 
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
-KEYS = ("env", "file", "knowledge", "destroying", *_PLAIN)
+KEYS = ("env", "file", "knowledge", "destroying", "leaving", *_PLAIN)
 
 # What `python -m infra.pipeline` takes beside.
 _OF_PIPELINES = ("repository", "provider")

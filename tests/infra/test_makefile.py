@@ -25,6 +25,13 @@ def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> No
         assert " -c python=3.13 -c knowledge=build/store" in line
 
 
+@pytest.mark.parametrize("target", ["deploy", "destroy"])
+def test_stacks_that_would_be_left_are_looked_for_before_anything_is_built(target: str) -> None:
+    first, *_ = made(target, "ENV=prod", "ARGS=-c file=mine.toml").splitlines()
+    assert "python -m infra.left -c env=prod " in first
+    assert first.endswith(" -c file=mine.toml")
+
+
 @pytest.mark.parametrize("target", ["smoke", "logs"])
 def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
     (line,) = made(target, "ENV=staging", "ARGS=--since 5").splitlines()[-1:]
@@ -32,7 +39,7 @@ def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
 
 
 def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> None:
-    assert made("destroy", "ENV=prod").count("-c env=prod -c destroying=true") == 2
+    assert made("destroy", "ENV=prod").count("-c env=prod -c destroying=true") == 3
     assert "destroying" not in made("deploy", "ENV=prod")
 
 

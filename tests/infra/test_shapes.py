@@ -14,6 +14,7 @@ from infra.environments import NAMES, named
 from infra.environments.checks import checked
 from infra.environments.model import Environment
 from infra.environments.shapes import SHAPES
+from infra.environments.stacks import stack_names
 from infra.pricing.prices import load_prices, load_usage
 from infra.pricing.templates import resources_of
 from tests.services import tools
@@ -57,6 +58,7 @@ def test_every_shape_is_synthesised_and_its_exceptions_have_reasons(stack: Synth
     name, shape = pair
     found = {path.name.removesuffix(".template.json").removeprefix(f"cragside-{name}-") for path in templates(stack)}
     assert found == STACKS[shape]
+    assert {f"cragside-{name}-{each}" for each in found} == set(stack_names(environment(*pair)))
     packs = {report["pluginName"]: report for report in stack.report["pluginReports"]}
     for pack in ("AwsSolutions", "Serverless"):
         assert packs[pack]["violations"] == []

@@ -1,0 +1,52 @@
+"""Refuses to leave deployed stacks behind, before a command acts: python -m infra.left -c env=dev -c file=FILE.toml."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.deployed import Deployed, looking
+from infra.environments.choice import add_context, chosen
+from infra.environments.model import Environment, NotDeployable
+from infra.environments.stacks import PIPELINE, stack_names, stack_prefix
+
+
+def left(environment: Environment, session: boto3.Session | None = None) -> list[str]:
+    """The deployed stacks that the environment, as it is described, does not have. Nothing is asked of the others."""
+    prefix = stack_prefix(environment)
+    named = {*stack_names(environment), f"{prefix}{PIPELINE}"}
+    return sorted(set(Deployed(environment, looking(environment, session)).stacks()) - named)
+
+
+def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
+    """Return 2 if stacks would be left, or if AWS does not say. Ignore options of the CDK."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.left", description="Refuse to leave stacks.", allow_abbrev=False
+    )
+    add_context(parser)
+    given, _ = parser.parse_known_args(arguments)
+    context = dict(given.context)
+    try:
+        environment = chosen(context)
+        found = [] if context.get("leaving") == "true" else left(environment, session)
+    except NotDeployable as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (BotoCoreError, ClientError) as error:
+        print(f"AWS does not say what is deployed: {error}", file=sys.stderr)
+        return 2
+    if found:
+        print(
+            f"These deployed stacks would be left, and go on costing money: {', '.join(found)}. "
+            'Name the file that they were deployed with, ARGS="-c file=FILE.toml", '
+            'or leave them with ARGS="-c leaving=true".',
+            file=sys.stderr,
+        )
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
