@@ -1,7 +1,9 @@
 """What a pipeline may do, and what its files say."""
 
 import json
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,43 @@ def test_gitlab_deploys_each_environment_from_the_default_branch_when_somebody_s
 def test_a_pipeline_runs_targets_that_are_there(file: Path) -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"\bmake ([a-z0-9-]+)", re.sub(r"#.*", "", file.read_text()))) <= targets
+
+
+def made(target: str) -> list[str]:
+    """The commands of GitHub's workflow and of GitLab's job that make a target."""
+    job = GITLAB[".deploy" if target == "deploy" else target]
+    texts = ((ROOT / f".github/workflows/{target}.yml").read_text(), "\n".join(job["script"]))
+    return [command for text in texts for command in re.findall(rf'make {target} ENV="\S+" ARGS="[^"]*"', text)]
+
+
+@pytest.mark.parametrize("target", ["deploy", "diff", "drift"])
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, []),
+        ({"FILE": "infra/mine.toml"}, ["file=infra/mine.toml"]),
+        ({"KNOWLEDGE": "s3://b/p#0", "FILE": ""}, ["knowledge=s3://b/p#0"]),
+        ({"KNOWLEDGE": "none", "FILE": "a.toml"}, ["knowledge=none", "file=a.toml"]),
+    ],
+)
+def test_all_jobs_say_what_the_environment_is_deployed_from(
+    target: str, said: dict[str, str], expected: list[str]
+) -> None:
+    commands = made(target)
+    assert len(commands) == 2
+    variables = {**said, **dict.fromkeys(("ENV", "DIFF_ENV", "CI_ENVIRONMENT_NAME"), "dev")}
+    for command in commands:
+        # What the shell would hand to make.
+        shown = subprocess.run(
+            ["sh", "-ec", command.replace(f"make {target}", "printf '%s\\n'")],
+            env={**variables, "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        environment, arguments = shown.stdout.splitlines()
+        assert environment == "ENV=dev"
+        assert re.findall(r"-c (\S+)", arguments) == expected
 
 
 def test_a_pipeline_runs_on_a_python_that_the_project_supports() -> None:
