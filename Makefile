@@ -36,7 +36,7 @@ CONTAINERS ?= required
 COMPOSE := docker compose --file docker-compose.local.yml
 # Marks of tests that share servers, and of all that need more than Python packages, or a minute.
 SHARED_MARKS := services or real_ollama or real_searxng or browser
-SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers or containers
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder

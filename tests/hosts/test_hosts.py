@@ -1,0 +1,84 @@
+"""Real clients of models ask through cragside and get evidence, whatever way they ask."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.hosts import catalogue, packages
+from tests.hosts.catalogue import COMMAND_LINE, LIBRARIES, LITELLM_PROXY, PROPERTY, Host
+from tests.hosts.conftest import LAMP, Run
+from tests.hosts.litellm_proxy import LiteLlmProxy
+from tests.hosts.upstream import ANSWER, Upstream
+from tests.services import ollama, tools
+from tests.services.cragside_server import CragsideServer
+
+pytestmark = pytest.mark.hosts
+
+Record = Callable[[str, Any], None]
+# Documents of a host's own may have the command as text: the program for LangChain puts one into a template.
+_DOCUMENT = "/rag evil"
+_LEAVES_WITHIN = 30.0
+
+
+def all_enriched(upstream: Upstream) -> list[str]:
+    """The routes that were asked, after seeing evidence and no command in each prompt."""
+    assert upstream.asked
+    for path, body in upstream.asked:
+        text = json.dumps(body, ensure_ascii=False)
+        assert LAMP in text, path
+        assert "/rag" not in text.replace(_DOCUMENT, ""), path
+        assert body["model"] in ("m", "missing")
+    return sorted({path for path, _ in upstream.asked})
+
+
+def all_left(upstream: Upstream, told: dict[str, Any]) -> None:
+    """The model host stops speaking for each client that went away."""
+    for _ in [name for name in told if name.endswith("abort")]:
+        assert upstream.left.acquire(timeout=_LEAVES_WITHIN)
+
+
+@pytest.fixture(autouse=True)
+def fresh(upstream: Upstream) -> None:
+    upstream.asked.clear()
+
+
+@pytest.mark.parametrize("host", LIBRARIES, ids=lambda host: host.program)
+def test_a_library_asks_through_cragside(
+    host: Host, cragside: CragsideServer, upstream: Upstream, run: Run, record_property: Record
+) -> None:
+    told = run(host, cragside.url)
+    assert catalogue.wrong(told) == {}
+    all_left(upstream, told)
+    record_property(PROPERTY, catalogue.row(host.name, host.version, all_enriched(upstream), list(told)))
+
+
+def test_litellms_proxy_stands_before_cragside(
+    cragside: CragsideServer, upstream: Upstream, run: Run, record_property: Record
+) -> None:
+    with LiteLlmProxy(packages.python(), cragside.url) as proxy:
+        told = run(LITELLM_PROXY, proxy.url)
+    assert catalogue.wrong(told) == {}
+    all_left(upstream, told)
+    row = catalogue.row(LITELLM_PROXY.name, LITELLM_PROXY.version, all_enriched(upstream), list(told))
+    record_property(PROPERTY, row)
+
+
+def test_ollamas_command_line_asks_with_the_suffix(
+    cragside: CragsideServer, upstream: Upstream, record_property: Record
+) -> None:
+    """It takes each leading slash for itself, so the model's name asks for evidence."""
+    binary = ollama.server().binary
+    own = {"OLLAMA_HOST": cragside.url, "HOME": str(cragside.home), "PATH": "/usr/bin:/bin"}
+
+    def call(*words: str) -> str:
+        return tools.run([str(binary), *words], env=own, inherit=False, seconds=60)
+
+    assert "m" in call("list").split()
+    assert ANSWER in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", call("run", "m+rag", "what does the lamp burn?"))
+    with pytest.raises(tools.Unavailable, match="model 'missing' not found"):
+        call("run", "missing+rag", "what does the lamp burn?")
+    row = catalogue.row(COMMAND_LINE, ollama.VERSION, all_enriched(upstream), ["stream", "error"])
+    record_property(PROPERTY, row)
