@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -97,6 +97,9 @@ bench: $(UV) ## compare speed and memory with other programs, as ratios of one r
 
 attacks: $(UV) ## run the attack tests, and write their counts to docs/security.md
 	@$(RUN) python -m tools.attack_table
+
+hosts: $(UV) ## ask with the libraries of the hosts, and write what works to README.md
+	@$(INFRA) python -m tools.host_table
 
 eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"

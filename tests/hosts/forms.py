@@ -45,7 +45,11 @@ def whole(path: str, body: dict[str, Any], said: Sequence[str]) -> dict[str, Any
     if path == "/v1/completions":
         choice = {"index": 0, "text": text, "finish_reason": "stop"}
     else:
-        message = {"role": "assistant", "content": "" if calls else text, **({"tool_calls": [_call()]} if calls else {})}
+        message = {
+            "role": "assistant",
+            "content": "" if calls else text,
+            **({"tool_calls": [_call()]} if calls else {}),
+        }
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     return {**_head(path, body), "choices": [choice], "usage": _USAGE}
 
@@ -77,7 +81,12 @@ def _calls(body: dict[str, Any]) -> bool:
 
 
 def _call() -> dict[str, Any]:
-    return {"id": "c1", "index": 0, "type": "function", "function": {"name": "weather", "arguments": json.dumps(CALLED)}}
+    return {
+        "id": "c1",
+        "index": 0,
+        "type": "function",
+        "function": {"name": "weather", "arguments": json.dumps(CALLED)},
+    }
 
 
 def _text(text: str) -> dict[str, Any]:

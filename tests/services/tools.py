@@ -49,13 +49,14 @@ def environment(folder: Path, requirements: Sequence[str], interpreter: str = sy
     if made.exists() and made.read_text() == wanted:
         return python
     shutil.rmtree(folder / "venv", ignore_errors=True)
-    uv = shutil.which("uv")
+    uv = shutil.which("uv") or os.environ.get("UV")  # `uv run` says in UV where it is
     if uv:
         run([uv, "venv", "--quiet", "--seed", "--python", interpreter, str(folder / "venv")])
     else:
         run([interpreter, "-m", "venv", str(folder / "venv")])
     if requirements:
-        run([str(python), "-m", "pip", "install", "--quiet", *requirements])
+        pip = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
+        run([*pip, "--quiet", *requirements])
     made.write_text(wanted)
     return python
 

@@ -42,9 +42,7 @@ tell(
         part.choices[0].delta.content for part in chat.create(model="m", messages=user(), stream=True)
     ),
     tools=call,
-    json=lambda: json.loads(
-        chat.create(model="m", messages=user(), response_format=SCHEMA).choices[0].message.content
-    ),
+    json=lambda: json.loads(chat.create(model="m", messages=user(), response_format=SCHEMA).choices[0].message.content),
     abort=abort,
     error=lambda: chat.create(model="missing", messages=user()),
     responses=lambda: responses.create(model="m", input=QUESTION).output_text,

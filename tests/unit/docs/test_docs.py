@@ -11,14 +11,23 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
 from cragside.settings import Settings
 from tests.blocks import blocks
+from tests.hosts import catalogue
+from tests.services import ollama
 from tools.attack_table import ATTACKS, counts_on_page
 from tools.configuration_reference import reference
+from tools.host_table import rows_on_page
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_configuration_page_matches_the_settings() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == reference()
+
+
+def test_the_readme_lists_the_hosts_that_are_tried_in_their_versions() -> None:
+    tried = [(host.name, host.version) for host in (*catalogue.LIBRARIES, catalogue.LITELLM_PROXY)]
+    tried.append((catalogue.COMMAND_LINE, ollama.VERSION))
+    assert [(name, version) for name, version, *_ in rows_on_page()] == tried
 
 
 def test_the_table_of_attacks_counts_those_of_the_suite(pytestconfig: pytest.Config) -> None:
