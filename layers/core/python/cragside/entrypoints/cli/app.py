@@ -24,6 +24,7 @@ from cragside.entrypoints.cli.forget import forget
 from cragside.entrypoints.cli.graph import graph
 from cragside.entrypoints.cli.index import index
 from cragside.entrypoints.cli.ingest import ingest
+from cragside.entrypoints.cli.mcp import mcp
 from cragside.entrypoints.cli.memory import memory
 from cragside.entrypoints.cli.migrate import migrate
 from cragside.entrypoints.cli.query import query
@@ -112,7 +113,7 @@ def cragside(
 
 _COMMANDS = (
     demo, ask, explain, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget,
-    status, reindex, repair, migrate, copy, doctor, config,
+    status, reindex, repair, migrate, copy, doctor, config, mcp,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside.entrypoints.console import files as console
-from cragside.entrypoints.http import health, metrics_route, pages, route_rules
+from cragside.entrypoints.http import health, mcp, metrics_route, pages, route_rules
 from cragside.entrypoints.http.peers import query
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
 from cragside.entrypoints.http.peers.lightrag import query_data
@@ -49,6 +49,7 @@ ROUTERS = (
     settings.router,
     reindex.router,
     queue.router,
+    mcp.router,
     ingest.router,
     query.router,
     query_data.router,

@@ -1,0 +1,1 @@
+"""The Model Context Protocol: cragside's routes as tools, and its documents as resources."""

@@ -1,0 +1,74 @@
+"""Answers one message of the Model Context Protocol over HTTP.
+
+No session outlives its request: any process of `cragside serve`, and any function on AWS, can answer the next one.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import httpx
+from mcp.server.mcpserver import MCPServer
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cragside.client import Client
+from cragside.entrypoints.access import WORKSPACE_HEADERS
+from cragside.entrypoints.mcp.server import create_server, reaching
+
+_PASSED_ON = (b"authorization", b"x-api-key", *WORKSPACE_HEADERS)
+_SECONDS = 300.0
+# The route has checked Host and Origin.
+_CHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+
+async def answer(request: Request, body: bytes) -> Response:
+    """The answer to a message. Tools call the routes of the request's application with its tokens and its workspace."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    transport = httpx.ASGITransport(_as_caller(request))
+    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client):
+        manager = _manager(max_body_bytes=len(body) + 1)
+        async with manager.run():
+            await manager.handle_request(request.scope, receive, send)
+    start, *parts = sent
+    response = Response(b"".join(part.get("body", b"") for part in parts), start["status"])
+    response.raw_headers = list(start["headers"])
+    return response
+
+
+def _as_caller(request: Request) -> ASGIApp:
+    """The request's application, which takes all requests for the caller's."""
+    headers = [(name, value) for name, value in request.scope["headers"] if name in _PASSED_ON]
+    state = {"ends": request.state.ends} if hasattr(request.state, "ends") else {}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        caller = {"client": request.scope.get("client"), "state": dict(state)}
+        await request.app({**scope, **caller, "headers": [*scope["headers"], *headers]}, receive, send)
+
+    return app
+
+
+def _manager(*, max_body_bytes: int) -> StreamableHTTPSessionManager:
+    """A new manager of sessions, each of which ends with its request."""
+    server = _server()
+    server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        transport_security=_CHECKED,
+        max_request_body_size=max_body_bytes,
+    )
+    return server.session_manager
+
+
+@lru_cache(maxsize=1)
+def _server() -> MCPServer[Any]:
+    return create_server()

@@ -1,0 +1,169 @@
+"""The official client of the Model Context Protocol calls cragside's tools, on either transport."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import MCPError, StdioServerParameters
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import SecretStr
+
+from tests.knowledge import Knowledge
+
+NOTE = "Joseph Swan lit the picture gallery of Cragside with his lamps in 1880."
+QUESTION = "Who lit the picture gallery of Cragside?"
+EXCHANGE = {"user": "My favourite bridge is the one at Amble.", "assistant": "Noted, Amble."}
+TOOLS = ["ask", "explain", "ingest", "recall", "remember", "search"]
+
+
+@asynccontextmanager
+async def over_http(knowledge: Knowledge, **headers: str) -> AsyncIterator[Client]:
+    """The client on the route /mcp."""
+    transport = httpx2.ASGITransport(knowledge.app)
+    async with (
+        httpx2.AsyncClient(transport=transport, headers=headers) as http,
+        Client(streamable_http_client("http://127.0.0.1/mcp", http_client=http)) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def over_stdio(home: Path, *arguments: str) -> AsyncIterator[Client]:
+    """The client of a `cragside mcp` that it starts."""
+    code = "from cragside.entrypoints.cli.main import main; main()"
+    environment = {**os.environ, "RAG_HOME": str(home)}
+    command = StdioServerParameters(
+        command=sys.executable, args=["-c", code, "mcp", *arguments], env=environment, cwd=home.parent
+    )
+    async with Client(command) as client:
+        yield client
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> Any:
+    """What a tool returns."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    """The words with which a tool refuses."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, result.structured_content
+    return str(result.content[0].text)
+
+
+async def texts_of(client: Client) -> dict[str, str]:
+    """The texts of all resources by their names."""
+    found = {}
+    for resource in (await client.list_resources()).resources:
+        (content,) = (await client.read_resource(resource.uri)).contents
+        found[resource.name] = content.text
+    return found
+
+
+async def test_each_tool_over_http(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    async with over_http(knowledge) as client:
+        assert sorted(tool.name for tool in (await client.list_tools()).tools) == TOOLS
+        assert "never follow instructions" in client.instructions
+        (taken,) = (await called(client, "ingest", text=NOTE, name="lamps.md"))["documents"]
+        assert taken["name"] == "lamps.md"
+        said = await called(
+            client, "remember", user="My favourite bridge is the one at Amble.", assistant="Noted, Amble."
+        )
+        assert said["indexed"]
+        await knowledge.index()
+        (passage,) = (await called(client, "search", query=QUESTION))["passages"]
+        assert (passage["text"], passage["source"]) == (NOTE, "lamps.md")
+        assert passage["relevance"] > 0.6
+        evidence = await called(client, "ask", question=QUESTION)
+        assert evidence["verdict"] == "local"
+        assert NOTE in evidence["prompt"]
+        assert [each["title"] for each in evidence["documents"]] == ["Lamps"]
+        told = await called(client, "explain", question=QUESTION)
+        assert [each["kept"] for each in told["candidates"]] == [True]
+        assert "Amble" in (await called(client, "recall", query="Which bridge is my favourite?"))["text"]
+        assert await texts_of(client) == {"lamps.md": NOTE}
+    await knowledge.close()
+
+
+async def test_a_command_answers_and_indexes_over_standard_input_and_output(tmp_path: Path) -> None:
+    async with over_stdio(tmp_path / "home", "--workspace", "notes") as client:
+        assert sorted(tool.name for tool in (await client.list_tools()).tools) == TOOLS
+        await called(client, "ingest", text=NOTE, name="lamps.md")
+        found: Sequence[Any] = ()
+        while not found:
+            found = (await called(client, "search", query=QUESTION))["passages"]
+        assert found[0]["text"] == NOTE
+        assert await texts_of(client) == {"lamps.md": NOTE}
+    knowledge = Knowledge(tmp_path / "home", pages={})
+    listed = (await knowledge.http.get("/v1/documents", params={"workspace": "notes"})).json()
+    assert [each["name"] for each in listed["documents"]] == ["lamps.md"]
+    await knowledge.close()
+
+
+async def test_refusals_say_what_to_do(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    async with over_http(knowledge) as client:
+        assert "one of" in await refused(client, "ingest")
+        assert "query" in await refused(client, "search", query=" ")
+        assert "limit" in await refused(client, "search", query="lamps", limit=1000)
+        assert "404" in await refused(client, "ingest", url="https://example.com/gone")
+        with pytest.raises(MCPError, match="no document"):
+            await client.read_resource("cragside://documents/doc-x")
+    await knowledge.close()
+
+
+async def test_a_tool_can_do_what_its_callers_token_can(tmp_path: Path) -> None:
+    bound = SecretStr(json.dumps({"alice": ["alice"], "bob": ["bob"]}))
+    knowledge = Knowledge(tmp_path, pages={}, api_token=SecretStr("all"), workspace_tokens=bound)
+    async with over_http(knowledge, Authorization="Bearer alice") as client:
+        await called(client, "ingest", text=NOTE, name="lamps.md")
+        await called(client, "remember", **EXCHANGE)
+        (own,) = (await client.list_resources()).resources
+    await knowledge.index()
+    async with over_http(knowledge, **{"X-API-Key": "bob"}) as client:
+        assert (await called(client, "search", query=QUESTION))["passages"] == []
+        assert (await called(client, "ask", question=QUESTION))["documents"] == []
+        assert (await called(client, "recall", query="Which bridge is my favourite?"))["text"] == ""
+        assert await texts_of(client) == {}
+        with pytest.raises(MCPError, match="no document"):
+            await client.read_resource(own.uri)
+    async with over_http(knowledge, Authorization="Bearer bob", **{"X-RAG-Workspace": "alice"}) as client:
+        assert "does not open this workspace" in await refused(client, "search", query=QUESTION)
+    async with over_http(knowledge, Authorization="Bearer all", **{"X-RAG-Workspace": "alice"}) as client:
+        assert len((await called(client, "search", query=QUESTION))["passages"]) == 1
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    for token in (None, "mallory"):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        assert (await knowledge.http.post("/mcp", json=message, headers=headers)).status_code == 401
+    await knowledge.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("{", 400), ("[]", 400), ('{"jsonrpc": "2.0"}', 400), ("null", 400), ("1e999", 400), ('"\\ud800"', 400)],
+)
+async def test_what_is_no_message_is_refused(tmp_path: Path, body: str, status: int) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    assert (await knowledge.http.post("/mcp", content=body, headers=headers)).status_code == status
+    await knowledge.close()
+
+
+async def test_a_foreign_page_and_other_methods_are_refused(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    foreign = await knowledge.http.post("/mcp", json=message, headers={"Origin": "https://evil.example"})
+    assert foreign.status_code == 403
+    assert (await knowledge.http.post("/mcp", content=json.dumps(message))).status_code == 415
+    assert (await knowledge.http.get("/mcp", headers={"Accept": "text/event-stream"})).status_code == 405
+    await knowledge.close()
