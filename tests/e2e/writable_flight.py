@@ -1,11 +1,11 @@
-"""A dev whose store documents can be brought to: an emulator of AWS, and a real PostgreSQL."""
+"""A dev whose store documents can be brought to: an emulator of AWS, and a real PostgreSQL and Neo4j."""
 
 import json
 import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from flight import ARCHITECTURE, Flight, timed
@@ -14,18 +14,22 @@ from infra.environments import named
 from infra.environments.knowledge import Writable
 from tests.services.cdk import Cdk
 from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
+from tests.services.neo4j_server import Neo4j
 
 STACKS = ("cragside-dev-knowledge", "cragside-dev-service")
 _APP = "python -m tests.e2e.writable_app"
 _PATIENCE = 120.0
 
+T = TypeVar("T")
+
 
 class WritableFlight(Flight):
-    """The stacks from bootstrap to destruction. `postgres_uri` is the store's address."""
+    """The stacks from bootstrap to destruction. `postgres_uri` is the store's address; its graph is in Neo4j."""
 
-    def __init__(self, emulator: Ministack, folder: Path, postgres_uri: str) -> None:
+    def __init__(self, emulator: Ministack, folder: Path, postgres_uri: str, neo4j: Neo4j) -> None:
         super().__init__(emulator, folder)
         self._postgres_uri = postgres_uri
+        self._neo4j = neo4j
 
     @cached_property
     def context(self) -> dict[str, str]:
@@ -37,7 +41,7 @@ class WritableFlight(Flight):
             knowledge=Writable(sweep_minutes=1).model_dump(),
             network={"s3_prefix_list_id": "pl-0123456789abcdef0"},
             operations={"alarms": {"email": "operator@example.com"}},
-            servers={"postgres_uri_secret_arn": self._secret("postgres", self._postgres_uri)},
+            servers=self._servers(),
         )
         file = self.folder / "environment.json"
         file.write_text(environment.model_dump_json())
@@ -114,6 +118,13 @@ class WritableFlight(Flight):
         assert "FunctionError" not in answer, body
         return body
 
+    def is_idle(self) -> bool:
+        """Whether no task waits or is under way."""
+        url, names = self.outputs["TaskQueue"], ["", "NotVisible", "Delayed"]
+        asked = [f"ApproximateNumberOfMessages{name}" for name in names]
+        told = self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=asked)["Attributes"]
+        return not any(map(int, told.values()))
+
     def upload(self, content: bytes, name: str) -> str:
         """The id of a document that is brought by way of the bucket."""
         offer = self.call("POST", "/v1/documents/uploads", token=self.token, body={})
@@ -132,18 +143,42 @@ class WritableFlight(Flight):
         body: dict[str, Any] = answer.json()
         return body
 
+    def evidence(self, question: str) -> dict[str, Any]:
+        """What is said of a request with whole evidence. On a busy machine, Neo4j takes long for its first question."""
+
+        def whole() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.ask(question)["metadata"]["rag_context"]
+            return None if found["degraded"] else found
+
+        return until(whole, "the evidence is whole") or {}
+
     def status(self, document: str) -> str:
         """What is said of a document's progress."""
         answer = self.call("GET", f"/v1/documents/{document}", token=self.token)
         return str(answer.json()["status"]) if answer.status_code == 200 else str(answer.status_code)
 
+    def remove_secrets(self) -> None:
+        """Remove those of the servers, which no stack has."""
+        for name in ("postgres", "neo4j"):
+            self.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+
+    def _servers(self) -> dict[str, str]:
+        username, password = self._neo4j.auth
+        return {
+            "postgres_uri_secret_arn": self._secret("postgres", self._postgres_uri),
+            "neo4j_uri": self._neo4j.address,
+            "neo4j_username": username,
+            "neo4j_password_secret_arn": self._secret("neo4j", password),
+        }
+
     def _secret(self, name: str, text: str) -> str:
         return str(self.client("secretsmanager").create_secret(Name=name, SecretString=text)["ARN"])
 
 
-def until(holds: Callable[[], object], what: str, *, seconds: float = _PATIENCE) -> None:
-    """Wait for it."""
+def until(holds: Callable[[], T], what: str, *, seconds: float = _PATIENCE) -> T:
+    """Wait until something is true. Returns it."""
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
         time.sleep(0.2)
+    return found
