@@ -89,7 +89,8 @@ def lambda_environment(task: Path, opt: Sequence[Path], **variables: str) -> dic
 class Emulated:
     """A function under the emulator. INIT happens with the first invocation."""
 
-    def __init__(self, address: str, log: Path) -> None:
+    def __init__(self, address: str, log: Path, pid: int) -> None:
+        self.pid = pid
         self._address = address
         self._log = log
 
@@ -122,7 +123,7 @@ def emulated(at: Runtime, env: dict[str, str], log: Path) -> Iterator[Emulated]:
     with process(command, env=env, log=log) as child:
         address = f"http://127.0.0.1:{port}"
         _wait(address, child, log)
-        yield Emulated(address, log)
+        yield Emulated(address, log, child.pid)
 
 
 def _wait(address: str, child: "subprocess.Popen[str]", log: Path) -> None:
