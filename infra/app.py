@@ -14,7 +14,7 @@ from aws_cdk import App, Tags
 from infra.artifacts import ROOT, Artifacts, MissingArtifact, artifacts_of
 from infra.constructs.servers import Servers
 from infra.constructs.watched import Watched
-from infra.environments.choice import KEYS, add_context, chosen
+from infra.environments.choice import KEYS, add_context, chosen, refuse_unknown
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.servers import Endpoints, SelfHosted
@@ -100,6 +100,8 @@ def synthesised(arguments: Sequence[str] | None, composed: Callable[[App], objec
     given = parser.parse_args(arguments)
     app = new_app(dict(given.context), given.out)
     try:
+        # The CDK's command line takes any key.
+        refuse_unknown(app.node.get_all_context())
         composed(app)
     except (NotDeployable, MissingArtifact) as error:
         print(error, file=sys.stderr)

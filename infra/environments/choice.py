@@ -1,7 +1,7 @@
 """Chooses and changes the environment with pairs `-c KEY=VALUE`."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -57,11 +57,20 @@ def add_context(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--context", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=told)
 
 
+def refuse_unknown(keys: Iterable[str]) -> None:
+    """Raise `NotDeployable` if one of the keys means nothing here."""
+    # Keys of the CDK have a namespace, such as @aws-cdk/core:... or aws:cdk:....
+    for key in keys:
+        if ":" not in key and "/" not in key and key not in (*KEYS, *_OF_PIPELINES):
+            raise NotDeployable(f"{key!r} is not a key. The keys are {', '.join(KEYS)}")
+
+
 def _pair(said: str) -> tuple[str, str]:
     key, equals, value = said.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{said!r} is not KEY=VALUE")
-    # Keys of the CDK have a namespace, such as @aws-cdk/core:... or aws:cdk:....
-    if ":" not in key and "/" not in key and key not in (*KEYS, *_OF_PIPELINES):
-        raise argparse.ArgumentTypeError(f"{key!r} is not a key. The keys are {', '.join(KEYS)}")
+    try:
+        refuse_unknown([key])
+    except NotDeployable as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     return key, value

@@ -1,3 +1,7 @@
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,20 @@ def test_an_unknown_environment_ends_with_the_three_names(
 
     assert main(["-c", "env=production", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == ("There is no environment 'production'. Name dev, staging or prod: -c env=dev\n")
+
+
+def test_a_misspelt_key_of_the_cdk_s_command_line_ends_the_synthesis(tmp_path: Path) -> None:
+    """The command line hands its own keys over too."""
+    said = {"aws:cdk:enable-path-metadata": True, "@aws-cdk/core:newStyleStackSynthesis": True, "env": "dev", "nope": 1}
+    ended = subprocess.run(
+        [sys.executable, "-m", "infra.app"],
+        env={**os.environ, "CDK_CONTEXT_JSON": json.dumps(said), "CDK_OUTDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("'nope' is not a key. The keys are env, file, ")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_value_that_does_not_fit_is_named(
