@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo hosts test check wheel bench attacks eval lint types imports licences format sbom layers artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -117,12 +117,16 @@ sbom: $(UV) ## write the wheel and its bill of materials (CycloneDX) to dist; `m
 	@$(UV) build --quiet --python $(PYTHON) --wheel --out-dir dist
 	@$(RUN) python -m tools.bill dist
 
-$(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | $(UV)
+# What cannot be deployed is refused before anything is built. The file says what the layers are built for.
+choice: $(UV)
+	@mkdir -p build && $(RUN) python -m infra.environments $(CONTEXT) > build/choice
+
+$(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | choice
 	@rm -rf $(DEMO_STORE)
 	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
 
-artifacts: $(UV) $(DEMO_STORE)/baked.json # the files that ENV deploys: layers for its runtime, and the demo's knowledge
-	@target=$$($(RUN) python -m infra.environments $(CONTEXT)) && $(RUN) python -m layers.lightrag.build $$target
+artifacts: choice $(DEMO_STORE)/baked.json # the files that ENV deploys: layers for its runtime, and the demo's knowledge
+	@$(RUN) python -m layers.lightrag.build $$(cat build/choice)
 
 bootstrap: $(CDK_PROGRAM) ## prepare an account for the CDK, once: ARGS=aws://ACCOUNT/REGION
 	@$(CDK) bootstrap --app "" $(ARGS)

@@ -32,6 +32,16 @@ def test_stacks_that_would_be_left_are_looked_for_before_anything_is_built(targe
     assert first.endswith(" -c file=mine.toml")
 
 
+def test_what_cannot_be_deployed_is_refused_before_anything_is_built() -> None:
+    lines = made("synth", "ENV=nope", "--what-if=uv.lock").splitlines()
+    (refusing, *_) = [at for at, line in enumerate(lines) if "python -m infra.environments -c env=nope " in line]
+    assert not [line for line in lines[:refusing] if "bake" in line or "layers" in line]
+    refused = subprocess.run(["make", "synth", "ENV=nope"], cwd=ROOT, capture_output=True, text=True)
+    assert "There is no environment 'nope'. Name dev, staging or prod: -c env=dev" in refused.stderr
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+
+
 @pytest.mark.parametrize("target", ["smoke", "logs"])
 def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
     (line,) = made(target, "ENV=staging", "ARGS=--since 5").splitlines()[-1:]
