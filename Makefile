@@ -136,7 +136,7 @@ synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, pro
 	@ls build/cdk/$(ENV)/cragside-$(ENV)-*.template.json
 
 diff: artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
-	@$(CDK) diff --all $(CONTEXT)
+	@$(CDK) diff $(CONTEXT)
 
 costs: synth ## print what ENV costs a month, from its templates
 	@$(INFRA) python -m infra.costs build/cdk/$(ENV)

@@ -19,7 +19,7 @@ def made(*arguments: str) -> str:
 def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> None:
     lines = made(target, "ENV=prod", "ARGS=-c python=3.13 -c knowledge=build/store").splitlines()
     (choosing,) = [line for line in lines if "infra.environments" in line]
-    (using,) = [line for line in lines if "infra.app" in line or f" {target} --all" in line]
+    (using,) = [line for line in lines if "infra.app" in line or f"aws-cdk/bin/cdk {target} " in line]
     for line in (choosing, using):
         assert "-c env=prod " in line
         assert " -c python=3.13 -c knowledge=build/store" in line
