@@ -10,6 +10,8 @@ from tests.services.server import Server
 class LiteLlmProxy(Server):
     """It passes the models `m` and `missing` on to the routes in OpenAI's form at an address."""
 
+    start_seconds = 240.0  # it imports for 20 seconds where nothing else runs
+
     def __init__(self, python: Path, address: str) -> None:
         super().__init__("litellm", "/health/liveliness")
         self._python = python

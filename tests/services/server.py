@@ -17,7 +17,6 @@ from tests.services import tools
 from tests.services.tools import Unavailable
 
 PID = "pid"
-_START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 
 
@@ -28,6 +27,7 @@ class Server:
     homes: ClassVar[Path | None] = None
     # Some servers refuse to run as root.
     unprivileged: ClassVar[bool] = False
+    start_seconds: ClassVar[float] = 60.0
     stops_on: ClassVar[signal.Signals] = signal.SIGTERM
 
     def __init__(self, name: str, health: str = "/") -> None:
@@ -69,7 +69,7 @@ class Server:
                 **self._account,
             )
         (self.home / PID).write_text(f"{self._process.pid} {psutil.Process(self._process.pid).create_time()}")
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while time.monotonic() < deadline and self._process.poll() is None:
             if self.answers():
                 return

@@ -1,4 +1,4 @@
-"""The header that says whether a prompt gets evidence."""
+"""The headers that say whether a prompt gets evidence, and whether the answer shows it."""
 
 from collections.abc import Iterable
 from typing import Literal, cast
@@ -6,6 +6,7 @@ from typing import Literal, cast
 from cragside.domain.errors import ValidationError
 
 RAG_HEADER = b"x-rag"
+CONTEXT_HEADER = b"x-rag-context"
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 Wish = Literal["always", "never"]

@@ -32,10 +32,12 @@ from cragside.entrypoints.proxy.model_names import (
     without_suffix,
 )
 from cragside.entrypoints.proxy.own_answers import own_answer
+from cragside.entrypoints.proxy.passages import passages_of
 from cragside.entrypoints.proxy.prompts import Commanded
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.shapes import ROUTES
+from cragside.entrypoints.proxy.shown_evidence import ShownEvidence, context_asked
 from cragside.entrypoints.proxy.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -196,17 +198,20 @@ class Forwarder:
 
     async def _enrich(self, call: _Call, commanded: Commanded) -> None:
         scope, headers = call.scope, call.scope["headers"]
-        workspace = self._workspace(call, commanded)
+        workspace, shown = self._workspace(call, commanded), context_asked(headers)
         work = self._enricher.enrich(scope["path"], commanded, headers, workspace)
         enriched = await while_connected(call.receive, work)
         scope["state"]["rag_context"] = enriched.context
         if isinstance(call.send, Recording):
             call.send.recalled = enriched.recalled
+        sending: Send = cors_send(call.send, headers)
+        if shown and enriched.context is not None:
+            sending = ShownEvidence(sending, scope["path"], passages_of(enriched.context, scope))
         await relay(
             self._upstream,
             scope,
             call.receive,
-            cors_send(call.send, headers),
+            sending,
             Body(enriched.body, complete=True),
             dropped=call.grant.headers,
             length_changed=True,

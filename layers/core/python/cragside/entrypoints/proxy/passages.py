@@ -1,0 +1,64 @@
+"""The passages of an answer's evidence, for hosts that show sources: with links, and as OpenAI's annotations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from urllib.parse import quote
+
+from starlette.types import Scope
+
+from cragside.domain.citations import citations_in
+from cragside.domain.document import Document
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.proxy.headers import value_of
+
+_MOST_ANNOTATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """The evidence of a request. `links` has the address of each passage in the console, in their order."""
+
+    context: RagContext
+    links: Sequence[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's `rag_context`, with a `link` for each passage."""
+        told = self.context.as_dict()
+        linked = zip(told["documents"], self.links, strict=True)
+        return {**told, "documents": [{**document, "link": link} for document, link in linked]}
+
+    def annotations(self, text: str) -> list[dict[str, Any]]:
+        """A `url_citation` for each citation in the text that names a passage. Positions count characters."""
+        known = self.context.documents
+        cited = (each for each in citations_in(text) if 0 < each.number <= len(known))
+        return [
+            {
+                "type": "url_citation",
+                "start_index": each.start,
+                "end_index": each.end,
+                "url": self._url(each.number - 1),
+                "title": known[each.number - 1].title,
+            }
+            for each in islice(cited, _MOST_ANNOTATIONS)
+        ]
+
+    def _url(self, index: int) -> str:
+        url = self.context.documents[index].url or ""
+        return url if url.startswith(("https://", "http://")) else self.links[index]
+
+
+def passages_of(context: RagContext, scope: Scope) -> Passages:
+    """The passages, with links to the console at the address that the client called."""
+    host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
+    root = f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
+    return Passages(context, [f"{root}/console/{_place(document)}" for document in context.documents])
+
+
+def _place(document: Document) -> str:
+    metadata: Mapping[str, Any] = document.metadata
+    opened = metadata.get("documentId")
+    if not opened:
+        return "#/documents"
+    return f"#/documents?open={quote(str(opened), safe='')}&passage={quote(document.id, safe='')}"

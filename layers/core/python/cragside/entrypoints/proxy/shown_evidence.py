@@ -1,0 +1,149 @@
+"""Adds the evidence to the end of an answer, for clients that ask for it with `X-RAG-Context`."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.types import Message, Send
+
+from cragside.domain.errors import ValidationError
+from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.passages import Passages
+from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
+from cragside.entrypoints.rag_headers import CONTEXT_HEADER
+
+_EVENT = b"data:"
+_MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
+_DONE = (b'"done":true', b'"done": true')
+
+
+def context_asked(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether `X-RAG-Context` asks for the evidence. Raises `ValidationError` for anything but true and false."""
+    given = {value.decode("latin-1").strip().lower() for name, value in headers if name == CONTEXT_HEADER}
+    if not given <= {"true", "false", ""} or len(given) > 1:
+        raise ValidationError("X-RAG-Context must be true or false.", field="X-RAG-Context")
+    return "true" in given
+
+
+class ShownEvidence:
+    """Replaces `send`: adds `rag_context` to the last part of an answer, and annotations to what OpenAI's routes say.
+
+    What cannot be read passes unchanged.
+    """
+
+    def __init__(self, send: Send, path: str, passages: Passages) -> None:
+        self._send = send
+        self._path = path
+        self._passages = passages
+        self._held = b""
+        self._said: defaultdict[int, str] = defaultdict(str)
+        self._passes = False
+        self._streamed = False
+
+    async def __call__(self, message: Message) -> None:
+        """ASGI's `send`."""
+        if message["type"] == "http.response.start":
+            await self._send(self._begun(message))
+            return
+        if self._passes:
+            await self._send(message)
+            return
+        held, more = self._held + message.get("body", b""), message.get("more_body", False)
+        ready, self._held = self._ready(held) if more else (self._changed(held), b"")
+        if len(self._held) > _MOST_HELD:
+            ready, self._held, self._passes = ready + self._held, b"", True
+        if ready or not more:
+            await self._send({"type": "http.response.body", "body": ready, "more_body": more})
+
+    def _begun(self, message: Message) -> Message:
+        headers = message["headers"]
+        self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
+        self._streamed = not (value_of(headers, b"content-type") or b"").startswith(b"application/json")
+        if self._passes:
+            return message
+        return {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
+
+    def _ready(self, held: bytes) -> tuple[bytes, bytes]:
+        """The lines that have ended, and the rest."""
+        end = held.rfind(b"\n") + 1
+        return (self._changed(held[:end]), held[end:]) if self._streamed and end else (b"", held)
+
+    def _changed(self, data: bytes) -> bytes:
+        if not self._streamed:
+            return self._line(data)
+        return b"".join(self._line(line) for line in data.splitlines(keepends=True))
+
+    def _line(self, line: bytes) -> bytes:
+        event = self._streamed and self._path not in OLLAMA_ROUTES
+        if event and not line.startswith(_EVENT):
+            return line
+        if self._streamed and not event and not any(done in line for done in _DONE):
+            return line
+        text = line.removeprefix(_EVENT) if event else line
+        try:
+            part = json.loads(text)
+            if not self._add(part):
+                return line
+        except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
+            return line
+        ending = line[len(line.rstrip(b"\r\n")) :]
+        return (b"data: " if event else b"") + json.dumps(part).encode() + ending
+
+    def _add(self, part: dict[str, Any]) -> bool:
+        """Whether the part was changed."""
+        if part.get("error"):
+            return False
+        if self._path in OLLAMA_ROUTES:
+            ends = part.get("done") is True
+        elif self._path == RESPONSES:
+            return self._add_to_response(part)
+        elif self._path == MESSAGES:
+            ends = part.get("type") in ("message_delta", "message")
+        else:
+            ends = self._add_to_choices(part["choices"])
+        if ends:
+            part["rag_context"] = self._passages.as_dict()
+        return ends
+
+    def _add_to_choices(self, choices: list[dict[str, Any]]) -> bool:
+        ended = False
+        for choice in choices:
+            index, message = choice.get("index", 0), choice.get("delta") or choice.get("message")
+            self._said[index] += (message or {}).get("content") or ""
+            if choice.get("finish_reason") is None:
+                continue
+            ended = True
+            if self._path == OPENAI_CHAT and (found := self._passages.annotations(self._said[index])):
+                field = "message" if "message" in choice else "delta"
+                choice[field] = {**(message or {}), "annotations": [_nested(each) for each in found]}
+        return ended
+
+    def _add_to_response(self, part: dict[str, Any]) -> bool:
+        response = part.get("response", part)
+        if response.get("object") == "response":
+            if response.get("status") != "completed":
+                return False
+            for item in response["output"]:
+                self._annotate_item(item)
+            response["rag_context"] = self._passages.as_dict()
+            return True
+        if part["type"] == "response.output_item.done":
+            return self._annotate_item(part["item"])
+        return part["type"] == "response.content_part.done" and self._annotate(part["part"])
+
+    def _annotate_item(self, item: dict[str, Any]) -> bool:
+        annotated = [self._annotate(piece) for piece in item.get("content") or ()]
+        return any(annotated)
+
+    def _annotate(self, piece: dict[str, Any]) -> bool:
+        if piece.get("type") != "output_text":
+            return False
+        piece["annotations"] = [*(piece.get("annotations") or ()), *self._passages.annotations(piece["text"])]
+        return True
+
+
+def _nested(annotation: Mapping[str, Any]) -> dict[str, Any]:
+    """An annotation as chats have it, with its fields one level deeper than in responses."""
+    fields = {name: value for name, value in annotation.items() if name != "type"}
+    return {"type": annotation["type"], annotation["type"]: fields}

@@ -1,0 +1,125 @@
+"""`X-RAG-Context` puts the evidence into the end of an answer, and OpenAI's annotations where it is cited."""
+
+import json
+from typing import Any
+
+import pytest
+from proxy_stub import Proxied, Recorded
+
+from cragside.domain.document import Document
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.proxy.passages import passages_of
+from tests.hosts import forms
+from tests.hosts.upstream import ANSWER, PIECES
+
+SHOWN = (b"X-RAG-Context: true",)
+ASKED: dict[str, dict[str, Any]] = {
+    "/api/chat": {"messages": [{"role": "user", "content": "/rag why?"}]},
+    "/api/generate": {"prompt": "/rag why?"},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "/rag why?"}]},
+    "/v1/completions": {"prompt": "/rag why?"},
+    "/v1/responses": {"input": "/rag why?"},
+    "/v1/messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "/rag why?"}]},
+}
+PLACE = {"start_index": ANSWER.index("[1]"), "end_index": ANSWER.index("[1]") + 3}
+
+
+async def answered(proxied: Proxied, path: str, *, stream: bool, headers: tuple[bytes, ...] = SHOWN) -> list[Any]:
+    """The parts of the answer as JSON, which arrived from Ollama a few bytes at a time."""
+    asked = {"model": "m", "stream": stream, **ASKED[path]}
+    kind = forms.media_type(path) if stream else "application/json"
+    parts = forms.streamed(path, asked, PIECES, endless=False)
+    whole = b"".join(parts) if stream else json.dumps(forms.whole(path, asked, PIECES)).encode()
+
+    async def answer(_: Recorded, writer: Any) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (kind.encode(), len(whole)))
+        for start in range(0, len(whole), 7):
+            writer.write(whole[start : start + 7])
+            await writer.drain()
+
+    proxied.ollama.answer = answer
+    reply = await proxied.post(path, asked, headers)
+    assert proxied.ollama.requests[-1].header(b"x-rag-context") == []
+    if headers != SHOWN:
+        assert reply.body == whole
+    lines = [line.removeprefix(b"data:").strip() for line in reply.body.splitlines() if not line.startswith(b"event:")]
+    return [json.loads(line) for line in lines if line and line != b"[DONE]"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ASKED)
+async def test_the_end_of_each_answer_has_the_evidence(proxied: Proxied, path: str, stream: bool) -> None:
+    parts = await answered(proxied, path, stream=stream)
+    found = [part.get("response", part) if isinstance(part.get("response"), dict) else part for part in parts]
+    shown = [part["rag_context"] for part in found if "rag_context" in part]
+    assert len(shown) == 1
+    assert (shown[0]["verdict"], shown[0]["documents"][0]["content"]) == ("local", "a passage")
+    assert shown[0]["documents"][0]["link"] == "http://127.0.0.1/console/#/documents"
+
+
+@pytest.mark.parametrize("headers", [(), (b"X-RAG-Context: false",)])
+@pytest.mark.parametrize("path", ASKED)
+async def test_without_being_asked_for_it_passes_byte_for_byte(
+    proxied: Proxied, path: str, headers: tuple[bytes, ...]
+) -> None:
+    await answered(proxied, path, stream=True, headers=headers)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_chats_annotate_what_the_answer_cites(proxied: Proxied, stream: bool) -> None:
+    parts = await answered(proxied, "/v1/chat/completions", stream=stream)
+    last = parts[-1]["choices"][0]
+    cited = {**PLACE, "url": "http://127.0.0.1/console/#/documents", "title": ""}
+    assert last["delta" if stream else "message"]["annotations"] == [{"type": "url_citation", "url_citation": cited}]
+    assert all("annotations" not in str(part) for part in parts[:-1])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_responses_annotate_what_the_answer_cites(proxied: Proxied, stream: bool) -> None:
+    parts = await answered(proxied, "/v1/responses", stream=stream)
+    content = parts[-1].get("response", parts[-1])["output"][0]["content"][0]
+    assert [(each["type"], each["start_index"]) for each in content["annotations"]] == [
+        ("url_citation", PLACE["start_index"])
+    ]
+    if stream:
+        done = {part["type"]: part for part in parts}
+        assert done["response.output_item.done"]["item"]["content"][0]["annotations"] == content["annotations"]
+        assert done["response.content_part.done"]["part"]["annotations"] == content["annotations"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'HTTP/1.1 404 No\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"error": "x"}',
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 11\r\n\r\ndata: {}\n\nx",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\nxy",
+    ],
+)
+async def test_what_cannot_be_read_passes_unchanged(proxied: Proxied, answer: bytes) -> None:
+    proxied.ollama.answer = answer
+    reply = await proxied.post("/v1/chat/completions", {"model": "m", **ASKED["/v1/chat/completions"]}, SHOWN)
+    assert reply.body == answer.partition(b"\r\n\r\n")[2]
+
+
+async def test_another_value_is_refused(proxied: Proxied) -> None:
+    reply = await proxied.post("/api/chat", {"model": "m", **ASKED["/api/chat"]}, (b"X-RAG-Context: yes",))
+    assert (reply.status, reply.json) == (400, {"error": "X-RAG-Context must be true or false."})
+
+
+def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
+    documents = (
+        Document("p&1", "a", "local", title="A", metadata={"documentId": "d 1"}),
+        Document("p2", "b", "web", title="B", url="https://example.org/b"),
+        Document("p3", "c", "local", title="C", url="javascript:alert(1)"),
+    )
+    context = RagContext("q", documents, False, 1, "mixed", 0.6)
+    passages = passages_of(context, {"scheme": "https", "headers": [(b"host", b"rag.example")], "root_path": "/rag"})
+    link = "https://rag.example/rag/console/#/documents?open=d%201&passage=p%261"
+    assert passages.as_dict()["documents"][0]["link"] == link
+    found = passages.annotations("x [1]. y [2, 3]. z [4] [0].")
+    assert [(each["title"], each["url"]) for each in found] == [
+        ("A", link),
+        ("B", "https://example.org/b"),
+        ("C", "https://rag.example/rag/console/#/documents"),
+    ]
