@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts screenshots help demo hosts test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -100,6 +100,10 @@ attacks: $(UV) ## run the attack tests, and write their counts to docs/security.
 
 hosts: $(UV) ## ask with the libraries of the hosts, and write what works to README.md
 	@$(INFRA) python -m tools.host_table
+
+npm-package: $(UV) ## build the npm package in build/npm
+	@mkdir -p build/npm
+	@$(INFRA) python -m tools.npm_package build/npm
 
 eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"

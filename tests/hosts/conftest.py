@@ -16,7 +16,7 @@ from tests.services.cragside_server import CragsideServer, Given
 
 PROGRAMS = Path(__file__).parent / "programs"
 LAMP = "The lamp of the lighthouse at Cragside burns colza oil, and the keeper trims it every four hours."
-Run: TypeAlias = Callable[[Host, str], dict[str, Any]]
+Run: TypeAlias = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,9 @@ def cragside(upstream: Upstream) -> Iterator[CragsideServer]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A function that runs a host's program with an address, and returns what it told."""
+    """A function that runs a host's program with an address and a key, and returns what it told."""
 
-    def told(host: Host, address: str) -> dict[str, Any]:
+    def told(host: Host, *arguments: str) -> dict[str, Any]:
         for file in PROGRAMS.iterdir():
             if file.is_file():
                 shutil.copy(file, tmp_path)
@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Run:
             (tmp_path / "node_modules").symlink_to(packages.node_modules())
         python = npm.NODE if host.node else packages.python()
         own = {"HOME": str(tmp_path), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PATH": "/usr/bin:/bin"}
-        command = [str(python), host.program, address]
+        command = [str(python), host.program, *arguments]
         output = tools.run(command, env=own, inherit=False, cwd=tmp_path, seconds=300)
         result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
         return result

@@ -1,6 +1,7 @@
 """LiteLLM's proxy server, in front of cragside."""
 
 import json
+import secrets
 from pathlib import Path
 
 from tests.hosts import packages
@@ -15,6 +16,7 @@ class LiteLlmProxy(Server):
     def __init__(self, python: Path, address: str) -> None:
         super().__init__("litellm", "/health/liveliness")
         self._python = python
+        self.key = f"sk-{secrets.token_hex(32)}"  # it refuses to start with a weak one
         how = {"api_base": f"{address}/v1", "api_key": "none", "max_retries": 0}
         models = [{"model_name": n, "litellm_params": {"model": f"openai/{n}", **how}} for n in ("m", "missing")]
         settings = {"drop_params": True, "num_retries": 0, "telemetry": False}
@@ -32,4 +34,5 @@ class LiteLlmProxy(Server):
     def environment(self) -> dict[str, str]:
         """No prices from the network, and a home of its own."""
         own = {"HOME": str(self.home), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "DISABLE_ADMIN_UI": "True"}
+        own["LITELLM_MASTER_KEY"] = self.key
         return super().environment() | own

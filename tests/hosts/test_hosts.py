@@ -59,7 +59,7 @@ def test_litellms_proxy_stands_before_cragside(
     cragside: CragsideServer, upstream: Upstream, run: Run, record_property: Record
 ) -> None:
     with LiteLlmProxy(packages.python(), cragside.url) as proxy:
-        told = run(LITELLM_PROXY, proxy.url)
+        told = run(LITELLM_PROXY, proxy.url, proxy.key)
     assert catalogue.wrong(told) == {}
     all_left(upstream, told)
     row = catalogue.row(LITELLM_PROXY.name, LITELLM_PROXY.version, all_enriched(upstream), list(told))

@@ -51,18 +51,31 @@ def python_client(document: Path, folder: Path) -> Path:
     return python
 
 
+def typescript_module(document: Path, module: Path) -> None:
+    """Generate the folder `module` with a client in TypeScript. Raises `Unavailable`."""
+    generator = _typescript("@hey-api/openapi-ts/bin/run.js")
+    tools.run([str(npm.NODE), str(generator), "-i", str(document), "-o", str(module)], cwd=document.parent)
+
+
+def typescript_compiler() -> Path:
+    """The program that compiles TypeScript. Raises `Unavailable`."""
+    return _typescript("typescript/bin/tsc")
+
+
 def typescript_client(document: Path, folder: Path, program: Path) -> Path:
     """Generate the module `client` in a folder, compile it with a program, and return the program's JavaScript.
 
     Raises `Unavailable`, also for a program that does not fit the client's types.
     """
-    generator = npm.installed(_TYPESCRIPT, "typescript-client", "@hey-api/openapi-ts/bin/run.js")
     source = folder / "source"
-    node = str(npm.NODE)
-    tools.run([node, str(generator), "-i", str(document), "-o", str(source / "client")], cwd=folder)
+    typescript_module(document, source / "client")
     (source / program.name).write_text(program.read_text())
-    compiler = generator.parents[3] / "typescript/bin/tsc"
     options = ["--strict", "--target", "es2023", "--lib", "es2023,dom,dom.iterable", "--module", "commonjs"]
     compiled = folder / "compiled"
-    tools.run([node, str(compiler), *options, "--outDir", str(compiled), str(source / program.name)], cwd=folder)
+    compile_all = [str(npm.NODE), str(typescript_compiler()), *options, "--outDir", str(compiled)]
+    tools.run([*compile_all, str(source / program.name)], cwd=folder)
     return compiled / program.with_suffix(".js").name
+
+
+def _typescript(program: str) -> Path:
+    return npm.installed(_TYPESCRIPT, "typescript-client", program)

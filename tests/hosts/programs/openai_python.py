@@ -3,9 +3,9 @@
 import json
 
 from openai import OpenAI
-from telling import ADDRESS, CITY, ENDLESS, FUEL, QUESTION, TOOL, pieces, some, tell, user
+from telling import ADDRESS, CITY, ENDLESS, FUEL, KEY, QUESTION, TOOL, pieces, some, tell, user
 
-client = OpenAI(base_url=f"{ADDRESS}/v1", api_key="none", max_retries=0)
+client = OpenAI(base_url=f"{ADDRESS}/v1", api_key=KEY, max_retries=0)
 chat, responses, completions = client.chat.completions, client.responses, client.completions
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "fuel", "schema": FUEL}}
 TEXT = {"format": {"type": "json_schema", "name": "fuel", "schema": FUEL}}

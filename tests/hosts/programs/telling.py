@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-ADDRESS = sys.argv[1]
+ADDRESS, KEY, *_ = [*sys.argv[1:], "none"]
 QUESTION = "/rag what does the lamp burn?"
 ENDLESS = "/rag what does the lamp burn? hang"
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
