@@ -1,4 +1,4 @@
-"""What every `Embedder` promises, held against the embedded one and Ollama's."""
+"""What every `Embedder` promises, held against the embedded one and those of both hosts."""
 
 import numpy as np
 import pytest
@@ -6,23 +6,32 @@ import pytest
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.renewable import Fixed
 from tests.services.ollama import EMBEDDING_MODEL
 from tests.services.stub_ollama import StubOllama
 
+REAL = [pytest.param(name, marks=pytest.mark.real_ollama) for name in ("real", "real OpenAI API")]
 
-@pytest.fixture(params=["embedded", "stub", pytest.param("real", marks=pytest.mark.real_ollama)])
+
+@pytest.fixture(params=["embedded", "stub", "stub of OpenAI's API", *REAL])
 async def embedder(request):
     if request.param == "embedded":
         yield WordLlamaEmbedder()
-    elif request.param == "stub":
+    elif "stub" in request.param:
         async with StubOllama() as stub:
-            host = OllamaHost(stub.url, parallel=4)
+            host = OllamaHost(stub.url, parallel=4) if request.param == "stub" else openai(stub.url)
             yield OllamaEmbedder(host, "judge")
             await host.close()
     else:
-        host = OllamaHost(request.getfixturevalue("ollama"), parallel=2)
+        url = request.getfixturevalue("ollama")
+        host = OllamaHost(url, parallel=2) if request.param == "real" else openai(url)
         yield OllamaEmbedder(host, EMBEDDING_MODEL)
         await host.close()
+
+
+def openai(url):
+    return OpenAIHost(f"{url}/v1", Fixed("hush"), parallel=2)
 
 
 @pytest.mark.parametrize("count", [1, 3, 33])

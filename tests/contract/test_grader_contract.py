@@ -1,4 +1,4 @@
-"""What every `RelevanceGrader` promises, held against the fake, the embedded grader and Ollama's."""
+"""What every `RelevanceGrader` promises, held against the fake, the embedded grader and those of both hosts."""
 
 import pytest
 
@@ -6,6 +6,8 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.renewable import Fixed
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
 from tests.services.ollama import CHAT_MODEL
@@ -15,7 +17,10 @@ QUESTION = "Who designed the Eiffel tower in Paris?"
 ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 and 1889."
 
 
-@pytest.fixture(params=["fake", "embedded", "stub", pytest.param("real", marks=pytest.mark.real_ollama)])
+REAL = [pytest.param(name, marks=pytest.mark.real_ollama) for name in ("real", "real OpenAI API")]
+
+
+@pytest.fixture(params=["fake", "embedded", "stub", "stub of OpenAI's API", *REAL])
 async def grader(request):
     if request.param == "fake":
         yield WordGrader()
@@ -24,15 +29,20 @@ async def grader(request):
     if request.param == "embedded":
         yield embedded
         return
-    if request.param == "stub":
+    if "stub" in request.param:
         async with StubOllama(models=("qwen2.5:7b",)) as stub:
-            host = OllamaHost(stub.url, parallel=8)
+            host = OllamaHost(stub.url, parallel=8) if request.param == "stub" else openai(stub.url, "qwen2.5:7b")
             yield OllamaGrader(host, embedded)
             await host.close()
         return
-    host = OllamaHost(request.getfixturevalue("ollama"), parallel=2, chat_model=CHAT_MODEL)
+    url = request.getfixturevalue("ollama")
+    host = OllamaHost(url, parallel=2, chat_model=CHAT_MODEL) if request.param == "real" else openai(url, CHAT_MODEL)
     yield OllamaGrader(host, embedded)
     await host.close()
+
+
+def openai(url, model):
+    return OpenAIHost(f"{url}/v1", Fixed("hush"), parallel=2, chat_model=model)
 
 
 def documents(*contents):
@@ -55,7 +65,7 @@ async def test_no_documents_have_no_scores(grader):
 
 
 # Not on the real server: a model of 135 M parameters grades at chance.
-@pytest.mark.parametrize("grader", ["fake", "embedded", "stub"], indirect=True)
+@pytest.mark.parametrize("grader", ["fake", "embedded", "stub", "stub of OpenAI's API"], indirect=True)
 async def test_scores_stand_in_the_order_of_the_documents(grader):
     off = "Cats sleep sixteen hours a day."
     first = await grader.grade(QUESTION, documents(ABOUT, off))

@@ -27,7 +27,7 @@ def relevance_by_words(asked: dict[str, Any]) -> str:
 
 
 class StubOllama:
-    """Serves `/api/{version,tags,ps,show,generate,chat,embed}` while its context is open."""
+    """Serves what cragside asks of Ollama's API and of OpenAI's, while its context is open."""
 
     def __init__(self, say: Say = relevance_by_words, *, models: tuple[str, ...] = ("judge:latest",)) -> None:
         self.say = say
@@ -72,6 +72,9 @@ class StubOllama:
         app.router.add_post("/api/generate", self._load)
         app.router.add_post("/api/chat", self._chat)
         app.router.add_post("/api/embed", self._embed)
+        app.router.add_get("/v1/models", self._listed)
+        app.router.add_post("/v1/chat/completions", self._completed)
+        app.router.add_post("/v1/embeddings", self._embedded)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
@@ -86,7 +89,7 @@ class StubOllama:
         body = await request.json() if request.method == "POST" else {}
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
-        working = request.path in ("/api/chat", "/api/embed")
+        working = request.path in ("/api/chat", "/api/embed", "/v1/chat/completions", "/v1/embeddings")
         if request.path in self.refusals:
             return web.Response(status=self.refusals[request.path], text="not here")
         if request.path in self.nonsense:
@@ -140,6 +143,21 @@ class StubOllama:
             "eval_count": 1,
         }
         return web.json_response(answer)
+
+    async def _listed(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+
+    async def _completed(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        await asyncio.sleep(self.seconds)
+        message = {"role": "assistant", "content": self.say(asked)}
+        answer = {"index": 0, "message": message, "finish_reason": self.done_reason}
+        return web.json_response({"id": "1", "object": "chat.completion", "model": asked["model"], "choices": [answer]})
+
+    async def _embedded(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        rows = [{"index": n, "embedding": _direction(text, self.dimensions)} for n, text in enumerate(asked["input"])]
+        return web.json_response({"object": "list", "model": asked["model"], "data": rows})
 
     async def _embed(self, request: web.Request) -> web.Response:
         asked = await request.json()

@@ -317,7 +317,9 @@ def preload(settings: Settings) -> None:
         graphs.append("cragside.adapters.lightrag.storages.qdrant.vectors")
     if settings.kv_storage == "RedisKVStorage":
         graphs.append("cragside.adapters.lightrag.storages.redis.values")
-    for module in (*_FOR_REQUESTS, *database, *graphs, *(["langchain_ollama"] if settings.ollama_base_url else [])):
+    clients = ["langchain_ollama"] if settings.ollama_address else []
+    clients += ["cragside.adapters.openai.clients"] if settings.openai_address else []
+    for module in (*_FOR_REQUESTS, *database, *graphs, *clients):
         import_module(module)
     WordLlamaEmbedder.load()
     packaged_weights()

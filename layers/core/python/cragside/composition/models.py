@@ -1,10 +1,11 @@
-"""The models and their hosts: embedded ones, and Ollama's if it is configured."""
+"""The models and their hosts: embedded ones, and those of a host if one is configured."""
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cragside.composition.members import Members
+from cragside.composition.model_hosts import ollama_host, openai_host, openai_key, signing
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import count_tokens
@@ -17,10 +18,12 @@ from cragside.ports.search_service import SearchService
 from cragside.ports.support_judge import SupportJudge
 
 if TYPE_CHECKING:
+    from cragside.adapters.aws.secrets import SecretsManager
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
-    from cragside.adapters.ollama.host import OllamaHost
+    from cragside.adapters.renewable import Renewable
+    from cragside.adapters.text_host import TextHost
     from cragside.ports.embedder import Embedder
 
 EMBEDDED = "embedded"
@@ -33,15 +36,38 @@ class Models(Members):
     """The members that embed, grade, write and search the web."""
 
     @cached_property
-    def host(self) -> "OllamaHost | None":
-        """The configured Ollama, None if there is none."""
-        settings = self.settings
-        return self._ollama(settings.ollama_base_url, settings.chat_model) if settings.ollama_base_url else None
+    def secrets(self) -> "SecretsManager":
+        """What settings refer to in AWS Secrets Manager."""
+        from cragside.adapters.aws.secrets import SecretsManager
+
+        return SecretsManager()
 
     @cached_property
-    def upstream(self) -> "OllamaHost":
-        """The Ollama behind the proxy: `host`, or the one at the default address."""
+    def openai_key(self) -> "Renewable[str]":
+        """The key of a host with OpenAI's API; "" if there is none."""
+        return openai_key(self.settings, lambda: self.secrets)
+
+    @cached_property
+    def host(self) -> "TextHost | None":
+        """The configured host of models, None if there is none."""
+        settings = self.settings
+        if settings.openai_address is not None:
+            host = openai_host(settings, settings.openai_address, self.openai_key)
+            return self._connected(host, host.close)
+        address = settings.ollama_address
+        return self._ollama(address, settings.chat_model) if address is not None else None
+
+    @cached_property
+    def upstream(self) -> "TextHost":
+        """The host behind the proxy: `host`, or the Ollama at the default address."""
         return self.host or self._ollama(self.settings.upstream)
+
+    @cached_property
+    def upstream_key(self) -> Callable[[], Awaitable[str]] | None:
+        """Tells the proxy the key that it sends with each request, None if there is none."""
+        settings = self.settings
+        keyed = settings.openai_api_key is not None or settings.openai_api_key_secret is not None
+        return signing(self.openai_key) if keyed and settings.openai_address is not None else None
 
     @cached_property
     def word_vectors(self) -> "WordLlamaEmbedder":
@@ -161,14 +187,12 @@ class Models(Members):
         """Counts a text's tokens."""
         return count_tokens
 
-    def _ollama(self, address: str, chat_model: str | None = None) -> "OllamaHost":
-        from cragside.adapters.ollama.host import OllamaHost
-
-        host = OllamaHost(address, parallel=self.settings.ollama_parallel, chat_model=chat_model)
+    def _ollama(self, address: str, chat_model: str | None = None) -> "TextHost":
+        host = ollama_host(self.settings, address, chat_model)
         return self._connected(host, host.close)
 
 
-async def _open_embedder(embedded: "Embedder", host: "OllamaHost | None", name: str | None) -> "Embedder":
+async def _open_embedder(embedded: "Embedder", host: "TextHost | None", name: str | None) -> "Embedder":
     if name is None and host is not None and await _has(host, DEFAULT_EMBEDDING_MODEL):
         name = DEFAULT_EMBEDDING_MODEL
     if name in (None, EMBEDDED, embedded.name):

@@ -32,6 +32,7 @@ def baking(settings: Settings, out: Path) -> Iterator[tuple[Settings, Baking]]:
     with Baking.into(out) as baked:
         changed = {
             "ollama_base_url": None,
+            "model_host": None,
             "searxng_host": None,
             "chat_model": "embedded",
             "embedding_model": "embedded",

@@ -20,7 +20,6 @@ from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
-    from cragside.adapters.aws.secrets import SecretsManager
     from cragside.adapters.lightrag.backends.interface import Backend
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
@@ -84,13 +83,6 @@ class Stores(Models):
     def figures(self) -> DatabaseFigures | None:
         """Counts what is done with databases, None where nobody watches."""
         return None
-
-    @cached_property
-    def secrets(self) -> "SecretsManager":
-        """What settings refer to in AWS Secrets Manager."""
-        from cragside.adapters.aws.secrets import SecretsManager
-
-        return SecretsManager()
 
     @cached_property
     def database(self) -> "PostgresDatabase | None":

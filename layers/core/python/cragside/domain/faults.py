@@ -16,6 +16,7 @@ _COMPONENTS = {
     "qdrant": ("Qdrant", "Start it, or correct QDRANT_URL."),
     "redis": ("Redis", "Start it, or correct REDIS_URI."),
     "ollama": ("Ollama", "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."),
+    "model_host": ("The model host", "Start it, or correct RAG_MODEL_HOST."),
     "searxng": ("SearXNG", "Start it, or correct SEARXNG_HOST. Its settings.yml needs `json` under search.formats."),
     "configuration": ("The configuration", "Correct the settings."),
 }

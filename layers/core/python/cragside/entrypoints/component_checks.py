@@ -62,10 +62,11 @@ def examine_folder(settings: "Settings", manner: Manner) -> Finding:
 async def examine_components(container: "Container", manner: Manner) -> list[Finding]:
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
+    host = model_checks.host_component(settings)
     loading = 2 * model_checks.LOAD_SECONDS if manner.thorough else 0
     container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
-        _patiently("ollama", lambda: model_checks.examine_ollama(container, manner), manner, more_seconds=loading),
+        _patiently(host, lambda: model_checks.examine_host(container, manner), manner, more_seconds=loading),
         _patiently("searxng", lambda: _searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
@@ -80,7 +81,11 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     store = await _patiently(
         "store", lambda: _store(container, manner), manner, lambda error: _store_remedy(settings, error, manner)
     )
-    places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host} if manner.places else {}
+    places = (
+        {host: settings.ollama_address or settings.openai_address, "searxng": settings.searxng_host}
+        if manner.places
+        else {}
+    )
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
         for findings in (*shared, store, *servers)

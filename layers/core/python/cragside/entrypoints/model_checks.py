@@ -1,7 +1,8 @@
-"""Checks Ollama and the models that are in use."""
+"""Checks the host of models, and the models that are in use."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cragside.domain.errors import ServiceUnavailable
@@ -9,30 +10,38 @@ from cragside.entrypoints.findings import Finding, Manner
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.settings import Settings
 
 # A model that is not loaded takes as long as its file takes to read.
 LOAD_SECONDS = 60
 _DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
 
 
-async def examine_ollama(container: "Container", manner: Manner) -> list[Finding]:
-    """Check Ollama and the models in use. A thorough examination gives each of them a test call."""
+async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
+    """Check the host and the models in use. A thorough examination gives each of them a test call."""
     host, settings = container.host, container.settings
     if host is None:
         remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
         return [Finding("ollama", "not configured", remedy=remedy)]
     found, models = await host.version(), await host.models()
-    chat = _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models)
-    embedding = _model(
-        "embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models
-    )
+    on_ollama = settings.openai_address is None
+    finding = partial(_model, models) if on_ollama else partial(_listed, models)
+    chat = finding("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL")
+    embedding = finding("embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL")
     if manner.thorough:
-        chat = await _tried(chat, host.check_chat, manner)
-        embedding = await _tried(embedding, host.check_embedding, manner)
-    return [Finding("ollama", "ok", found), chat, embedding]
+        chat = await _tried(chat, host.check_chat, manner, on_ollama)
+        embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
+    return [Finding(host_component(settings), "ok", found), chat, embedding]
 
 
-async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]], manner: Manner) -> Finding:
+def host_component(settings: "Settings") -> str:
+    """What the host of models is called in reports."""
+    return "ollama" if settings.openai_address is None else "model_host"
+
+
+async def _tried(
+    finding: Finding, call: Callable[[str], Awaitable[object]], manner: Manner, on_ollama: bool
+) -> Finding:
     """Check a model of the host with one call."""
     model = finding.detail
     if finding.state != "ok" or model.startswith(_EMBEDDED):
@@ -41,15 +50,29 @@ async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]], man
         async with asyncio.timeout(LOAD_SECONDS):
             await call(model)
     except TimeoutError:
-        remedy = f"It may still be loading: try `ollama run {model}`, then run `cragside doctor` again."
+        tried = f"try `ollama run {model}`, then run" if on_ollama else "see its log, and run"
+        remedy = f"It may still be loading: {tried} `cragside doctor` again."
         return Finding(finding.component, "error", detail=f"{model} gave no answer in {LOAD_SECONDS} s", remedy=remedy)
     except ServiceUnavailable as error:
-        remedy = f"Try `ollama run {model}`, and see Ollama's log."
+        remedy = f"Try `ollama run {model}`, and see Ollama's log." if on_ollama else "See the log of the model host."
         return Finding(finding.component, "error", detail=f"{model}: {manner.told(error)}", remedy=remedy)
     return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
 
 
-def _model(component: str, chosen: str | None, default: str, variable: str, models: frozenset[str]) -> Finding:
+def _listed(models: frozenset[str], component: str, chosen: str | None, _default: str, variable: str) -> Finding:
+    """A model of a host with OpenAI's API, which has no models of usual names, and may list none."""
+    if chosen == _EMBEDDED:
+        return Finding(component, "ok", detail=f"embedded, as {variable} says")
+    if chosen is None:
+        remedy = f"Name one of the host's models in {variable}."
+        return Finding(component, "warning", detail="none is named; the embedded model is used", remedy=remedy)
+    if not models or not models.isdisjoint({chosen, f"{chosen}:latest"}):
+        return Finding(component, "ok", detail=chosen)
+    remedy = f"Name a model in {variable} that the host lists."
+    return Finding(component, "error", detail=f"{chosen} is not listed by the host", remedy=remedy)
+
+
+def _model(models: frozenset[str], component: str, chosen: str | None, default: str, variable: str) -> Finding:
     if chosen == _EMBEDDED:
         return Finding(component, "ok", detail=f"embedded, as {variable} says")
     name = chosen or default

@@ -12,7 +12,7 @@ from cragside.settings.model import Settings, variable_of
 from cragside.settings.values import BucketAddress
 
 # Each has a partner that ends in _SECRET and names a secret with its value.
-_BY_REFERENCE = ("api_token", "postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key")
+_BY_REFERENCE = ("api_token", "openai_api_key", "postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key")
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -44,6 +44,8 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
         if getattr(settings, name) is not None and getattr(settings, f"{name}_secret") is not None:
             plain, secret = variable_of(name), variable_of(f"{name}_secret")
             yield secret, f"{plain} and {secret} are both set. Unset one of them."
+    if settings.model_host is not None and settings.ollama_base_url is not None:
+        yield "RAG_MODEL_HOST", "RAG_MODEL_HOST and OLLAMA_BASE_URL are both set. Unset one of them."
     if settings.neo4j_uri is not None and not settings.on_postgres:
         yield (
             "NEO4J_URI",

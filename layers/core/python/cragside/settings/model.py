@@ -12,8 +12,10 @@ from cragside.domain.verdict import DEFAULT_THRESHOLD
 from cragside.settings.storages import DocStatusStorage, GraphStorage, KvStorage, VectorStorage
 from cragside.settings.values import (
     AllowedOrigins,
+    ApiKey,
     Bucket,
     File,
+    ModelHostAddress,
     OllamaAddress,
     PathPrefix,
     Persona,
@@ -45,6 +47,23 @@ class Settings(BaseModel):
         validation_alias="OLLAMA_HOST",
         description="Where Ollama listens, written as for Ollama's own programs: `host`, `:port` or a URL. The proxy "
         "and `cragside ask` use it while OLLAMA_BASE_URL is unset. It makes no other part use Ollama.",
+    )
+    model_host: ModelHostAddress | None = Field(
+        None,
+        description="The host of the models, with the API that it speaks: `ollama+http://HOST:11434`, or "
+        "`openai+https://HOST/v1` for vLLM, llama.cpp, LM Studio, LiteLLM or a hosted service, which needs the extra "
+        "`openai`. It takes the place of OLLAMA_BASE_URL. docs/model-hosts.md tells what differs.",
+    )
+    openai_api_key: ApiKey | None = Field(
+        None,
+        validation_alias="OPENAI_API_KEY",
+        description="The key of a RAG_MODEL_HOST that speaks OpenAI's API. It is sent to that host alone, and in place "
+        "of what clients of the proxy send as their key.",
+    )
+    openai_api_key_secret: str | None = Field(
+        None,
+        validation_alias="OPENAI_API_KEY_SECRET",
+        description="ARN of the secret whose text is the key, in place of OPENAI_API_KEY; see POSTGRES_URI_SECRET.",
     )
     searxng_host: ServerAddress | None = Field(
         None,
@@ -222,12 +241,12 @@ class Settings(BaseModel):
     chat_model: str | None = Field(
         None,
         description="Model that grades, rewrites and extracts; `embedded` is valid. Unset: the request's own, else "
-        "qwen2.5:7b if the host has it, else `embedded`.",
+        "qwen2.5:7b if an Ollama has it, else `embedded`.",
     )
     embedding_model: str | None = Field(
         None,
         description="Model that embeds; `embedded` is valid. Unset: the one that built the store. For a new store: "
-        "nomic-embed-text if the host has it, else `embedded`.",
+        "nomic-embed-text if an Ollama has it, else `embedded`.",
     )
     ollama_parallel: int = Field(
         64, ge=1, description="Most concurrent model calls. Ollama queues calls beyond its own OLLAMA_NUM_PARALLEL."
@@ -399,9 +418,21 @@ class Settings(BaseModel):
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property
+    def ollama_address(self) -> str | None:
+        """The address of the Ollama whose models are used, None if there is none."""
+        return self.ollama_base_url or _address_in(self.model_host, "ollama")
+
+    @property
+    def openai_address(self) -> str | None:
+        """The address, up to `/v1`, of the host with OpenAI's API whose models are used. None if there is none."""
+        return _address_in(self.model_host, "openai")
+
+    @property
     def upstream(self) -> str:
-        """The Ollama that the proxy passes requests on to."""
-        return self.ollama_base_url or self.ollama_host or "http://127.0.0.1:11434"
+        """The host that the proxy passes requests on to: what stands before a request's path, such as `/v1/models`."""
+        if self.openai_address is not None:
+            return self.openai_address.removesuffix("/v1")
+        return self.ollama_address or self.ollama_host or "http://127.0.0.1:11434"
 
     @property
     def on_postgres(self) -> bool:
@@ -432,6 +463,11 @@ class Settings(BaseModel):
     def allowed_origins(self) -> tuple[OriginPattern, ...]:
         """The origins of RAG_ALLOW_ORIGINS."""
         return origin_patterns(self.allow_origins) if self.allow_origins else ()
+
+
+def _address_in(model_host: str | None, api: str) -> str | None:
+    spoken, _, address = (model_host or "").partition("+")
+    return address if spoken == api else None
 
 
 def variable_of(field_name: str) -> str:

@@ -68,6 +68,31 @@ def _ollama(value: object) -> object:
     return _server(f"{scheme or 'http'}://{host}:{port or usual}{slash}{path}")
 
 
+def _model_host(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    api, _, address = value.strip().partition("+")
+    if api not in ("ollama", "openai") or not address.startswith(("http://", "https://")):
+        # The address is not quoted: it may have a password.
+        raise ValueError("Write ollama+http://HOST:11434, or openai+https://HOST/v1")
+    url = TypeAdapter(AnyHttpUrl).validate_python(address)
+    if url.query or url.fragment:
+        raise ValueError("It ends behind the path: no ? and no #")
+    if api == "openai" and (url.username or url.password):
+        raise ValueError("It has a user or a password; set OPENAI_API_KEY instead")
+    bare = str(url).rstrip("/")
+    if api == "openai" and not bare.endswith("/v1"):
+        raise ValueError("An address of OpenAI's API ends in /v1")
+    return f"{api}+{bare}"
+
+
+def _key(value: SecretStr) -> SecretStr:
+    key = value.get_secret_value()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ValueError("It has characters that a key cannot have")
+    return value
+
+
 def _host_and_port(authority: str) -> tuple[str, str]:
     found = re.fullmatch(r"(.*?)(?::(\d*))?", authority) if "]" in authority or authority.count(":") < 2 else None
     return (found[1], found[2] or "") if found else (f"[{authority}]", "")
@@ -116,6 +141,8 @@ def _origins(value: str) -> str:
 Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]
 ServerAddress = Annotated[str, BeforeValidator(_server)]
 OllamaAddress = Annotated[str, BeforeValidator(_ollama)]
+ModelHostAddress = Annotated[str, BeforeValidator(_model_host)]
+ApiKey = Annotated[SecretStr, AfterValidator(_key)]
 Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
 StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
 File = Annotated[Path, AfterValidator(Path.expanduser)]

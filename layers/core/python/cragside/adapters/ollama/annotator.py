@@ -5,7 +5,7 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.adapters.ollama import annotation
-from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.text_host import TextHost
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
@@ -22,7 +22,7 @@ class OllamaAnnotator(Annotator):
     answers nonsense twice will do so again: then `embedded` describes the document, and `degraded` says so.
     """
 
-    def __init__(self, host: OllamaHost, embedded: Annotator) -> None:
+    def __init__(self, host: TextHost, embedded: Annotator) -> None:
         self._host = host
         self._embedded = embedded
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.text_host import TextHost
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
@@ -21,7 +21,7 @@ class OllamaEmbedder(Embedder):
     trained with.
     """
 
-    def __init__(self, host: OllamaHost, model: str) -> None:
+    def __init__(self, host: TextHost, model: str) -> None:
         self._host = host
         self._model = model
         self._dimensions: int | None = None
@@ -48,8 +48,7 @@ class OllamaEmbedder(Embedder):
         """The length of the model's vectors. Raises `ServiceUnavailable` if the host lacks the model."""
         try:
             if not await self._host.has(self._model):
-                remedy = f"run `ollama pull {self._model}`"
-                raise ServiceUnavailable("embedder", f"Ollama does not have {self._model}: {remedy}").at(self._host.url)
+                raise self._host.lacking(self._model)
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("embedder", failure.message) from failure
         self._dimensions = (await self._batch(["dimensions"])).shape[1]

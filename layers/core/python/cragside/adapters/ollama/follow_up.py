@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
@@ -29,7 +29,7 @@ class OllamaFollowUps(FollowUpReader):
     `embedded` replaces a host without a chat model, and an answer that is not a question about the conversation.
     """
 
-    def __init__(self, host: OllamaHost, embedded: FollowUpReader) -> None:
+    def __init__(self, host: TextHost, embedded: FollowUpReader) -> None:
         self._host = host
         self._embedded = embedded
 

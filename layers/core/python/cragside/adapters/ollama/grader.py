@@ -8,8 +8,8 @@ from cachetools import TTLCache
 from typing_extensions import override
 
 from cragside.adapters.ollama import grading
-from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.text import abridged
+from cragside.adapters.text_host import TextHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
@@ -31,7 +31,7 @@ class OllamaGrader(RelevanceGrader):
 
     def __init__(
         self,
-        host: OllamaHost,
+        host: TextHost,
         embedded: RelevanceGrader,
         *,
         context: int = 8192,

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from cachetools import FIFOCache
@@ -11,11 +10,11 @@ from typing_extensions import override
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
-from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
+from cragside.adapters.remembered import RememberedAnswer
+from cragside.adapters.text_host import Reply, TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
-from cragside.ports.model_host import ModelHost
 
 EMBEDDED = "embedded"
 FALLBACK_MODEL = "qwen2.5:7b"
@@ -32,15 +31,7 @@ ANSWER_TOKENS = 1024
 _THINKING_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A model's answer. `complete` is False if the token limit cut it off."""
-
-    text: str
-    complete: bool
-
-
-class OllamaHost(ModelHost):
+class OllamaHost(TextHost):
     """Calls models, at most `parallel` at once; other calls wait.
 
     Answers about the host are cached for 30 seconds, and its silence for five. So a new Ollama is noticed soon, and a
@@ -58,8 +49,8 @@ class OllamaHost(ModelHost):
         self._windows: FIFOCache[str, RememberedAnswer[int | None]] = FIFOCache(_MODELS_REMEMBERED)
 
     @property
+    @override
     def url(self) -> str:
-        """The address, without credentials."""
         return self._connections.address.url
 
     @override
@@ -70,9 +61,13 @@ class OllamaHost(ModelHost):
     async def models(self) -> frozenset[str]:
         return await self._models.get()
 
+    @override
     async def has(self, model: str) -> bool:
-        """Whether the host has the model. Raises `ServiceUnavailable("ollama", ...)`."""
         return tagged(model) in await self.models()
+
+    @override
+    def lacking(self, model: str) -> ServiceUnavailable:
+        return ServiceUnavailable("ollama", f"Ollama does not have {model}. Run `ollama pull {model}`").at(self.url)
 
     @override
     async def context_length(self, model: str) -> int | None:
@@ -89,11 +84,8 @@ class OllamaHost(ModelHost):
             return min(card.num_ctx, card.context_length or card.num_ctx)
         return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name))).get()
 
+    @override
     async def choose(self, requested: str | None) -> str | None:
-        """The model to use, or None for the embedded models.
-
-        Raises `ServiceUnavailable("ollama", ...)` if the host is silent or lacks the model of the settings.
-        """
         if self._chat_model == EMBEDDED:
             return None
         if self._chat_model is not None:
@@ -103,6 +95,7 @@ class OllamaHost(ModelHost):
                 return tagged(model)
         return None
 
+    @override
     async def chat(
         self,
         model: str,
@@ -113,7 +106,7 @@ class OllamaHost(ModelHost):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int,
     ) -> Reply:
-        """One answer at temperature 0, optionally with a JSON schema. Raises `ServiceUnavailable("ollama", ...)`.
+        """See `TextHost`.
 
         `num_ctx` is the host's window, or larger if the text needs it: Ollama reloads the model for another value.
         """
@@ -164,11 +157,8 @@ class OllamaHost(ModelHost):
             self._note(failure)
             raise failure from error
 
+    @override
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text. More texts than a question has wait for each other.
-
-        Raises `ServiceUnavailable("ollama", ...)`.
-        """
         body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
         try:
             async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
@@ -189,12 +179,12 @@ class OllamaHost(ModelHost):
     async def check_embedding(self, model: str) -> None:
         await self.embed(model, ["ready"])
 
+    @override
     async def prepare(self) -> None:
-        """Load the chat client, which takes a second, before the first request."""
         await self._connections.here().chat_model()
 
+    @override
     async def close(self) -> None:
-        """Close the running loop's session."""
         await self._connections.close()
 
     async def _chat(self, turns: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> Reply:
@@ -222,7 +212,7 @@ class OllamaHost(ModelHost):
 
     async def _writing(self, model: str) -> str:
         if not await self.has(model):
-            raise ServiceUnavailable("ollama", f"Ollama does not have {model}. Run `ollama pull {model}`").at(self.url)
+            raise self.lacking(model)
         if not (await self._card(model)).completes:
             raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
         return tagged(model)

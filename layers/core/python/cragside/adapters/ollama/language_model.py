@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.ollama.host import OllamaHost, Reply
+from cragside.adapters.text_host import Reply, TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
@@ -31,7 +31,7 @@ class OllamaLanguageModel(LanguageModel):
     says how many rows of an extraction are malformed.
     """
 
-    def __init__(self, host: OllamaHost, embedded: LanguageModel) -> None:
+    def __init__(self, host: TextHost, embedded: LanguageModel) -> None:
         self._host = host
         self._embedded = embedded
 

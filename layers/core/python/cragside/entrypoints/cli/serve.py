@@ -164,12 +164,18 @@ async def faults_logged(container: "Container") -> AsyncIterator[None]:
 
 def _about(settings: "Settings") -> str:
     """What is configured, for the log."""
-    embedded, none = "not configured; the embedded models do the work", "not configured"
+    none = "not configured"
     return (
-        f"Store: {place_of(settings)}. Ollama: {address_of(settings.ollama_base_url) or embedded}. "
+        f"Store: {place_of(settings)}. {_models(settings)}. "
         f"Web search: {address_of(settings.searxng_host) or none}. "
         f"Tokens: {'asked for' if settings.asks_for_token else 'none'}."
     )
+
+
+def _models(settings: "Settings") -> str:
+    if settings.openai_address is not None:
+        return f"Model host: {address_of(settings.openai_address)}"
+    return f"Ollama: {address_of(settings.ollama_address) or 'not configured; the embedded models do the work'}"
 
 
 @asynccontextmanager

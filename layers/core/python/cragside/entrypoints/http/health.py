@@ -122,7 +122,7 @@ async def health(request: Request, container: AppContainer) -> Health:
         configuration=Configuration(
             workspace=workspace,
             threshold=settings.threshold,
-            ollama=settings.ollama_base_url is not None,
+            ollama=settings.ollama_address is not None,
             search=settings.searxng_host is not None,
         ),
         components={"knowledge_base": store, "queue": queue, **outside},

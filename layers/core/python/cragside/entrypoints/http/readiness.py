@@ -9,6 +9,7 @@ from cragside.bootstrap import Container
 from cragside.composition.outside import outside_checks
 from cragside.domain.errors import CragsideError
 from cragside.domain.faults import Fault
+from cragside.entrypoints.model_checks import host_component
 
 # Seconds to wait for each component.
 _PATIENCE_SECONDS = 2.0
@@ -61,7 +62,7 @@ class Readiness:
         if container.keeps_worker() or container.settings.queue_url is not None:
             checks["queue"] = container.queue.stats
         if (host := container.host) is not None:
-            checks["ollama"] = host.version
+            checks[host_component(container.settings)] = host.version
         if (search := container.search) is not None:
             checks["search"] = search.check
         return {**checks, **outside_checks(container)}

@@ -63,7 +63,7 @@ class Forwarder:
         settings = container.settings
         self._origins = origins
         self._audit = audit
-        self._upstream = Upstream(settings.upstream)
+        self._upstream = Upstream(settings.upstream, container.upstream_key)
         self._asking = Asking(container)
         self._lists_suffixed = settings.list_rag_models
         self._enricher = RequestEnricher(container)

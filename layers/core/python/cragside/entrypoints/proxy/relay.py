@@ -37,7 +37,7 @@ async def relay(
     `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
     `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that.
     """
-    head = _head(upstream, scope, body, dropped, length_changed)
+    head = _head(upstream, await upstream.authorization(), scope, body, dropped, length_changed)
     connection = await upstream.connection()
     guard = _Guard(connection, receive)
     try:
@@ -126,16 +126,23 @@ def _chunk(data: bytes, *, last: bool = False) -> bytes:
     return framed + b"0\r\n\r\n" if last else framed
 
 
-def _head(upstream: Upstream, scope: Scope, body: Body, dropped: Collection[bytes], length_changed: bool) -> bytes:
+def _head(
+    upstream: Upstream,
+    authorization: bytes | None,
+    scope: Scope,
+    body: Body,
+    dropped: Collection[bytes],
+    length_changed: bool,
+) -> bytes:
     given: bytes = scope.get("raw_path") or scope["path"].encode()
     if not given.startswith(b"/") and given != b"*":
         raise ValidationError("The request's path must begin with a slash.")
     query: bytes = scope.get("query_string") or b""
     target = b"%b%b?%b" % (upstream.path, given, query) if query else upstream.path + given
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target), b"host: " + upstream.authority.encode()]
-    if upstream.authorization is not None:
+    if authorization is not None:
         dropped = {*dropped, b"authorization"}
-        lines.append(b"authorization: " + upstream.authorization)
+        lines.append(b"authorization: " + authorization)
     headers = request_headers(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
     lines += [b"%b: %b" % header for header in headers]
     if not body.complete:

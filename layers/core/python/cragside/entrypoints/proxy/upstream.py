@@ -5,21 +5,26 @@ import base64
 import socket
 import ssl
 from collections import deque
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote, urlsplit
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
+# Tells the key of the host.
+Key = Callable[[], Awaitable[str]]
 _PORTS = {"http": 80, "https": 443}
 
 
 class Upstream:
     """Connections to one Ollama: one for each request in flight, opened on demand and kept for later requests.
 
-    `address` is the base URL without credentials, for messages.
+    `key` tells the host's key, if it needs one. `address` is the base URL without credentials, for messages.
     """
 
-    def __init__(self, base_url: str, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0) -> None:
+    def __init__(
+        self, base_url: str, key: Key | None = None, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0
+    ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ConfigurationError("OLLAMA_BASE_URL must be an http:// or https:// address.")
@@ -30,11 +35,19 @@ class Upstream:
         self.authority = name if self._port == _PORTS[parts.scheme] else f"{name}:{self._port}"
         self.path = parts.path.rstrip("/").encode()
         self.address = f"{parts.scheme}://{self.authority}{parts.path.rstrip('/')}"
-        self.authorization = _basic(parts.username, parts.password)
+        self._key = key
+        self._basic = _basic(parts.username, parts.password)
         self._connect_timeout = connect_timeout
         self._keep_seconds = keep_seconds
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
+
+    async def authorization(self) -> bytes | None:
+        """What takes the place of a client's `Authorization`, None if that is passed on.
+
+        Raises `ServiceUnavailable("model_host", ...)` if the key cannot be read.
+        """
+        return self._basic if self._key is None else b"Bearer " + (await self._key()).encode()
 
     async def connection(self) -> UpstreamConnection:
         """A free connection. Raises `ServiceUnavailable("ollama", ...)` if none can be made."""

@@ -27,7 +27,9 @@ class RememberedAnswer(Generic[T]):
         fine: float = FINE_SECONDS,
         silent: float = SILENT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        component: str = "ollama",
     ) -> None:
+        self._component = component
         self._fetch = fetch
         self._fine = fine
         self._silent = silent
@@ -45,7 +47,7 @@ class RememberedAnswer(Generic[T]):
             # Each caller gets a new exception: a shared one would collect all tracebacks.
             raise ServiceUnavailable(self._failure.component, self._failure.message).at(self._failure.where)
         if self._answer is None:
-            raise ServiceUnavailable("ollama", "the question to the host was given up")
+            raise ServiceUnavailable(self._component, "the question to the host was given up")
         return self._answer[0]
 
     def forget(self) -> None:
@@ -69,7 +71,7 @@ class RememberedAnswer(Generic[T]):
         except ServiceUnavailable as failure:
             self.failed(failure)
         except Exception as error:
-            self.failed(ServiceUnavailable("ollama", f"the host answered nonsense ({type(error).__name__})"))
+            self.failed(ServiceUnavailable(self._component, f"the host answered nonsense ({type(error).__name__})"))
         else:
             self._failure = None
             self._expires = self._clock() + self._fine

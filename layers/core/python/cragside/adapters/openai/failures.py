@@ -1,0 +1,73 @@
+"""What failed at the host, as our own errors. No message quotes a request or a key."""
+
+from collections.abc import Iterator
+
+import httpx
+import openai
+
+from cragside.adapters.renewable import Unreadable
+from cragside.domain.errors import ServiceUnavailable
+
+COMPONENT = "model_host"
+_REASON_CHARACTERS = 200
+
+
+class HostSilent(ServiceUnavailable):
+    """The host does not answer."""
+
+
+class Refused(ServiceUnavailable):
+    """The host refused a request; `status` is what it answered."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(COMPONENT, message)
+        self.status = status
+
+
+def translated(url: str, error: Exception) -> ServiceUnavailable:
+    """The error for a failed call."""
+    if isinstance(error, ServiceUnavailable):
+        return error
+    if unreadable := next((each for each in _causes(error) if isinstance(each, Unreadable)), None):
+        return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
+    if isinstance(error, openai.APIStatusError):
+        return refused(url, error.status_code, error.body)
+    if isinstance(error, openai.APITimeoutError | httpx.ReadTimeout):
+        return ServiceUnavailable(COMPONENT, "The model host took too long to answer").at(url)
+    if isinstance(error, openai.APIConnectionError | httpx.TransportError | OSError):
+        return HostSilent(COMPONENT, "The model host does not answer").at(url)
+    kind = type(error).__name__
+    return ServiceUnavailable(COMPONENT, f"The answer is not one of OpenAI's API ({kind}). Correct RAG_MODEL_HOST").at(
+        url
+    )
+
+
+def refused(url: str, status: int, body: object) -> Refused:
+    """The error for a status other than 200. `body` is the JSON of the answer, or its text."""
+    if status in (401, 403):
+        # Hosts quote a part of the key in their answer.
+        return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
+    said = " ".join(_message_in(body).split())[:_REASON_CHARACTERS]
+    return Refused(status, f"The model host answered {status}{f': {said}' if said else ''}").at(url)
+
+
+def _message_in(body: object) -> str:
+    """OpenAI's client hands out the object `error` itself; hosts also answer a text, or `message` or `detail` alone."""
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        said = (
+            inner
+            if isinstance(inner, str)
+            else next((inner[name] for name in ("message", "detail") if isinstance(inner, dict) and name in inner), "")
+        )
+        return said if isinstance(said, str) else ""
+    return body if isinstance(body, str) else ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -1,0 +1,221 @@
+"""A host with OpenAI's API: its models, the choice of a model, and calls to them."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+from urllib.parse import urlsplit
+
+from cachetools import TTLCache
+from langsmith import tracing_context
+from typing_extensions import override
+
+from cragside.adapters.ollama.text import sendable
+from cragside.adapters.openai.clients import Clients
+from cragside.adapters.openai.failures import COMPONENT, HostSilent, Refused, translated
+from cragside.adapters.openai.listing import ListedModel, models_in
+from cragside.adapters.remembered import RememberedAnswer
+from cragside.adapters.renewable import Renewable
+from cragside.adapters.text_host import Reply, TextHost
+from cragside.domain.errors import ServiceUnavailable
+
+EMBEDDED = "embedded"
+# A question is embedded with its names and its other key words.
+_QUESTION_TEXTS = 3
+_MODELS_REMEMBERED = 64
+_SCHEMALESS_SECONDS = 600.0
+# OpenAI's own models refuse `max_tokens`; other hosts may not know the newer name.
+_OPENAIS = ("api.openai.com",)
+# What hosts answer to a text that is longer than the model reads. llama.cpp answers 500.
+_TOO_LONG = frozenset({400, 413, 422, 500})
+_SHORTEST_CUT = 200
+
+
+class OpenAIHost(TextHost):
+    """Calls models, at most `parallel` at once; other calls wait.
+
+    The list of models is cached for 30 seconds, and the host's silence for five. A host without such a list is asked
+    for whatever model is named.
+    """
+
+    def __init__(self, url: str, key: Renewable[str], *, parallel: int, chat_model: str | None = None) -> None:
+        self._clients = Clients(url, key, parallel)
+        self._chat_model = chat_model
+        self._limit = "max_completion_tokens" if urlsplit(url).hostname in _OPENAIS else "max_tokens"
+        self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT)
+        self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SCHEMALESS_SECONDS)
+
+    @property
+    @override
+    def url(self) -> str:
+        return self._clients.url
+
+    @override
+    async def version(self) -> str:
+        listed = await self._listed.get()
+        return "OpenAI's API, no list of models" if listed is None else f"OpenAI's API, {len(listed)} models"
+
+    @override
+    async def models(self) -> frozenset[str]:
+        return frozenset(await self._listed.get() or ())
+
+    @override
+    async def has(self, model: str) -> bool:
+        listed = await self._listed.get()
+        return listed is None or _name_in(listed, model) is not None
+
+    @override
+    def lacking(self, model: str) -> ServiceUnavailable:
+        said = f"The model host does not list {model}. Name one of its models"
+        return ServiceUnavailable(COMPONENT, said).at(self.url)
+
+    @override
+    async def context_length(self, model: str) -> int | None:
+        return (await self._model(model)).longest
+
+    @override
+    async def window(self, model: str) -> int | None:
+        return (await self._model(model)).window
+
+    @override
+    async def choose(self, requested: str | None) -> str | None:
+        if self._chat_model == EMBEDDED:
+            return None
+        if self._chat_model is not None:
+            return await self._listed_as(self._chat_model)
+        return await self._listed_as(requested) if requested and await self.has(requested) else None
+
+    @override
+    async def writer(self, wanted: str | None) -> str:
+        named = wanted or (self._chat_model if self._chat_model != EMBEDDED else None)
+        if named:
+            return await self._listed_as(named)
+        models = await self.models()
+        if len(models) == 1:
+            return next(iter(models))
+        # Which of several models writes, and at what price, their names do not say.
+        raise ServiceUnavailable(COMPONENT, "No model is named that writes. Name one in RAG_CHAT_MODEL").at(self.url)
+
+    @override
+    async def chat(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        system: str | None = None,
+        history: Sequence[Mapping[str, str]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int,
+    ) -> Reply:
+        turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
+        turns = [(role, sendable(text)) for role, text in (*turns, ("user", prompt))]
+        fields: dict[str, Any] = {self._limit: max_tokens}
+        if schema is None or model in self._schemaless:
+            return await self._chat(model, turns, fields)
+        form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+        try:
+            return await self._chat(model, turns, {**fields, "response_format": form})
+        except Refused as refusal:
+            if refusal.status not in (400, 422):
+                raise
+            # Some hosts know no schemas. The prompt asks for JSON too, and whoever asked checks the answer.
+            reply = await self._chat(model, turns, fields)
+            self._schemaless[model] = True
+            return reply
+
+    @override
+    async def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+        turns = [(message["role"], sendable(message["content"])) for message in messages]
+        clients = self._clients.here()
+        try:
+            async with clients.limiter:
+                with tracing_context(enabled=False):
+                    async for piece in clients.chat.astream(turns, model=model):
+                        yield str(piece.text)
+        except Exception as error:
+            raise self._noted(error) from error
+
+    @override
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        clients = self._clients.here()
+        sent = [sendable(text) for text in texts]
+        async with clients.bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
+            while True:
+                try:
+                    return await self._vectors(model, sent)
+                except Refused as refusal:
+                    longest = max(map(len, sent), default=0)
+                    if refusal.status not in _TOO_LONG or longest <= _SHORTEST_CUT:
+                        raise
+                # Which text was too long the host does not say, nor how long a text may be.
+                sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
+
+    @override
+    async def check_chat(self, model: str) -> None:
+        await self.chat(model, "Answer with one word: ready?", max_tokens=8)
+
+    @override
+    async def check_embedding(self, model: str) -> None:
+        await self.embed(model, ["ready"])
+
+    @override
+    async def prepare(self) -> None:
+        self._clients.here()
+
+    @override
+    async def close(self) -> None:
+        await self._clients.close()
+
+    async def _chat(self, model: str, turns: Sequence[tuple[str, str]], fields: Mapping[str, Any]) -> Reply:
+        clients = self._clients.here()
+        try:
+            async with clients.limiter:
+                # Prompts contain the user's evidence: only the host gets them, whatever LANGSMITH_* says.
+                with tracing_context(enabled=False):
+                    message = await clients.chat.ainvoke(list(turns), model=model, extra_body=dict(fields))
+        except Exception as error:
+            raise self._noted(error) from error
+        return Reply(str(message.text), message.response_metadata.get("finish_reason") != "length")
+
+    async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
+        clients = self._clients.here()
+        try:
+            async with clients.limiter:
+                vectors = await clients.embeddings.aembed_documents(texts, model=model, encoding_format="float")
+        except Exception as error:
+            raise self._noted(error) from error
+        if len(vectors) != len(texts):
+            raise ServiceUnavailable(COMPONENT, f"{model} did not answer one vector for each text").at(self.url)
+        return vectors
+
+    def _noted(self, error: Exception) -> ServiceUnavailable:
+        failure = translated(self.url, error)
+        if isinstance(failure, HostSilent):
+            self._listed.failed(failure)
+        return failure
+
+    async def _listed_as(self, model: str) -> str:
+        listed = await self._listed.get()
+        name = model if listed is None else _name_in(listed, model)
+        if name is None:
+            raise self.lacking(model)
+        return name
+
+    async def _model(self, model: str) -> ListedModel:
+        listed = await self._listed.get() or {}
+        return listed.get(_name_in(listed, model) or "", ListedModel())
+
+    async def _fetch_list(self) -> Mapping[str, ListedModel] | None:
+        """The models; None if the host has no list of them."""
+        try:
+            return models_in(await self._clients.here().json("/models"))
+        except Refused as refusal:
+            if refusal.status in (404, 405):
+                return None
+            raise
+        except Exception as error:
+            raise translated(self.url, error) from error
+
+
+def _name_in(listed: Mapping[str, ListedModel], model: str) -> str | None:
+    """The name under which the host lists a model. Ollama adds the tag `latest`."""
+    return next((name for name in (model, f"{model}:latest") if name in listed), None)

@@ -1,0 +1,60 @@
+"""A host whose models write and embed, as the adapters use it that grade, rewrite, extract and embed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.model_host import ModelHost
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer. `complete` is False if the token limit cut it off."""
+
+    text: str
+    complete: bool
+
+
+class TextHost(ModelHost, Protocol):
+    """Chooses among the host's models and calls them. Every call may raise `ServiceUnavailable`."""
+
+    @property
+    def url(self) -> str:
+        """The address, without credentials."""
+
+    async def has(self, model: str) -> bool:
+        """Whether the host has the model."""
+
+    def lacking(self, model: str) -> ServiceUnavailable:
+        """The error for a model that the host does not have, with what to do."""
+
+    async def choose(self, requested: str | None) -> str | None:
+        """The model to use, or None for the embedded models.
+
+        Raises `ServiceUnavailable` if the host is silent or lacks the model of the settings.
+        """
+
+    async def chat(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        system: str | None = None,
+        history: Sequence[Mapping[str, str]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int,
+    ) -> Reply:
+        """One answer at temperature 0, optionally with a JSON schema."""
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each text, which is cut if the model cannot read it whole.
+
+        More texts than a question has wait for each other.
+        """
+
+    async def prepare(self) -> None:
+        """Load the client, which takes a second, before the first request."""
+
+    async def close(self) -> None:
+        """Close the running loop's connections."""
