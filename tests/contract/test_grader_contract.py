@@ -17,10 +17,10 @@ QUESTION = "Who designed the Eiffel tower in Paris?"
 ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 and 1889."
 
 
-REAL = [pytest.param(name, marks=pytest.mark.real_ollama) for name in ("real", "real OpenAI API")]
+STUBS = ("stub", "stub of OpenAI's API")
 
 
-@pytest.fixture(params=["fake", "embedded", "stub", "stub of OpenAI's API", *REAL])
+@pytest.fixture(params=["fake", "embedded", *STUBS, pytest.param("real", marks=pytest.mark.real_ollama)])
 async def grader(request):
     if request.param == "fake":
         yield WordGrader()
@@ -35,8 +35,7 @@ async def grader(request):
             yield OllamaGrader(host, embedded)
             await host.close()
         return
-    url = request.getfixturevalue("ollama")
-    host = OllamaHost(url, parallel=2, chat_model=CHAT_MODEL) if request.param == "real" else openai(url, CHAT_MODEL)
+    host = OllamaHost(request.getfixturevalue("ollama"), parallel=2, chat_model=CHAT_MODEL)
     yield OllamaGrader(host, embedded)
     await host.close()
 
@@ -65,7 +64,7 @@ async def test_no_documents_have_no_scores(grader):
 
 
 # Not on the real server: a model of 135 M parameters grades at chance.
-@pytest.mark.parametrize("grader", ["fake", "embedded", "stub", "stub of OpenAI's API"], indirect=True)
+@pytest.mark.parametrize("grader", ["fake", "embedded", *STUBS], indirect=True)
 async def test_scores_stand_in_the_order_of_the_documents(grader):
     off = "Cats sleep sixteen hours a day."
     first = await grader.grade(QUESTION, documents(ABOUT, off))

@@ -43,6 +43,10 @@ class StubOllama:
         self.done_reason = "stop"
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.authorisations: list[str | None] = []
+        self.key: str | None = None
+        self.schemas = True
+        self.longest_text: int | None = None
+        self.listed: dict[str, dict[str, Any]] = {}
         self.in_flight = 0
         self.most_in_flight = 0
         self.port = 0
@@ -92,6 +96,8 @@ class StubOllama:
         working = request.path in ("/api/chat", "/api/embed", "/v1/chat/completions", "/v1/embeddings")
         if request.path in self.refusals:
             return web.Response(status=self.refusals[request.path], text="not here")
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return web.json_response({"error": {"message": "no"}}, status=401)
         if request.path in self.nonsense:
             return web.Response(text=self.nonsense[request.path], content_type="application/json")
         if self.status and working:
@@ -145,17 +151,23 @@ class StubOllama:
         return web.json_response(answer)
 
     async def _listed(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+        return web.json_response(
+            {"object": "list", "data": [{"id": name, **self.listed.get(name, {})} for name in self.models]}
+        )
 
     async def _completed(self, request: web.Request) -> web.Response:
         asked = await request.json()
         await asyncio.sleep(self.seconds)
+        if "response_format" in asked and not self.schemas:
+            return web.json_response({"error": {"message": "unknown field response_format"}}, status=400)
         message = {"role": "assistant", "content": self.say(asked)}
         answer = {"index": 0, "message": message, "finish_reason": self.done_reason}
         return web.json_response({"id": "1", "object": "chat.completion", "model": asked["model"], "choices": [answer]})
 
     async def _embedded(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        if self.longest_text is not None and max(map(len, asked["input"])) > self.longest_text:
+            return web.json_response({"error": {"message": "the input is too long"}}, status=400)
         rows = [{"index": n, "embedding": _direction(text, self.dimensions)} for n, text in enumerate(asked["input"])]
         return web.json_response({"object": "list", "model": asked["model"], "data": rows})
 

@@ -118,6 +118,38 @@ def test_ollama_host_is_read_as_ollama_reads_it(host, upstream):
     assert settings.ollama_base_url is None, "the embedded models go on doing all other work"
 
 
+@pytest.mark.parametrize(
+    ("host", "addresses"),
+    [
+        ("ollama+http://gpu:11434/", ("http://gpu:11434", None, "http://gpu:11434")),
+        ("openai+https://models.example/v1/", (None, "https://models.example/v1", "https://models.example")),
+        ("openai+http://gate:4000/llm/v1", (None, "http://gate:4000/llm/v1", "http://gate:4000/llm")),
+    ],
+)
+def test_a_model_host_says_which_api_it_speaks(host, addresses):
+    settings = load_settings({"RAG_MODEL_HOST": host, "OLLAMA_HOST": "elsewhere"})
+    assert (settings.ollama_address, settings.openai_address, settings.upstream) == addresses
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"RAG_MODEL_HOST": "http://gpu:11434"}, "RAG_MODEL_HOST: .*Write ollama"),
+        ({"RAG_MODEL_HOST": "vllm+http://gpu/v1"}, "RAG_MODEL_HOST: .*Write ollama"),
+        ({"RAG_MODEL_HOST": "openai+https://models.example"}, "ends in /v1"),
+        ({"RAG_MODEL_HOST": "openai+https://u:hush@models.example/v1"}, "set OPENAI_API_KEY instead"),
+        ({"RAG_MODEL_HOST": "openai+https://models.example/v1?key=hush"}, r"no \? and no #"),
+        ({"RAG_MODEL_HOST": "ollama+http://gpu", "OLLAMA_BASE_URL": "http://gpu"}, "are both set"),
+        ({"OPENAI_API_KEY": "hush\r\nX: y"}, "OPENAI_API_KEY: .*characters"),
+        ({"OPENAI_API_KEY": "hush", "OPENAI_API_KEY_SECRET": "arn"}, "are both set"),
+    ],
+)
+def test_a_wrong_model_host_is_refused_without_its_secrets(environment, said):
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        load_settings(environment)
+    assert "hush" not in str(refused.value)
+
+
 def test_ollama_base_url_comes_before_ollama_host():
     settings = load_settings({"OLLAMA_HOST": "one", "OLLAMA_BASE_URL": "http://two:1"})
     assert settings.upstream == "http://two:1"

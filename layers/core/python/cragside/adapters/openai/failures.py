@@ -32,6 +32,9 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
         return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
     if isinstance(error, openai.APIStatusError):
         return refused(url, error.status_code, error.body)
+    # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
+    if any(isinstance(each, httpx.ConnectTimeout | httpx.ConnectError) for each in _causes(error)):
+        return HostSilent(COMPONENT, "The model host does not answer").at(url)
     if isinstance(error, openai.APITimeoutError | httpx.ReadTimeout):
         return ServiceUnavailable(COMPONENT, "The model host took too long to answer").at(url)
     if isinstance(error, openai.APIConnectionError | httpx.TransportError | OSError):

@@ -1,0 +1,123 @@
+import json
+
+import pytest
+
+from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.renewable import Fixed
+from cragside.domain.errors import ServiceUnavailable
+from tests.services.stub_ollama import StubOllama
+from tests.services.tools import free_port
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+@pytest.fixture
+async def stub():
+    async with StubOllama(lambda _: "yes", models=("judge", "other")) as stub:
+        yield stub
+
+
+@pytest.fixture
+async def host(stub):
+    host = OpenAIHost(f"{stub.url}/v1", Fixed("sk-hush"), parallel=2)
+    yield host
+    await host.close()
+
+
+async def test_the_key_goes_to_the_host_and_into_no_message(host, stub, caplog):
+    caplog.set_level("DEBUG")
+    await host.check_chat("judge")
+    await host.check_embedding("judge")
+    await host.models()
+    assert set(stub.authorisations) == {"Bearer sk-hush"}
+    stub.status = (401, "Incorrect API key provided: sk-hush")
+    with pytest.raises(ServiceUnavailable, match=r"refused the key \(401\). Correct OPENAI_API_KEY") as refused:
+        await host.check_chat("judge")
+    assert "sk-hush" not in refused.value.told_to_operator + caplog.text
+
+
+async def test_without_a_key_there_is_no_header(stub):
+    host = OpenAIHost(f"{stub.url}/v1", Fixed(""), parallel=1)
+    await host.check_chat("judge")
+    assert stub.authorisations == [None]
+    await host.close()
+
+
+class Exchanged:
+    """A key that is exchanged once the host has refused the old one."""
+
+    def __init__(self):
+        self.key = "old"
+
+    async def current(self):
+        return self.key
+
+    async def after_refusal(self, refused):
+        self.key = "new"
+        return self.key if refused != self.key else None
+
+
+async def test_a_refused_key_is_read_anew(stub):
+    stub.key = "new"
+    host = OpenAIHost(f"{stub.url}/v1", Exchanged(), parallel=1)
+    await host.check_chat("judge")
+    assert stub.authorisations == ["Bearer old", "Bearer new"]
+    await host.close()
+
+
+@pytest.mark.parametrize(("requested", "chosen"), [("judge", "judge"), ("unknown", None), (None, None), ("", None)])
+async def test_the_model_of_the_request_is_chosen_if_the_host_lists_it(host, requested, chosen):
+    assert await host.choose(requested) == chosen
+
+
+async def test_a_model_of_the_settings_has_to_be_listed(stub):
+    host = OpenAIHost(f"{stub.url}/v1", Fixed(""), parallel=1, chat_model="gone")
+    with pytest.raises(ServiceUnavailable, match="does not list gone"):
+        await host.choose("judge")
+    await host.close()
+
+
+async def test_a_host_without_a_list_is_asked_for_whatever_is_named(host, stub):
+    stub.refusals["/v1/models"] = 404
+    assert await host.choose("anything") == "anything"
+    assert await host.models() == frozenset()
+
+
+async def test_a_host_without_schemas_is_asked_without(host, stub):
+    def say(asked):
+        return json.dumps("response_format" in asked)
+
+    stub.say, stub.schemas = say, False
+    for _ in range(2):
+        assert (await host.chat("judge", "?", schema=SCHEMA, max_tokens=9)).text == "false"
+    asked = stub.asked("/v1/chat/completions")
+    assert ["response_format" in body for body in asked] == [True, False, False]
+    assert {body["max_tokens"] for body in asked} == {9}
+
+
+async def test_a_cut_answer_is_told(host, stub):
+    stub.done_reason = "length"
+    assert not (await host.chat("judge", "?", schema=SCHEMA, max_tokens=9)).complete
+
+
+async def test_texts_are_cut_until_the_model_reads_them(host, stub):
+    stub.longest_text = 3000
+    assert len(await host.embed("judge", ["short", "x" * 10_000])) == 2
+    sent = [[len(text) for text in body["input"]] for body in stub.asked("/v1/embeddings")]
+    assert sent == [[5, 10_000], [5, 5000], [5, 2500]]
+
+
+async def test_a_silent_host_is_said_to_be_silent():
+    host = OpenAIHost(f"http://127.0.0.1:{free_port()}/v1", Fixed("sk-hush"), parallel=1)
+    for call in (host.version(), host.check_chat("judge"), host.check_embedding("judge")):
+        with pytest.raises(ServiceUnavailable, match="does not answer") as silent:
+            await call
+        assert silent.value.component == "model_host"
+    await host.close()
+
+
+async def test_windows_are_read_from_the_list(host, stub):
+    stub.listed["judge"] = {"max_model_len": 8192}
+    stub.listed["other"] = {"meta": {"n_ctx_train": 32_768}}
+    assert (await host.context_length("judge"), await host.window("judge")) == (8192, 8192)
+    assert (await host.context_length("other"), await host.window("other")) == (32_768, None)
