@@ -2,10 +2,10 @@
 
     python evals/layouts.py [--half development|held-out] [--layouts NAME ...] [--tokens 64]
 
-Each question of `short_notes.jsonl` is sent with its own note between two others, in each layout, to the Ollama that the
-tests build (`tests/services/ollama.py`), as a chat with temperature 0 and one seed. Counted are the answers that cite
-their note, that cite anything else, that say what the note says and the question does not, and that repeat mark-up of
-the layout. Odd rows are for development, even rows are held out.
+Each question of `short_notes.jsonl` is sent with its own note between two others, in each layout, to the Ollama that
+the tests build (`tests/services/ollama.py`), as a chat with temperature 0 and one seed. Counted are the answers that
+cite their note, that cite anything else, that say what the note says and the question does not, and that repeat mark-up
+of the layout. Odd rows are for development, even rows are held out.
 """
 
 import argparse
