@@ -2,6 +2,8 @@
 
 import pytest
 
+from cragside.adapters.aws.secrets import SecretsManager
+from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.settings import load_settings
@@ -16,12 +18,30 @@ async def test_the_key_takes_the_place_of_basic_credentials():
     assert await Upstream("http://127.0.0.1:9").authorization() is None
 
 
-async def test_a_key_that_cannot_be_read_is_an_outage():
-    async def key():
-        raise ServiceUnavailable("model_host", "What OPENAI_API_KEY_SECRET names could not be read")
+BY_REFERENCE = {"RAG_MODEL_HOST": "openai+http://gpu/v1", "OPENAI_API_KEY_SECRET": "arn:of-the-key"}
 
-    with pytest.raises(ServiceUnavailable):
-        await Upstream("http://127.0.0.1:9", key).authorization()
+
+class Secrets:
+    """What the container asks of AWS' client."""
+
+    def __init__(self, **texts):
+        self.texts = texts
+
+    def get_secret_value(self, *, SecretId):  # noqa: N803 (the SDK's name)
+        return {"SecretString": self.texts[SecretId]}
+
+
+async def test_a_key_by_reference_is_read_from_its_secret():
+    secrets = SecretsManager(lambda: Secrets(**{"arn:of-the-key": " sk-hush\n"}))
+    key = Container(load_settings(BY_REFERENCE), secrets=secrets).upstream_key
+    assert await Upstream("http://gpu", key).authorization() == b"Bearer sk-hush"
+
+
+async def test_a_key_that_cannot_be_read_is_an_outage():
+    key = Container(load_settings(BY_REFERENCE), secrets=SecretsManager(Secrets)).upstream_key
+    with pytest.raises(ServiceUnavailable, match="OPENAI_API_KEY_SECRET") as outage:
+        await Upstream("http://gpu", key).authorization()
+    assert "arn" not in outage.value.message
 
 
 @pytest.mark.parametrize(
@@ -34,7 +54,5 @@ async def test_a_key_that_cannot_be_read_is_an_outage():
     ],
 )
 async def test_a_key_goes_to_a_host_with_openais_api_alone(environment, sent):
-    from cragside.bootstrap import Container
-
     key = Container(load_settings(environment)).upstream_key
     assert (None if key is None else await key()) == sent
