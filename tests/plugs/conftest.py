@@ -35,6 +35,10 @@ def run(cragside: CragsideServer, tmp_path: Path) -> Run:
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(SOURCES),
             "TOKEN": TOKEN,
+            # Open WebUI's
+            "DATA_DIR": str(tmp_path),
+            "OFFLINE_MODE": "True",
+            "WEBUI_SECRET_KEY": TOKEN,
         }
         command = [str(python or packages.python()), str(PROGRAMS / program), cragside.url, *arguments]
         output = tools.run(command, env=own, inherit=False, cwd=tmp_path, seconds=300)

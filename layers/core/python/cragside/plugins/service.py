@@ -41,19 +41,23 @@ class Service:
     command: str = DEFAULT_PREFIX
     seconds: float = 35.0
 
-    async def evidence(self, question: str) -> Evidence:
-        """The evidence for a question. Raises cragside's errors."""
-        request = {"messages": [{"role": "user", "content": f"{self.command} {question}"}]}
+    async def enriched(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Evidence]:
+        """Messages whose last question begins with the command, with evidence before it. Raises cragside's errors."""
         # A client belongs to the event loop that it was first used in, and hosts have several.
         async with Client(self.endpoint, token=self.token, workspace=self.workspace, seconds=self.seconds) as client:
-            answer = await client.post("/v1/enrich", request)
+            answer = await client.post("/v1/enrich", {"messages": messages})
         try:
-            context, messages = answer["metadata"]["rag_context"], answer["messages"]
-            block = messages[0]["content"] if len(messages) > 1 else ""
-            return Evidence(block, context["documents"], context["verdict"])
-        except (KeyError, TypeError, IndexError) as error:
+            context, enriched = answer["metadata"]["rag_context"], answer["messages"]
+            block = next((new["content"] for new in enriched if new["role"] == "system" and new not in messages), "")
+            return enriched, Evidence(block, context["documents"], context["verdict"])
+        except (KeyError, TypeError) as error:
             message = f"The endpoint did not answer with evidence. Is it a cragside with the command {self.command}?"
             raise ProcessingError(message) from error
+
+    async def evidence(self, question: str) -> Evidence:
+        """The evidence for a question. Raises cragside's errors."""
+        _, evidence = await self.enriched([{"role": "user", "content": f"{self.command} {question}"}])
+        return evidence
 
     def evidence_now(self, question: str) -> Evidence:
         """The same for callers without an event loop. It also works in a thread that has one, which waits."""

@@ -1,0 +1,86 @@
+"""
+title: cragside
+description: Messages that begin with /rag get graded, cited evidence.
+version: 1.0.0
+"""  # Open WebUI reads this header. Paste the file into Admin Panel, Functions. See docs/plugins.md.
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from cragside.domain.command import DEFAULT_PREFIX
+from cragside.domain.errors import CragsideError
+from cragside.domain.prompt import question_in
+from cragside.plugins.service import DEFAULT_ENDPOINT, Service
+
+_log = logging.getLogger("cragside.plugins")
+
+Emitter = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Filter:
+    """A filter of Open WebUI. It shows what it does as a status, and the evidence as sources.
+
+    On a failure the message goes on unchanged, and the status says why.
+    """
+
+    class Valves(BaseModel):
+        """What an administrator sets."""
+
+        priority: int = Field(0, description="Filters with a lower priority come first.")
+        endpoint: str = Field(DEFAULT_ENDPOINT, description="Where `cragside serve` listens.")
+        token: str = Field("", description="A token of cragside.", json_schema_extra={"input": {"type": "password"}})
+        workspace: str = Field("", description="The knowledge base; cragside's default if empty.")
+        command: str = Field(DEFAULT_PREFIX, description="The command, as in cragside's RAG_COMMAND_PREFIX.")
+
+    def __init__(self) -> None:
+        self.valves = self.Valves()
+
+    async def inlet(self, body: dict[str, Any], __event_emitter__: Emitter | None = None) -> dict[str, Any]:
+        """The chat with evidence, if its last message begins with the command."""
+        valves = self.valves
+        messages = {"messages": body.get("messages")}
+        emit = __event_emitter__ or _nowhere
+        if question_in(messages, valves.command) is None:
+            return body
+        await emit(_status("Looking for evidence", done=False))
+        service = Service(valves.endpoint, valves.token or None, valves.workspace or None, valves.command)
+        try:
+            enriched, evidence = await service.enriched(body["messages"])
+        except CragsideError as error:
+            _log.error("The message goes on without evidence: %s", error.message)  # it has the endpoint's address
+            await emit(_status(f"No evidence ({error.code})"))
+            return body
+        for source in _sources(evidence.documents):
+            await emit({"type": "source", "data": source})
+        await emit(_status(f"{len(evidence.documents)} passages of evidence ({evidence.verdict})"))
+        return {**body, "messages": enriched}
+
+
+async def _nowhere(_: dict[str, Any]) -> None:
+    """Events of a host that shows none."""
+
+
+def _status(description: str, *, done: bool = True) -> dict[str, Any]:
+    return {"type": "status", "data": {"description": description, "done": done}}
+
+
+def _sources(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A source for each passage. Open WebUI numbers sources by their different ids, so each has its own."""
+    sources = []
+    for number, document in enumerate(documents, start=1):
+        url = str(document.get("url") or "")
+        page = url if url.startswith(("http://", "https://")) else ""
+        name = str(document.get("title") or document.get("metadata", {}).get("filename") or f"Passage {number}")
+        identity = f"{page}#passage-{number}" if page else document["id"]
+        sources.append(
+            {
+                "source": {"id": identity, "name": name, **({"url": page} if page else {})},
+                "document": [document["content"]],
+                "metadata": [{"source": identity, "name": name}],
+                "distances": [document["score"]],
+            }
+        )
+    return sources

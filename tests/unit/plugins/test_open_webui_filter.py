@@ -1,0 +1,23 @@
+"""What Open WebUI's filter makes of passages."""
+
+from cragside.plugins.open_webui_filter import _sources
+
+
+def passage(identity: str, **more: object) -> dict[str, object]:
+    return {"id": identity, "content": identity, "score": 0.9, "metadata": {}, **more}
+
+
+def test_each_passage_is_a_source_of_its_own() -> None:
+    """Open WebUI counts the different ids, so that two passages of one page would share a number."""
+    page = "https://example.org/lamp"
+    sources = _sources([passage("a", url=page), passage("b", url=page, title="Lamp"), passage("c")])
+    ids = [source["metadata"][0]["source"] for source in sources]
+    assert ids == [f"{page}#passage-1", f"{page}#passage-2", "c"]
+    assert [source["source"].get("url") for source in sources] == [page, page, None]
+    assert [source["source"]["name"] for source in sources] == ["Passage 1", "Lamp", "Passage 3"]
+
+
+def test_an_address_that_is_no_page_is_no_link() -> None:
+    (source,) = _sources([passage("a", url="javascript:alert(1)")])
+    assert source["source"] == {"id": "a", "name": "Passage 1"}
+    assert source["metadata"] == [{"source": "a", "name": "Passage 1"}]
