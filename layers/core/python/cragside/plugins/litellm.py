@@ -1,0 +1,86 @@
+"""A guardrail and a callback for LiteLLM's proxy: chats and completions that begin with `/rag` get evidence."""
+
+import os
+from typing import Any
+
+from litellm.integrations.custom_guardrail import CustomGuardrail
+from litellm.integrations.custom_logger import CustomLogger
+from typing_extensions import override
+
+from cragside.client import Client
+from cragside.domain.command import DEFAULT_PREFIX
+from cragside.plugins.service import DEFAULT_ENDPOINT
+from cragside.plugins.smart_proxy import FailMode, PluginConfiguration, RagAgent
+
+_CALLS = ("completion", "acompletion", "text_completion", "atext_completion")
+
+
+class CragsideGuardrail(CustomGuardrail):
+    """A guardrail of the mode `pre_call`. LiteLLM's configuration gives the keywords.
+
+    On a failure, `fail_mode` `open` passes the request on unchanged, and `closed` refuses it.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_base: str = DEFAULT_ENDPOINT,
+        api_key: str | None = None,
+        workspace: str | None = None,
+        command: str = DEFAULT_PREFIX,
+        fail_mode: FailMode = "open",
+        **given: Any,
+    ) -> None:
+        super().__init__(**given)
+        self._agent = _agent(
+            Client(api_base, setting="api_base", token=api_key, workspace=workspace), command, fail_mode
+        )
+
+    @override
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
+    ) -> dict[str, Any]:
+        """The request with evidence, if it begins with the command."""
+        return await _enriched(self._agent, data, call_type)
+
+
+# LiteLLM looks for the hook in the class itself, not in its bases.
+class CragsideCallback(CustomLogger):
+    """A callback for all requests. `CRAGSIDE_ENDPOINT` and `RAG_API_TOKEN` of the environment say where cragside is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        endpoint = os.environ.get("CRAGSIDE_ENDPOINT") or DEFAULT_ENDPOINT
+        client = Client(endpoint, setting="CRAGSIDE_ENDPOINT", token=os.environ.get("RAG_API_TOKEN"))
+        self._agent = _agent(client, DEFAULT_PREFIX, "open")
+
+    @override
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
+    ) -> dict[str, Any]:
+        """The request with evidence, if it begins with the command."""
+        return await _enriched(self._agent, data, call_type)
+
+
+def __getattr__(name: str) -> CragsideCallback:
+    """`callback`, the instance that LiteLLM's configuration names; made when it is asked for."""
+    if name == "callback":
+        return CragsideCallback()
+    raise AttributeError(name)
+
+
+def _agent(client: Client, command: str, fail_mode: FailMode) -> RagAgent:
+    return RagAgent(endpoint=client, configuration=PluginConfiguration(command_prefix=command), fail_mode=fail_mode)
+
+
+async def _enriched(agent: RagAgent, data: dict[str, Any], call_type: str) -> dict[str, Any]:
+    """LiteLLM's data, changed in place. Only the prompt is sent to cragside: the rest has keys and objects in it."""
+    if call_type not in _CALLS:
+        return data
+    request = {name: data[name] for name in ("messages", "prompt") if data.get(name) is not None}
+    enhanced = await agent.on_retrieve(request)
+    context = (enhanced.get("metadata") or {}).get("rag_context")
+    if context is not None:
+        data.update({name: enhanced[name] for name in request})
+        data["metadata"] = {**(data.get("metadata") or {}), "rag_context": context}
+    return data
