@@ -76,21 +76,6 @@ def survey(flight: WritableFlight) -> str:
     return flight.upload(SURVEY.read_bytes(), "survey.pdf")
 
 
-@pytest.fixture(scope="module")
-def lost(flight: WritableFlight, survey: str) -> str:
-    """The id of a document whose task was lost, as a crash may have it. Nothing is swept by the tests themselves."""
-    until(lambda: flight.status(survey) == "enriched", "the PDF is indexed")
-    functions, sqs = flight.client("lambda"), flight.client("sqs")
-    (source,) = functions.list_event_source_mappings()["EventSourceMappings"]
-    functions.update_event_source_mapping(UUID=source["UUID"], Enabled=False)
-    text = {"text": "The sluice of Cragside was built in 1865.", "name": "sluice.txt"}
-    added = flight.call("POST", "/v1/documents", token=flight.token, body=text)
-    assert added.status_code == 202, added.text
-    sqs.purge_queue(QueueUrl=flight.outputs["TaskQueue"])
-    functions.update_event_source_mapping(UUID=source["UUID"], Enabled=True)
-    return str(added.json()["documents"][0]["id"])
-
-
 def test_the_index_function_makes_the_tables(flight: WritableFlight) -> None:
     assert flight.job({"migrate": True}) == {"migrated": True, "made": True}
     assert flight.job({"migrate": True}) == {"migrated": True, "made": False}
@@ -177,10 +162,19 @@ def test_its_alarm_reaches_whoever_is_told(flight: WritableFlight) -> None:
     sqs.delete_queue(QueueUrl=inbox)
 
 
-def test_a_document_is_kept_although_its_task_was_lost(flight: WritableFlight, lost: str) -> None:
-    (rule,) = flight.client("events").list_rules()["Rules"]
-    assert rule["ScheduleExpression"] == "rate(1 minute)"
-    assert flight.status(lost) not in ("404", "failed")
+def test_what_a_crash_left_is_swept(flight: WritableFlight) -> None:
+    events, functions, sqs = flight.client("events"), flight.client("lambda"), flight.client("sqs")
+    (rule,) = events.list_rules()["Rules"]
+    (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+    (source,) = functions.list_event_source_mappings()["EventSourceMappings"]
+    functions.update_event_source_mapping(UUID=source["UUID"], Enabled=False)
+    text = {"text": "The sluice of Cragside was built in 1865.", "name": "sluice.txt"}
+    added = flight.call("POST", "/v1/documents", token=flight.token, body=text)
+    assert added.status_code == 202, added.text
+    sqs.purge_queue(QueueUrl=flight.outputs["TaskQueue"])
+    functions.update_event_source_mapping(UUID=source["UUID"], Enabled=True)
+    until(lambda: flight.job(json.loads(target["Input"]))["swept"], "the queue is idle")
+    until(lambda: flight.status(added.json()["documents"][0]["id"]) == "enriched", "the swept document is indexed")
 
 
 def test_an_outage_of_the_database_is_waited_out(flight: WritableFlight, store: str, postgres: Postgres) -> None:
@@ -194,7 +188,7 @@ def test_an_outage_of_the_database_is_waited_out(flight: WritableFlight, store: 
     flight.client("sqs").send_message(QueueUrl=flight.outputs["TaskQueue"], **message)
     until(lambda: named(flight.emulator.calls() - before, "sqs:ChangeMessageVisibility"), "the task is put off")
     asyncio.run(postgres.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true'))
-    until(flight.is_idle, "the task has ended")
+    until(lambda: flight.job({"sweep": True})["swept"], "the task has ended")
 
 
 def test_dead_letters_are_listed_and_revived(flight: WritableFlight) -> None:
@@ -227,11 +221,6 @@ def test_two_tokens_are_valid_while_one_is_exchanged(flight: WritableFlight) -> 
     for token in (old, new):
         assert flight.call("GET", "/v1/workspaces", token=token).status_code == 200
     assert flight.call("GET", "/v1/workspaces", token="another").status_code == 401
-
-
-def test_the_schedule_sweeps_up_what_was_lost(flight: WritableFlight, lost: str) -> None:
-    until(lambda: flight.status(lost) == "enriched", "the document is indexed", seconds=300)
-    assert any(json.loads(line)["tasks"] for line in flight.logged("INFO") if '"message":"swept"' in line)
 
 
 @pytest.mark.parametrize("function", ["Enrich", "Index"])

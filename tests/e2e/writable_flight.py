@@ -118,13 +118,6 @@ class WritableFlight(Flight):
         assert "FunctionError" not in answer, body
         return body
 
-    def is_idle(self) -> bool:
-        """Whether no task waits or is under way."""
-        url, names = self.outputs["TaskQueue"], ["", "NotVisible", "Delayed"]
-        asked = [f"ApproximateNumberOfMessages{name}" for name in names]
-        told = self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=asked)["Attributes"]
-        return not any(map(int, told.values()))
-
     def upload(self, content: bytes, name: str) -> str:
         """The id of a document that is brought by way of the bucket."""
         offer = self.call("POST", "/v1/documents/uploads", token=self.token, body={})
