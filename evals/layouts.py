@@ -88,11 +88,6 @@ LAYOUTS: dict[str, Callable[[Sequence[Note]], str]] = {
     "with a reminder": lambda notes: f"{BEFORE}\n{_xml(_pieces(notes))}\n{REMINDER}",
     "Markdown": lambda notes: f"{BEFORE}\n{_markdown(_pieces(notes, head='### '))}",
     "marked": lambda notes: f"{BEFORE}\n{_xml(_pieces(notes, marked=True))}",
-    "marked, without scores": lambda notes: f"{BEFORE}\n{_xml(_pieces(notes, score=False, marked=True))}",
-    "marked, with a reminder": lambda notes: f"{BEFORE}\n{_xml(_pieces(notes, marked=True))}\n{REMINDER}",
-    "marked, without scores, with a reminder": lambda notes: (
-        f"{BEFORE}\n{_xml(_pieces(notes, score=False, marked=True))}\n{REMINDER}"
-    ),
 }
 
 
