@@ -20,7 +20,10 @@ class LiteLlmProxy(Server):
         how = {"api_base": f"{address}/v1", "api_key": "none", "max_retries": 0}
         models = [{"model_name": n, "litellm_params": {"model": f"openai/{n}", **how}} for n in ("m", "missing")]
         settings = {"drop_params": True, "num_retries": 0, "telemetry": False}
-        (self.home / "config.yaml").write_text(json.dumps({"model_list": models, "litellm_settings": settings}))
+        # One error would otherwise keep it from asking again for a while.
+        routing = {"disable_cooldowns": True}
+        configuration = {"model_list": models, "litellm_settings": settings, "router_settings": routing}
+        (self.home / "config.yaml").write_text(json.dumps(configuration))
 
     def version(self) -> str:
         """Its version."""
