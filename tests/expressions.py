@@ -20,7 +20,8 @@ from cragside.domain.command import _pattern
 from cragside.domain.neutral import SPEAKERS, _label
 
 _USES = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
-_WITHIN_ITS_HOST = "cragside.plugins.smart_proxy_agent"  # imports the proxy that it runs in; has no pattern
+# These import the program that they run in, and have no pattern.
+_WITHIN_ITS_HOST = ("cragside.plugins.smart_proxy_agent", "cragside.plugins.litellm", "cragside.plugins.llama_index")
 # Some of the characters that a class stands for.
 _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"
 
@@ -58,7 +59,7 @@ class Expression:
 def modules() -> Iterator[ModuleType]:
     """The modules that make regular expressions, or hold some."""
     for found in pkgutil.walk_packages(cragside.__path__, "cragside."):
-        if found.name != _WITHIN_ITS_HOST:
+        if found.name not in _WITHIN_ITS_HOST:
             module = importlib.import_module(found.name)
             if "re" in vars(module) or any(map(list, map(_patterns_in, vars(module).values()))):
                 yield module

@@ -35,6 +35,7 @@ NOT_RUN = {
     ("docs/backup.md", "umask 077\npg_dump"): DATABASES,
     ("docs/backup.md", "pg_restore"): DATABASES,
     ("docs/backup.md", "cragside repair"): DATABASES,
+    ("docs/model-hosts.md", "pip install"): "needs a model host and its key",
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
     ("docs/aws-knowledge.md", "aws lambda invoke"): AWS,
