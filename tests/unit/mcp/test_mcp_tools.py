@@ -167,3 +167,17 @@ async def test_a_foreign_page_and_other_methods_are_refused(tmp_path: Path) -> N
     assert (await knowledge.http.post("/mcp", content=json.dumps(message))).status_code == 415
     assert (await knowledge.http.get("/mcp", headers={"Accept": "text/event-stream"})).status_code == 405
     await knowledge.close()
+
+
+async def test_a_subscription_is_refused_instead_of_holding_the_server(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    version, method = "2026-07-28", "subscriptions/listen"
+    prefix = "io.modelcontextprotocol/"
+    meta = {f"{prefix}protocolVersion": version, f"{prefix}clientCapabilities": {}}
+    params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+    accepted = "application/json, text/event-stream"
+    headers = {"Accept": accepted, "MCP-Protocol-Version": version, "Mcp-Method": method}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    refusal = await knowledge.http.post("/mcp", json=message, headers=headers)
+    assert (refusal.status_code, refusal.json()["error"]["code"]) == (404, -32601)
+    await knowledge.close()

@@ -28,8 +28,11 @@ async def answer(request: Request, body: bytes) -> Response:
     """The answer to a message. Tools call the routes of the request's application with its tokens and its workspace."""
     sent: list[Message] = []
 
+    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
     async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+        # Whoever asks again waits for the client to leave: answered at once, it would block the event loop for ever.
+        return given.pop() if given else await request.receive()
 
     async def send(message: Message) -> None:
         sent.append(message)
