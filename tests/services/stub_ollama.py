@@ -36,6 +36,7 @@ class StubOllama:
         self.loaded: dict[str, int] = {}
         self.default_context = 4096
         self.refusals: dict[str, int] = {}
+        self.refusal_text = "not here"
         self.dimensions = 8
         self.seconds = 0.0
         self.status: tuple[int, str] | None = None
@@ -95,7 +96,7 @@ class StubOllama:
         self.authorisations.append(request.headers.get("Authorization"))
         working = request.path in ("/api/chat", "/api/embed", "/v1/chat/completions", "/v1/embeddings")
         if request.path in self.refusals:
-            return web.Response(status=self.refusals[request.path], text="not here")
+            return web.Response(status=self.refusals[request.path], text=self.refusal_text)
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
             return web.json_response({"error": {"message": "no"}}, status=401)
         if request.path in self.nonsense:

@@ -36,6 +36,22 @@ async def test_the_key_goes_to_the_host_and_into_no_message(host, stub, caplog):
     assert "sk-hush" not in refused.value.told_to_operator + caplog.text
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_host_that_quotes_the_key_brings_it_into_no_message(host, stub, status):
+    stub.status = (status, "bad header: Bearer sk-hush")
+    with pytest.raises(ServiceUnavailable, match=f"answered {status}: bad header") as refused:
+        await host.check_chat("judge")
+    assert "sk-hush" not in refused.value.told_to_operator
+
+
+async def test_a_list_refused_with_the_key_brings_it_into_no_message(host, stub):
+    stub.refusals["/v1/models"] = 500
+    stub.refusal_text = "bad header: Bearer sk-hush"
+    with pytest.raises(ServiceUnavailable, match="answered 500: bad header") as refused:
+        await host.models()
+    assert "sk-hush" not in refused.value.told_to_operator
+
+
 async def test_without_a_key_there_is_no_header(stub):
     host = OpenAIHost(f"{stub.url}/v1", Fixed(""), parallel=1)
     await host.check_chat("judge")

@@ -33,9 +33,10 @@ class LoopClients:
         # The limiter bounds concurrent calls. A second limit here would only hide a queue.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self.auth = KeyAuth(key)
         self._http = httpx.AsyncClient(
             transport=AiohttpTransport(client=self._session),
-            auth=KeyAuth(key),
+            auth=self.auth,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
             follow_redirects=False,
         )
@@ -53,7 +54,7 @@ class LoopClients:
         """What the host answers to a short request. Raises `Refused`, and errors of httpx."""
         response = await self._http.get(self._url + path, timeout=METADATA_SECONDS)
         if response.status_code != httpx.codes.OK:
-            raise refused(self._url, response.status_code, response.text)
+            raise refused(self._url, response.status_code, response.text, self.auth.sent)
         return response.json()
 
     async def close(self) -> None:

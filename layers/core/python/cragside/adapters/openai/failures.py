@@ -24,14 +24,14 @@ class Refused(ServiceUnavailable):
         self.status = status
 
 
-def translated(url: str, error: Exception) -> ServiceUnavailable:
-    """The error for a failed call."""
+def translated(url: str, error: Exception, key: str) -> ServiceUnavailable:
+    """The error for a failed call that was sent with the key."""
     if isinstance(error, ServiceUnavailable):
         return error
     if unreadable := next((each for each in _causes(error) if isinstance(each, Unreadable)), None):
         return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
     if isinstance(error, openai.APIStatusError):
-        return refused(url, error.status_code, error.body)
+        return refused(url, error.status_code, error.body, key)
     # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
     if any(isinstance(each, httpx.ConnectTimeout | httpx.ConnectError) for each in _causes(error)):
         return HostSilent(COMPONENT, "The model host does not answer").at(url)
@@ -45,12 +45,12 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
     )
 
 
-def refused(url: str, status: int, body: object) -> Refused:
+def refused(url: str, status: int, body: object, key: str) -> Refused:
     """The error for a status other than 200. `body` is the JSON of the answer, or its text."""
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
         return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
-    said = " ".join(_message_in(body).split())[:_REASON_CHARACTERS]
+    said = " ".join(_without(key, _message_in(body)).split())[:_REASON_CHARACTERS]
     return Refused(status, f"The model host answered {status}{f': {said}' if said else ''}").at(url)
 
 
@@ -65,6 +65,11 @@ def _message_in(body: object) -> str:
         )
         return said if isinstance(said, str) else ""
     return body if isinstance(body, str) else ""
+
+
+def _without(key: str, text: str) -> str:
+    """The text without the key: some hosts quote the headers of a request that they refuse."""
+    return text.replace(key, "********") if key else text
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

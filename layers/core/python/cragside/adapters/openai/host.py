@@ -188,7 +188,7 @@ class OpenAIHost(TextHost):
         return vectors
 
     def _noted(self, error: Exception) -> ServiceUnavailable:
-        failure = translated(self.url, error)
+        failure = translated(self.url, error, self._clients.here().auth.sent)
         if isinstance(failure, HostSilent):
             self._listed.failed(failure)
         return failure
@@ -213,7 +213,7 @@ class OpenAIHost(TextHost):
                 return None
             raise
         except Exception as error:
-            raise translated(self.url, error) from error
+            raise translated(self.url, error, self._clients.here().auth.sent) from error
 
 
 def _name_in(listed: Mapping[str, ListedModel], model: str) -> str | None:
