@@ -347,10 +347,10 @@ async def test_surplus_bytes_after_an_answer_reach_no_other_client(proxied):
 
 async def test_the_address_may_have_a_path_and_credentials(start):
     proxied = await start(base="http://us%40er:p%3Ass@127.0.0.1:{port}/ollama/")
-    await proxied.ask("GET /api/tags", None, (b"Authorization: Bearer ollama",))
+    await proxied.ask("GET /api/tags", None, (b"Authorization: Bearer ollama", b"X-API-Key: anthropics"))
     sent = proxied.ollama.requests[0]
     assert sent.line == b"GET /ollama/api/tags HTTP/1.1"
-    assert sent.header(b"authorization") == [b"Basic dXNAZXI6cDpzcw=="]
+    assert (sent.header(b"authorization"), sent.header(b"x-api-key")) == ([b"Basic dXNAZXI6cDpzcw=="], [])
 
 
 async def test_a_body_above_the_limit_passes_unread(start):

@@ -141,7 +141,7 @@ def _head(
     target = b"%b%b?%b" % (upstream.path, given, query) if query else upstream.path + given
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target), b"host: " + upstream.authority.encode()]
     if authorization is not None:
-        dropped = {*dropped, b"authorization"}
+        dropped = {*dropped, b"authorization", b"x-api-key"}  # clients of Anthropic's API send their key as the latter
         lines.append(b"authorization: " + authorization)
     headers = request_headers(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
     lines += [b"%b: %b" % header for header in headers]
