@@ -1,14 +1,17 @@
 """`X-RAG-Context` puts the evidence into the end of an answer, and OpenAI's annotations where it is cited."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 from proxy_stub import Proxied, Recorded
+from starlette.types import Message
 
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.passages import passages_of
+from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from tests.hosts import forms
 from tests.hosts.upstream import ANSWER, PIECES
 
@@ -123,3 +126,32 @@ def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
         ("B", "https://example.org/b"),
         ("C", "https://rag.example/rag/console/#/documents"),
     ]
+
+
+async def sent_on(path: str, pieces: list[bytes]) -> bytes:
+    """What a client gets of a stream in these pieces."""
+    got: list[bytes] = []
+
+    async def send(message: Message) -> None:
+        got.append(message.get("body", b""))
+
+    document = Document("p", "a passage", "local")
+    context = RagContext("why?", (document,), False, 1, "local", 0.6)
+    shown = ShownEvidence(send, path, passages_of(context, {"headers": []}))
+    await shown({"type": "http.response.start", "status": 200, "headers": []})
+    for piece in pieces:
+        await shown({"type": "http.response.body", "body": piece, "more_body": True})
+    await shown({"type": "http.response.body", "body": b"", "more_body": False})
+    return b"".join(got)
+
+
+async def test_a_long_line_in_many_pieces_takes_no_time() -> None:
+    pieces = [b"y" * 64] * 60_000
+    began = time.process_time()
+    assert await sent_on("/v1/chat/completions", pieces) == b"".join(pieces)
+    assert time.process_time() - began < 10  # a minute, when each piece copied all before it
+
+
+async def test_a_number_that_json_cannot_say_passes_unchanged() -> None:
+    line = b'{"done":true,"x":1e999}\n'
+    assert await sent_on("/api/chat", [line[:9], line[9:]]) == line

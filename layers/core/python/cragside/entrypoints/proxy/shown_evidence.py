@@ -36,7 +36,7 @@ class ShownEvidence:
         self._send = send
         self._path = path
         self._passages = passages
-        self._held = b""
+        self._held = bytearray()  # bytes would be copied with each piece of a long line
         self._said: defaultdict[int, str] = defaultdict(str)
         self._passes = False
         self._streamed = False
@@ -49,10 +49,10 @@ class ShownEvidence:
         if self._passes:
             await self._send(message)
             return
-        held, more = self._held + message.get("body", b""), message.get("more_body", False)
-        ready, self._held = self._ready(held) if more else (self._changed(held), b"")
+        more = message.get("more_body", False)
+        ready = self._ready(message.get("body", b""), more)
         if len(self._held) > _MOST_HELD:
-            ready, self._held, self._passes = ready + self._held, b"", True
+            ready, self._passes = ready + self._taken(None), True
         if ready or not more:
             await self._send({"type": "http.response.body", "body": ready, "more_body": more})
 
@@ -64,10 +64,18 @@ class ShownEvidence:
             return message
         return {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
 
-    def _ready(self, held: bytes) -> tuple[bytes, bytes]:
-        """The lines that have ended, and the rest."""
-        end = held.rfind(b"\n") + 1
-        return (self._changed(held[:end]), held[end:]) if self._streamed and end else (b"", held)
+    def _ready(self, piece: bytes, more: bool) -> bytes:
+        """The lines that have ended. The rest is held."""
+        before = len(self._held)
+        self._held += piece
+        end = piece.rfind(b"\n") + 1 if self._streamed else 0
+        return self._changed(self._taken(before + end if end else 0)) if more else self._changed(self._taken(None))
+
+    def _taken(self, size: int | None) -> bytes:
+        """That many of the held bytes, which are held no longer; None means all."""
+        taken = bytes(self._held[:size])
+        del self._held[:size]
+        return taken
 
     def _changed(self, data: bytes) -> bytes:
         if not self._streamed:
@@ -85,10 +93,11 @@ class ShownEvidence:
             part = json.loads(text)
             if not self._add(part):
                 return line
+            changed = json.dumps(part, allow_nan=False).encode()
         except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
             return line
         ending = line[len(line.rstrip(b"\r\n")) :]
-        return (b"data: " if event else b"") + json.dumps(part).encode() + ending
+        return (b"data: " if event else b"") + changed + ending
 
     def _add(self, part: dict[str, Any]) -> bool:
         """Whether the part was changed."""
