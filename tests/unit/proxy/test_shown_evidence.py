@@ -128,6 +128,18 @@ def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
     ]
 
 
+def test_links_carry_no_mark_up() -> None:
+    documents = (
+        Document("p1", "a", "local", title="A"),
+        Document("p2", "b", "web", title="B", url='https://example.org/"><script>'),
+    )
+    passages = passages_of(RagContext("q", documents, False, 1, "mixed", 0.6), {"headers": [(b"host", b'evil"><x')]})
+    assert [each["url"] for each in passages.annotations("x [1]. y [2].")] == [
+        "/console/#/documents",
+        "https://example.org/%22%3E%3Cscript%3E",
+    ]
+
+
 async def sent_on(path: str, pieces: list[bytes]) -> bytes:
     """What a client gets of a stream in these pieces."""
     got: list[bytes] = []

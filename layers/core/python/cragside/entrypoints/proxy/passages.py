@@ -1,5 +1,6 @@
 """The passages of an answer's evidence, for hosts that show sources: with links, and as OpenAI's annotations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +15,10 @@ from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.headers import value_of
 
 _MOST_ANNOTATIONS = 1000
+# A name or an address, with a port.
+_HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?")
+# What a URL may have; hosts put it into mark-up of their own.
+_OF_URLS = "/:?#[]@!$&'()*+,;=%~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,14 @@ class Passages:
 
     def _url(self, index: int) -> str:
         url = self.context.documents[index].url or ""
-        return url if url.startswith(("https://", "http://")) else self.links[index]
+        return quote(url, safe=_OF_URLS) if url.startswith(("https://", "http://")) else self.links[index]
 
 
 def passages_of(context: RagContext, scope: Scope) -> Passages:
-    """The passages, with links to the console at the address that the client called."""
+    """The passages, with links to the console at the address that the client called, if that is one."""
     host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
-    root = f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
+    at = f"{scope.get('scheme', 'http')}://{host}" if _HOST.fullmatch(host) else ""
+    root = f"{at}{scope.get('root_path', '')}"
     return Passages(context, [f"{root}/console/{_place(document)}" for document in context.documents])
 
 
