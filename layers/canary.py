@@ -21,16 +21,18 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-# What runs elsewhere: the command line, the proxy's server, reading repositories and pictures. The layers lack what it
-# imports.
+# What runs elsewhere: the command line, the proxy's server, the Model Context Protocol, hosts with OpenAI's API,
+# reading repositories and pictures. The layers lack what it imports.
 ELSEWHERE = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.database_metrics",
+    "cragside.entrypoints.mcp",
     "cragside.entrypoints.metric_files",
     "cragside.entrypoints.metrics",
     "cragside.entrypoints.proxy",
     "cragside.plugins",
     "cragside.adapters.git",
+    "cragside.adapters.openai",
     "cragside.adapters.documents.ocr",
     "cragside.adapters.documents.pictures",
     "cragside.adapters.documents.scans",
