@@ -5,7 +5,7 @@ It can be loaded only inside the proxy, whose `BaseAgent` it extends.
 
 import os
 
-from src.shared.base_agent import BaseAgent
+from src.shared.base_agent import BaseAgent  # type: ignore[import-not-found]
 
 from cragside.plugins.smart_proxy import RagAgent
 
@@ -13,7 +13,7 @@ from cragside.plugins.smart_proxy import RagAgent
 ENDPOINT: str | None = "http://127.0.0.1:8642"
 
 
-class CragsideAgent(RagAgent, BaseAgent):
+class CragsideAgent(RagAgent, BaseAgent):  # type: ignore[misc]
     """cragside as the proxy's `rag` agent."""
 
     def __init__(self) -> None:
