@@ -25,6 +25,7 @@ async def start() -> AsyncIterator[Start]:
             base: str | None = None,
             issued: Sequence[IssuedToken] = (),
             prompts: Any = None,
+            model_host: str = "",
             **settings: Any,
         ) -> Proxied:
             ollama = StubOllama()
@@ -32,6 +33,8 @@ async def start() -> AsyncIterator[Start]:
             stack.callback(server.close)
             ollama.port = server.sockets[0].getsockname()[1]
             address = (base or "http://127.0.0.1:{port}").format(port=ollama.port)
+            if model_host:
+                settings["model_host"] = model_host.format(port=ollama.port)
             container = faked(
                 Settings(ollama_base_url=address, **settings),
                 upstream=host or FakeHost(None, None),

@@ -1,6 +1,7 @@
 """The proxy before a host with OpenAI's API sends the host's key, and keeps the client's own."""
 
 import pytest
+from pydantic import SecretStr
 
 from cragside.adapters.aws.secrets import SecretsManager
 from cragside.bootstrap import Container
@@ -56,3 +57,20 @@ async def test_a_key_that_cannot_be_read_is_an_outage():
 async def test_a_key_goes_to_a_host_with_openais_api_alone(environment, sent):
     key = Container(load_settings(environment)).upstream_key
     assert (None if key is None else await key()) == sent
+
+
+async def test_a_host_that_refuses_the_key_is_an_outage_and_its_words_stay_here(start):
+    proxied = await start(model_host="openai+http://127.0.0.1:{port}/v1", openai_api_key=SecretStr("sk-hush"))
+    proxied.ollama.answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 14\r\n\r\nno key sk-hush"
+    reply = await proxied.ask("GET /v1/models", None, (b"Authorization: Bearer client",))
+    assert proxied.ollama.requests[0].header(b"authorization") == [b"Bearer sk-hush"]
+    assert reply.status == 503
+    assert b"refuses the key that cragside has for it" in reply.body
+    assert b"sk-hush" not in reply.body
+
+
+async def test_a_host_without_a_key_of_ours_refuses_the_client_itself(start):
+    proxied = await start(model_host="openai+http://127.0.0.1:{port}/v1")
+    proxied.ollama.answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"
+    reply = await proxied.ask("GET /v1/models", None, (b"Authorization: Bearer client",))
+    assert (reply.status, reply.body) == (401, b"no")

@@ -35,13 +35,14 @@ async def relay(
 
     `dropped` names request headers that are not forwarded, `length_changed` tells that `body` is not the client's, and
     `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
-    `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that.
+    `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that. A host that
+    refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`.
     """
     head = _head(upstream, await upstream.authorization(), scope, body, dropped, length_changed)
     connection = await upstream.connection()
     guard = _Guard(connection, receive)
     try:
-        await _exchange(connection, guard, scope, send, head, body, added)
+        await _exchange(connection, guard, scope, send, head, body, added, keyed=upstream.keyed)
     finally:
         guard.dismiss()
         upstream.release(connection)
@@ -55,6 +56,8 @@ async def _exchange(
     head: bytes,
     body: Body,
     added: Sequence[Header],
+    *,
+    keyed: bool,
 ) -> None:
     chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
     connection.begin(
@@ -66,6 +69,9 @@ async def _exchange(
     await connection.response()
     if connection.status > 599:
         raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
+    if connection.status == 401 and keyed:
+        # The key is not the client's, who would take the answer for one on its token. The answer may quote the key.
+        raise ServiceUnavailable("model_host", "The model host refuses the key that cragside has for it.")
     headers = response_headers(connection.headers, connection.status)
     await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
     try:

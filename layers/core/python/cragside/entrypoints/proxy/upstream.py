@@ -42,6 +42,11 @@ class Upstream:
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
 
+    @property
+    def keyed(self) -> bool:
+        """Whether requests carry a key of cragside's own in place of the client's."""
+        return self._key is not None
+
     async def authorization(self) -> bytes | None:
         """What takes the place of a client's `Authorization`, None if that is passed on.
 
