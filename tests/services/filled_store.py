@@ -25,7 +25,7 @@ from tests.services.statements import CountingDatabase, CountingGraph
 if TYPE_CHECKING:
     from tests.services.neo4j_server import Neo4j
 
-PASSAGES = 96
+PASSAGES = 240
 QUESTIONS = 12
 
 
