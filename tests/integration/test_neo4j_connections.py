@@ -100,11 +100,12 @@ async def test_a_failed_request_closes_no_connection_of_another(shared: Neo4jDat
 
     async def cut_off(run: Run) -> None:
         await run(ONE)
-        way.cut(latest=1)
+        way.cut(but=before)
         await run(ONE)
 
     waiting = asyncio.create_task(shared.write(slow))
     await begun.wait()
+    before = way.connections
     with pytest.raises(Neo4jFailure, match="SyntaxError"):
         await shared.rows("RETURN")
     with pytest.raises(Neo4jFailure, match="does not answer"):

@@ -32,10 +32,15 @@ class Way:
             self._server.close()
         self.cut()
 
-    def cut(self, *, latest: int | None = None) -> None:
-        """End all connections, or only so many of the latest."""
-        for writer in self._open[-latest:] if latest else self._open:
+    def cut(self, *, but: int = 0) -> None:
+        """End all connections but so many of the first."""
+        for writer in self._open[but:]:
             writer.transport.abort()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._open)
 
     async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
