@@ -1,5 +1,6 @@
 """What the Makefile would run."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +12,14 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make
 
 
 def made(*arguments: str) -> str:
-    command = ["make", "--no-print-directory", "--dry-run", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return run("--dry-run", *arguments, check=True).stdout
+
+
+def run(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+    """Make's output for these arguments. A make that runs the tests passes nothing on to it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=check)
 
 
 @pytest.mark.parametrize("target", ["synth", "diff", "deploy", "destroy"])
@@ -36,7 +43,7 @@ def test_what_cannot_be_deployed_is_refused_before_anything_is_built() -> None:
     lines = made("synth", "ENV=nope", "--what-if=uv.lock").splitlines()
     (refusing, *_) = [at for at, line in enumerate(lines) if "python -m infra.environments -c env=nope " in line]
     assert not [line for line in lines[:refusing] if "bake" in line or "layers" in line]
-    refused = subprocess.run(["make", "synth", "ENV=nope"], cwd=ROOT, capture_output=True, text=True)
+    refused = run("synth", "ENV=nope")
     assert "There is no environment 'nope'. Name dev, staging or prod: -c env=dev" in refused.stderr
     assert refused.returncode == 2
     assert refused.stdout == ""
