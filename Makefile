@@ -34,9 +34,9 @@ SERVERS ?= required
 # And for tests of the compose file in a container engine.
 CONTAINERS ?= required
 COMPOSE := docker compose --file docker-compose.local.yml
-# Marks of tests that share servers, and of all that need more than Python packages, or a minute.
+# Marks of tests that share servers, and of all that need more than Python packages or take long.
 SHARED_MARKS := services or real_ollama or real_searxng or browser
-SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers or slow
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -58,7 +58,7 @@ $(CDK_PROGRAM): tools/cdk/package-lock.json | $(UV)
 demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
-test: $(UV) ## run every test that needs no server, on all processors
+test: $(UV) ## run the tests that need no server and are not slow, on all processors
 	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG

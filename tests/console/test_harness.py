@@ -18,6 +18,8 @@ from tests.services.axe import Violation
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.stub_ollama import StubOllama
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 

@@ -18,6 +18,8 @@ from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch
 from tests.places import FORK, Place, forked, places
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     pass
 

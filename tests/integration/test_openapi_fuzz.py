@@ -21,6 +21,8 @@ from cragside.settings import Settings
 from tests.described import openapi
 from tests.fakes import FolderUploadStore
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 10
 LEASE_SECONDS = 30
 KEY = {"Authorization": "Bearer s3cret"}

@@ -24,6 +24,8 @@ from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled
 from tests.bounds import read_within
 
+pytestmark = pytest.mark.slow
+
 # A fork has what its parent has imported.
 FORK = get_context("fork")
 # Of CPU, so that a busy machine does not matter: for one text, and until the system ends the process.

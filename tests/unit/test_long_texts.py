@@ -26,6 +26,8 @@ from cragside.domain.neutral import neutralise
 from cragside.domain.token_counts import count_tokens
 from tests.bounds import TooSlow, read_within
 
+pytestmark = pytest.mark.slow
+
 _PIECES = (
     "a", "a ", "A. ", "! ", "?", " ", "\t", "\n", "a\n", "- a\n", "# a\n", "é ", "漢", "漢。", "ー", '"', "`a", "<a",
     "(", "[1] ", "query: ", "sure: ", "'", "1.", "A-b ", "Xy of Zz ", "The Ab is a cd. ", "a\u0301", "😀", "/rag ",

@@ -13,6 +13,8 @@ import pytest
 
 from cragside.entrypoints.cli.wrapping import WordWrap
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 50
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
 Ready = Callable[[Path], bool]
 

@@ -9,7 +9,10 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 from cli_services import RealCommands
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
 

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 FIRST_REQUEST = """
 import asyncio, sys
 from cragside.bootstrap import Container, preload

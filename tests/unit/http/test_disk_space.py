@@ -14,6 +14,8 @@ from cragside.adapters.lightrag.ledger.sqlite import tidying
 from cragside.domain.indexing import Task
 from tests.knowledge import Knowledge
 
+pytestmark = pytest.mark.slow
+
 LARGE = "\n\n".join(" ".join(f"w{row * word % 9973} Otter{row % 20}" for word in range(100)) for row in range(60))
 SMALL = "Sea otters eat urchins in the kelp forest."
 # A store without documents takes 0.2 MB, the large document 3 MB.

@@ -21,6 +21,8 @@ from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from tests.knowledge import Knowledge
 
+pytestmark = pytest.mark.slow
+
 Break = Callable[[Path, pytest.MonkeyPatch], object]
 FILLED = {"document": "doc-0", "entity": "Otter", "track": "track-0"}
 FILE = {"files": ("page.html", b"<html><body><p>Sea otters eat urchins.</p></body></html>")}

@@ -25,6 +25,8 @@ from cragside.entrypoints.proxy import handover, server
 from cragside.entrypoints.proxy.handover import Handover
 from cragside.entrypoints.proxy.workers import supervise
 
+pytestmark = pytest.mark.slow
+
 FORK = get_context("fork")
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(server.loop_factory(), id="fastest")]
 # Of a worker and what it tells the test: called in its process before it serves.
