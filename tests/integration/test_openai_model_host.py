@@ -1,4 +1,4 @@
-"""A real host with OpenAI's API, from a document to a cited answer: the `/v1` of the real Ollama."""
+"""Real hosts with OpenAI's API, from a document to a cited answer: llama.cpp's server, and the `/v1` of Ollama."""
 
 import httpx
 import numpy as np
@@ -9,62 +9,88 @@ from pydantic import SecretStr
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.ollama.annotator import OllamaAnnotator
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
+from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.component_checks import examine_components
 from cragside.entrypoints.findings import Manner
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
-from tests.services.ollama import CHAT_MODEL, EMBEDDING_MODEL
-
-pytestmark = pytest.mark.real_ollama
+from tests.services import llama_cpp, ollama
 
 LAMP = "The keeper of the harbour lights the lamp at dusk."
-# More than the 256 tokens that the embedding model reads.
-LONG = f"{LAMP} " * 400
+# More than the 256 tokens that all-MiniLM reads, and what llama.cpp is told to read at once.
+LONG = f"{LAMP} " * 30
+# Chat model, embedding model, key. Ollama takes any key.
+HOSTS = {
+    "llama_cpp": (llama_cpp.CHAT_MODEL, llama_cpp.CHAT_MODEL, llama_cpp.KEY),
+    "ollama": (ollama.CHAT_MODEL, ollama.EMBEDDING_MODEL, "sk-hush"),
+}
 
 
-async def test_a_host_with_openais_api_does_all_the_work(ollama, tmp_path, caplog):
+@pytest.fixture
+def opened(request, tmp_path):
+    """A function that makes a container before a host."""
+
+    def opened(name, key=None):
+        chat, embedding, right = HOSTS[name]
+        settings = Settings(
+            home=tmp_path,
+            model_host=f"openai+{request.getfixturevalue(name)}/v1",
+            openai_api_key=SecretStr(key or right),
+            chat_model=chat,
+            embedding_model=embedding,
+            ollama_parallel=1,
+        )
+        # The small model would take minutes over a whole document; `_extracts` has it answer.
+        return Container(settings, annotator=EmbeddedAnnotator(), language_model=EmbeddedLanguageModel())
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("llama_cpp", marks=pytest.mark.services("llama_cpp")),
+        pytest.param("ollama", marks=pytest.mark.real_ollama),
+    ],
+)
+async def test_a_host_with_openais_api_does_all_the_work(name, opened, caplog):
     caplog.set_level("DEBUG")
-    settings = Settings(
-        home=tmp_path,
-        model_host=f"openai+{ollama}/v1",
-        openai_api_key=SecretStr("sk-hush"),
-        chat_model=CHAT_MODEL,
-        embedding_model=EMBEDDING_MODEL,
-        ollama_parallel=1,
-    )
-    # The small model would take minutes over a whole document; `_writes` has it answer.
-    container = Container(settings, annotator=EmbeddedAnnotator(), language_model=EmbeddedLanguageModel())
+    container = opened(name)
     try:
         await _embeds(container)
         await _grades_and_rewrites(container)
-        await _writes(container)
+        await _extracts(container)
         await _indexes(container)
         await _is_reached_through_the_proxy(container)
         await _is_examined(container)
     finally:
         await container.close()
-    assert "sk-hush" not in caplog.text
-    assert "sk-hush" not in repr(settings)
+    assert container.settings.openai_api_key.get_secret_value() not in caplog.text
+    assert container.settings.openai_api_key.get_secret_value() not in repr(container.settings)
 
 
 async def _embeds(container):
-    vectors = await (await container.open_embedder(EMBEDDING_MODEL)).embed([LAMP, LONG, ""])
+    vectors = await (await container.open_embedder(container.settings.embedding_model)).embed([LAMP, LONG, ""])
     assert vectors.shape[0] == 3
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-3)
 
 
 async def _grades_and_rewrites(container):
     grades = await container.grader.judge("Who lights the lamp?", [Document("1", LAMP, "local", title="Harbour")])
-    assert grades.grader == CHAT_MODEL
+    assert grades.grader == container.settings.chat_model
     assert 0 <= grades.scores[0] <= 1
     assert (await container.rewrite("Who lights the lamp?", None)).strip()
 
 
-async def _writes(container):
+async def _extracts(container):
+    described = await OllamaAnnotator(container.host, EmbeddedAnnotator()).tier3("text", LAMP)
+    assert described["by"] == container.settings.chat_model
+    assert described["summary"].strip()
     model = OllamaLanguageModel(container.host, EmbeddedLanguageModel())
     assert (await model.complete("Say yes.", system="Answer with one word.")).strip()
 
@@ -77,21 +103,62 @@ async def _indexes(container):
     assert (record.status, record.error) == ("enriched", "")
 
 
-async def _is_reached_through_the_proxy(container):
-    """With OpenAI's own SDK. A client's key stays with cragside."""
+def _sdk(container):
+    """OpenAI's own SDK before the proxy. A client's key stays with cragside."""
     app = httpx.ASGITransport(create_proxy(container, FastAPI(), keys=Keys(container)))
     client = httpx.AsyncClient(transport=app, timeout=60)
-    async with openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key="client", http_client=client) as sdk:
-        assert CHAT_MODEL in [model.id async for model in await sdk.models.list()]
-        asked = {"model": CHAT_MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": "/rag Who lights it?"}]}
-        reply = await sdk.chat.completions.with_raw_response.create(**asked)
-        assert "x-rag-verdict" in reply.headers
-        assert reply.parse().choices[0].message.content
+    return openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key="client", http_client=client, max_retries=0)
+
+
+async def _is_reached_through_the_proxy(container):
+    async with _sdk(container) as sdk:
+        assert container.settings.chat_model in [model.id async for model in await sdk.models.list()]
+        headers = await _streams(sdk, container, "/rag Who lights the lamp?")
+        assert "x-rag-verdict" in headers
+        for _ in range(3):
+            headers = await _streams(sdk, container, "Say yes.")
+            assert "x-rag-verdict" not in headers
+
+
+async def _streams(sdk, container, prompt):
+    """The headers of a streamed answer. A host may close the connection behind it."""
+    messages = [{"role": "user", "content": prompt}]
+    raw = await sdk.chat.completions.with_raw_response.create(
+        model=container.settings.chat_model, max_tokens=4, messages=messages, stream=True
+    )
+    pieces = [choice async for piece in raw.parse() for choice in piece.choices]
+    assert "".join(piece.delta.content or "" for piece in pieces)
+    assert pieces[-1].finish_reason in ("length", "stop")
+    vectors = await sdk.embeddings.create(model=container.settings.embedding_model, input="lamp")
+    assert len(vectors.data[0].embedding) > 1
+    return raw.headers
 
 
 async def _is_examined(container):
-    manner = Manner(60, thorough=True, places=False, told=str)
-    found = {each.component: each for each in await examine_components(container, manner)}
+    found = await _examined(container)
     assert found["model_host"].state == "ok"
     assert "answered a test call" in found["chat model"].detail
     assert "answered a test call" in found["embedding model"].detail
+
+
+async def _examined(container):
+    manner = Manner(60, thorough=True, places=False, told=str)
+    return {each.component: each for each in await examine_components(container, manner)}
+
+
+async def test_a_host_that_refuses_the_key_is_an_outage_that_doctor_tells(opened, llama_cpp, caplog):
+    caplog.set_level("DEBUG")
+    container = opened("llama_cpp", "sk-wrong")
+    try:
+        with pytest.raises(ServiceUnavailable, match=r"refused the key \(401\). Correct OPENAI_API_KEY"):
+            await container.grader.judge("Who lights the lamp?", [Document("1", LAMP, "local", title="Harbour")])
+        async with _sdk(container) as sdk:
+            with pytest.raises(openai.InternalServerError, match="refuses the key that cragside has") as refused:
+                await sdk.embeddings.create(model="any", input=LAMP)
+        assert refused.value.status_code == 503
+        found = await _examined(container)
+    finally:
+        await container.close()
+    assert found["model_host"].state != "ok"
+    assert "Correct OPENAI_API_KEY" in str(found["model_host"])
+    assert "sk-wrong" not in caplog.text

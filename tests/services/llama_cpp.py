@@ -30,14 +30,15 @@ _HERE = Path(__file__).parent
 class LlamaCppServer(Server):
     """A server of a GGUF file under a name. With `pooling` (MEAN, CLS, LAST), it embeds too; with RANK, it only ranks.
 
-    Raises `Unavailable` from `start`.
+    Texts to embed or to rank have at most `longest` tokens. Raises `Unavailable` from `start`.
     """
 
-    def __init__(self, weights: Callable[[], Path], name: str, pooling: str = "") -> None:
+    def __init__(self, weights: Callable[[], Path], name: str, pooling: str = "", longest: int = 512) -> None:
         super().__init__("llama-cpp", "/health")
         self._weights = weights
         self._model = name
         self._pooling = pooling
+        self._longest = longest
 
     def version(self) -> str:
         """The build of llama.cpp."""
@@ -46,7 +47,7 @@ class LlamaCppServer(Server):
     def command(self) -> list[str]:
         """The launcher, in an environment that is made at the first call."""
         weights = self._weights()
-        arguments = [str(weights), str(self.port), self._model, *([self._pooling] if self._pooling else [])]
+        arguments = [str(weights), str(self.port), self._model, str(self._longest), *filter(None, [self._pooling])]
         return [str(_python()), str(_HERE / "llama_cpp_launcher.py"), *arguments]
 
     def environment(self) -> dict[str, str]:
@@ -56,7 +57,7 @@ class LlamaCppServer(Server):
 
 def chat_server() -> LlamaCppServer:
     """SmolLM2: it chats, and embeds."""
-    return LlamaCppServer(_smollm2, CHAT_MODEL, "MEAN")
+    return LlamaCppServer(_smollm2, CHAT_MODEL, "MEAN", longest=128)
 
 
 def rerank_server() -> LlamaCppServer:

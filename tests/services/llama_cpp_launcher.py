@@ -1,4 +1,4 @@
-"""Starts llama.cpp's server, which the package `xllamacpp` has as a library: WEIGHTS PORT NAME [POOLING].
+"""Starts llama.cpp's server, which the package `xllamacpp` has as a library: WEIGHTS PORT NAME LONGEST [POOLING].
 
 It runs in the environment of `llama_cpp`. The key is in the environment variable LLAMA_API_KEY, as for `llama-server`.
 """
@@ -12,7 +12,7 @@ import xllamacpp  # type: ignore[import-not-found,unused-ignore]
 
 def main() -> None:
     """Serve until a signal comes."""
-    weights, port, name, *pooling = sys.argv[1:]
+    weights, port, name, longest, *pooling = sys.argv[1:]
     wanted = xllamacpp.CommonParams()
     wanted.model.path = weights
     wanted.model_alias = {name}
@@ -25,6 +25,7 @@ def main() -> None:
     wanted.cpuparams.n_threads = 1
     if pooling:
         wanted.embedding = True
+        wanted.n_batch = wanted.n_ubatch = int(longest)
         wanted.pooling_type = xllamacpp.llama_pooling_type[f"LLAMA_POOLING_TYPE_{pooling[0]}"]
     running = xllamacpp.Server(wanted)
     print(running.listening_address, flush=True)

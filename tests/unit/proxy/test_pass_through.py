@@ -207,6 +207,20 @@ async def test_connections_to_ollama_are_used_again(proxied):
     assert proxied.ollama.connections == 1
 
 
+STREAMED = b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answered", "connections"),
+    [(b"Server: llama.cpp\r\n" + STREAMED, 2), (STREAMED, 1), (b"Server: llama.cpp\r\nContent-Length: 0\r\n\r\n", 1)],
+)
+async def test_a_connection_that_llama_cpp_is_about_to_close_is_not_used_again(proxied, answered, connections):
+    proxied.ollama.answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5, max=100\r\n" + answered
+    for _ in range(2):
+        assert (await proxied.ask("GET /x")).status == 200
+    assert proxied.ollama.connections == connections
+
+
 async def test_a_client_that_expects_100_continue_is_answered(proxied):
     reader, writer = await proxied.open()
     writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")

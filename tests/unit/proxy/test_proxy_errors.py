@@ -38,6 +38,17 @@ async def test_a_dead_ollama_is_a_502_in_ollamas_shape(nobody, path, payload, ca
     assert "hush" not in caplog.text + reply.body.decode()
 
 
+async def test_a_dead_host_of_another_kind_is_not_called_ollama(start, caplog):
+    proxied = await start(model_host="openai+http://127.0.0.1:1/v1")
+    reply = await proxied.post("/v1/chat/completions", CHAT)
+    assert reply.status == 502
+    assert reply.json["error"]["message"] == (
+        "The model host does not answer (connection refused). Start it, or set RAG_MODEL_HOST to where it runs."
+    )
+    assert "The model host at http://127.0.0.1:1 does not answer" in caplog.text
+    assert "Ollama" not in caplog.text
+
+
 @pytest.mark.parametrize("payload", [CHAT, COMMANDED])
 async def test_a_dead_ollama_is_a_502_in_openais_shape(nobody, payload):
     reply = await nobody[0].post("/v1/chat/completions", payload)

@@ -28,6 +28,8 @@ _OPENAIS = ("api.openai.com",)
 # What hosts answer to a text that is longer than the model reads. llama.cpp answers 500.
 _TOO_LONG = frozenset({400, 413, 422, 500})
 _SHORTEST_CUT = 200
+# llama.cpp closes the connection behind each stream, though it says otherwise: the next request would be lost on it.
+_LAST_REQUEST = {"Connection": "close"}
 
 
 class OpenAIHost(TextHost):
@@ -129,7 +131,7 @@ class OpenAIHost(TextHost):
         try:
             async with clients.limiter:
                 with tracing_context(enabled=False):
-                    async for piece in clients.chat.astream(turns, model=model):
+                    async for piece in clients.chat.astream(turns, model=model, extra_headers=_LAST_REQUEST):
                         yield str(piece.text)
         except Exception as error:
             raise self._noted(error) from error

@@ -42,6 +42,10 @@ from cragside.entrypoints.proxy.upstream import Upstream
 
 logger = logging.getLogger(__name__)
 
+# How the host is called, and what to do if it does not answer.
+_OLLAMA = "Ollama", "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
+_OPENAI = "The model host", "Start it, or set RAG_MODEL_HOST to where it runs."
+
 
 @dataclass(slots=True)
 class _Call:
@@ -64,6 +68,7 @@ class Forwarder:
         self._origins = origins
         self._audit = audit
         self._upstream = Upstream(settings.upstream, container.upstream_key)
+        self._host, self._remedy = _OPENAI if settings.openai_address else _OLLAMA
         self._asking = Asking(container)
         self._lists_suffixed = settings.list_rag_models
         self._enricher = RequestEnricher(container)
@@ -97,7 +102,7 @@ class Forwarder:
             pass
         except BrokenOff as event:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
-            logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
+            logger.warning("%s at %s broke off during an answer: %s.", self._host, self._upstream.address, event)
         except CragsideError as error:
             scope.setdefault("state", {})["refused"] = isinstance(error, (Forbidden, Unauthorized))
             sending = cors_send_if_accepted(send, scope["headers"], self._origins)
@@ -221,8 +226,5 @@ class Forwarder:
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":
             return error.message
-        logger.warning("Ollama at %s does not answer: %s.", self._upstream.address, error.message)
-        return (
-            f"Ollama does not answer ({error.message}). "
-            "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
-        )
+        logger.warning("%s at %s does not answer: %s.", self._host, self._upstream.address, error.message)
+        return f"{self._host} does not answer ({error.message}). {self._remedy}"

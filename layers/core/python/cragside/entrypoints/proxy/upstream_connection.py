@@ -173,9 +173,11 @@ class UpstreamConnection(asyncio.Protocol):
         if status < 200:
             self.headers = []
             return
-        names = {name.lower() for name, _ in self.headers}
-        self._until_close = not names & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
-        self._keep_alive = self._parser.should_keep_alive() and not self._until_close
+        named = {name.lower(): value for name, value in self.headers}
+        self._until_close = not named.keys() & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
+        # llama.cpp closes the connection behind each stream, though it says otherwise.
+        closes_unsaid = b"transfer-encoding" in named and named.get(b"server") == b"llama.cpp"
+        self._keep_alive = self._parser.should_keep_alive() and not self._until_close and not closes_unsaid
         self.status = status
         if self._bodiless:  # the parser cannot be told that no body follows
             self.finished, self._keep_alive = True, False
