@@ -129,6 +129,20 @@ class Flight:
             "roles": [name for name in roles if not name.startswith("cdk-")],
         }
 
+    def drifts(self, stack: str) -> dict[str, str]:
+        """What was changed by hand, and how, by the type of the resource."""
+        client = self.client("cloudformation")
+        found = client.detect_stack_drift(StackName=stack)["StackDriftDetectionId"]
+        told = client.describe_stack_drift_detection_status(StackDriftDetectionId=found)["StackDriftStatus"]
+        each = client.describe_stack_resource_drifts(StackName=stack)["StackResourceDrifts"]
+        changed = {
+            one["ResourceType"]: one["StackResourceDriftStatus"]
+            for one in each
+            if one["StackResourceDriftStatus"] not in ("IN_SYNC", "NOT_CHECKED")
+        }
+        assert (told == "DRIFTED") is bool(changed), told
+        return changed
+
     @cached_property
     def token(self) -> str:
         """What the secret holds."""

@@ -70,6 +70,13 @@ def test_the_token_is_only_in_the_secret(flight: Flight) -> None:
         assert flight.token not in place
 
 
+def test_drift_is_what_somebody_changed_by_hand(flight: Flight) -> None:
+    """The token's secret too: its `Ref` is its ARN, and it is neither missing nor changed."""
+    assert flight.drifts(STACK) == {}
+    flight.client("secretsmanager").update_secret(SecretId=flight.outputs["TokenSecret"], Description="by hand")
+    assert flight.drifts(STACK) == {"AWS::SecretsManager::Secret": "MODIFIED"}
+
+
 def test_nothing_is_left_after_the_destruction(flight: Flight) -> None:
     flight.destroy()
     left = flight.left()

@@ -3,7 +3,7 @@
 - ministack unpacks each layer into a folder of its own and puts the `python/` of each on the path, but merges none into
   /opt, so that a variable such as RAG_HOME=/opt/knowledge leads nowhere. Here, a variable that points below /opt points
   into the layer that has it.
-- `Ref` of a secret is its ARN, as on AWS, and not its name.
+- `Ref` of a secret is its ARN, as on AWS, and not its name. Drift is looked for under its name, where it is kept.
 - A secret that CloudFormation generates has the characters that the template asks for. Here it would have any.
 - A log group that is gone stays away. Here a function that still runs would bring it back, which takes
   `logs:CreateLogGroup` on AWS.
@@ -21,7 +21,7 @@ from ministack import app
 from ministack.core import iam_evaluator, lambda_runtime
 from ministack.core.responses import get_account_id
 from ministack.services import cloudwatch_logs, lambda_svc, secretsmanager
-from ministack.services.cloudformation import provisioners
+from ministack.services.cloudformation import drift, provisioners
 
 _READ_ENVIRONMENT = "    os.environ.update(env)\n"
 _FIND_OPT = """
@@ -72,7 +72,13 @@ def _refer_to_secrets_by_arn():
     def deleted(physical_id, *given, **named):
         return delete(name_of(physical_id), *given, **named)
 
+    read, compared = drift._DRIFT_READERS[_SECRET]
+
+    def current(physical_id, props):
+        return read(name_of(physical_id), props)
+
     handlers |= {"create": created, "update": updated, "delete": deleted}
+    drift._DRIFT_READERS[_SECRET] = (current, compared)
 
 
 def _generate_secrets_as_asked():
