@@ -5,6 +5,7 @@ from pathlib import Path
 
 from infra.environments.knowledge import KnowledgeLayer, Writable
 from infra.environments.model import Environment, NotDeployable
+from infra.environments.telemetry import traced
 from layers.lightrag.sizes import LIMIT, MIB
 from layers.lightrag.tree import size
 
@@ -73,7 +74,7 @@ def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     names = {"Core": "core", "LightRag": "lightrag"} | (
         {"Drivers": "drivers", "Parsers": "parsers"} if writable else {}
     )
-    if environment.settings.get("RAG_TRACES", "").lower() in ("1", "true", "yes", "on"):
+    if traced(environment.settings):
         names["Traces"] = "traces"
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(

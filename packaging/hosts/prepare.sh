@@ -22,7 +22,7 @@ imds() {
 
 be_the_exit() {
     dnf install --quiet --assumeyes squid
-    sed "s|@CIDR@|$CIDR|; s|@REGION@|$REGION|g" "$root$here/squid.conf" | write /etc/squid/squid.conf
+    sed "s|@CIDR@|$CIDR|; s|@REGION@|$REGION|g; s|@ASSETS@|${ASSETS:?}|" "$root$here/squid.conf" | write /etc/squid/squid.conf
     systemctl enable --quiet squid
     systemctl restart squid
 }

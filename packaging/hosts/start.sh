@@ -57,11 +57,25 @@ random() {
     od -An -N24 -tx1 /dev/urandom | tr -d ' \n'
 }
 
+# Compose takes what is between single quotes as it is, `$` and `#` too. It cannot be told of a backslash before a quote.
+quoted() {
+    case $1 in
+    *\\* | *"
+"*)
+        echo "A password has a backslash or a line break, which the servers cannot be told: change it." >&2
+        return 1
+        ;;
+    esac
+    printf "'%s'" "$(printf %s "$1" | sed "s/'/\\\\'/g")"
+}
+
 # The file refuses to start without any of them, though a host needs only its own.
 write_environment() {
     postgres=unused neo4j=unused
     if [ -n "${POSTGRES_URI_SECRET:-}" ]; then postgres=$(postgres_password); fi
     if [ -n "${NEO4J_PASSWORD_SECRET:-}" ]; then neo4j=$(secret "$NEO4J_PASSWORD_SECRET"); fi
+    postgres=$(quoted "$postgres")
+    neo4j=$(quoted "$neo4j")
     cat > "$memory/env" <<END
 CRAGSIDE_API_TOKEN=unused
 CRAGSIDE_POSTGRES_PASSWORD=$postgres

@@ -223,6 +223,11 @@ def test_two_tokens_are_valid_while_one_is_exchanged(flight: WritableFlight) -> 
     assert flight.call("GET", "/v1/workspaces", token="another").status_code == 401
 
 
+def test_the_schedule_has_swept_too(flight: WritableFlight) -> None:
+    """It fires each minute from the deployment on. While the queue has tasks, it leaves them alone."""
+    until(lambda: flight.swept() > flight.asked_to_sweep, "a sweep that no test asked for")
+
+
 @pytest.mark.parametrize("function", ["Enrich", "Index"])
 def test_every_action_of_a_role_is_used_by_these_tests(flight: WritableFlight, function: str) -> None:
     ((role, policies),) = flight.permissions(function).items()

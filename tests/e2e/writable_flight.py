@@ -30,6 +30,7 @@ class WritableFlight(Flight):
         super().__init__(emulator, folder)
         self._postgres_uri = postgres_uri
         self._neo4j = neo4j
+        self.asked_to_sweep = 0
 
     @cached_property
     def context(self) -> dict[str, str]:
@@ -98,6 +99,10 @@ class WritableFlight(Flight):
         events = [event for each in groups for event in client.filter_log_events(logGroupName=each)["events"]]
         return [event["message"] for event in events if f'"level":"{level}"' in event["message"]]
 
+    def swept(self) -> int:
+        """How many sweeps the functions logged."""
+        return sum('"message":"swept"' in line for line in self.logged("INFO"))
+
     def permissions(self, name: str) -> dict[str, dict[str, set[str]]]:
         """The actions that each inline policy of a function's role allows, by role and policy."""
         client = self.client("iam")
@@ -116,6 +121,7 @@ class WritableFlight(Flight):
         answer = self.client("lambda").invoke(FunctionName=name, Qualifier="live", Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(answer["Payload"].read())
         assert "FunctionError" not in answer, body
+        self.asked_to_sweep += body.get("swept", False)
         return body
 
     def upload(self, content: bytes, name: str) -> str:

@@ -63,6 +63,8 @@ def changed(**fields: Any) -> Environment:
         {"knowledge": BUCKET, "network": NEW},
         {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example:4318"}},
         {"settings": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://10.64.2.3:4318/v1/traces"}, "network": {}},
+        {"settings": {"RAG_TRACES": "true", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://otlp.example/v1/traces"}},
+        {"settings": {"RAG_TRACES": "false"}},
         {**WRITABLE, "knowledge": {"fetch_pages": True}, "network": IMPORTED},
         {"operations": {"tags": {"Kosten Stelle": "a/b_c.d:e=f+g-h@i 7", "Zweck": "für alle"}}},
         {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "settings": {"RAG_GRAPH_STORAGE": "Neo4JStorage"}},
@@ -169,6 +171,10 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         (
             {"settings": {"OTEL_SERVICE_NAM": "x"}},
             r"OTEL_SERVICE_NAM is not a variable .* functions use\. Did you mean OTEL_SERVICE_NAME\?",
+        ),
+        (
+            {"settings": {"RAG_TRACES": "on"}},
+            r"RAG_TRACES sends to the function itself: say in OTEL_EXPORTER_OTLP_ENDP",
         ),
         ({"settings": {"OTEL_LOGS_EXPORTER": "otlp"}}, r"OTEL_LOGS_EXPORTER is not a variable of OpenTelemetry"),
         ({"settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "10.1.2.3:4318"}}, r"is not an address such as http"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dotenv import dotenv_values
 
 from tests import compose
 
@@ -21,6 +22,7 @@ NAMES = {
     "ZONE": "dev.cragside.internal",
     "ZONE_ID": "Z123",
     "CIDR": "10.64.0.0/20",
+    "ASSETS": "cdk-assets-1-eu-central-1",
 }
 DATA = {
     "ROLE": "data",
@@ -99,7 +101,8 @@ def host(tmp_path: Path) -> Host:
 def environment_file(host: Host) -> dict[str, str]:
     path = host.root / "run/cragside/env"
     assert path.stat().st_mode & 0o077 == 0
-    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+    # Like Compose, it keeps what is between single quotes.
+    return {name: value or "" for name, value in dotenv_values(path, interpolate=False).items()}
 
 
 def test_the_first_start_makes_the_uri_from_the_generated_password(host: Host) -> None:
@@ -118,6 +121,21 @@ def test_a_later_start_takes_the_password_out_of_the_uri(host: Host, uri: str) -
     assert host.run("start.sh", **DATA, STORED=uri).returncode == 0
     assert not [call for call in host.called("aws") if "put-secret-value" in call]
     assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == PASSWORD
+
+
+@pytest.mark.parametrize("password", ["pa$$w0rd", "a${HOME}b", "it's", 'say "x" # no', "$(id)`id`"])
+def test_a_password_reaches_the_servers_as_it_is(host: Host, password: str) -> None:
+    done = host.run("start.sh", **DATA, STORED=f"postgresql://cragside:{password}@pooler.internal:6432/cragside")
+    assert done.returncode == 0, done.stderr
+    assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == password
+
+
+def test_a_password_that_compose_cannot_be_told_is_refused_and_not_shown(host: Host) -> None:
+    done = host.run("start.sh", **DATA, STORED="postgresql://cragside:pw1\\'pw1@pooler.internal:6432/cragside")
+    assert done.returncode != 0
+    assert "has a backslash" in done.stderr
+    assert "pw1" not in done.stdout + done.stderr
+    assert not host.called("docker")
 
 
 @pytest.mark.parametrize("uri", ["postgresql://app:pw1pw1@pooler.internal:6432/cragside", "postgres://h/pw1pw1"])
@@ -259,17 +277,25 @@ def test_the_way_out_leads_to_what_hosts_call_of_aws_and_to_no_other_service_or_
     services = {name for file in scripts for name in re.findall(r"\baws ([a-z0-9]+) [a-z-]+", file.read_text())}
     assert services == {"cloudformation", "ec2", "route53", "s3", "secretsmanager"}
     hosts = {f"{name}.eu-central-1.amazonaws.com" for name in {*services, "ssm", "ssmmessages"} - {"route53", "s3"}}
-    hosts |= {"route53.amazonaws.com", "assets.s3.eu-central-1.amazonaws.com"}
+    hosts |= {"route53.amazonaws.com", "cdk-assets-1-eu-central-1.s3.eu-central-1.amazonaws.com"}
+    hosts |= {"al2023-repos-eu-central-1-de612dc2.s3.dualstack.eu-central-1.amazonaws.com"}
     assert not [name for name in hosts if not leads_to(name)]
     others = ["lambda.eu-central-1.amazonaws.com", "ec2.us-east-1.amazonaws.com", "x.s3.us-east-1.amazonaws.com"]
-    others += ["x.s3.amazonaws.com", "evil.amazonaws.com", "ec2.eu-central-1.api.aws"]
+    others += ["x.s3.eu-central-1.amazonaws.com", "x.s3.dualstack.eu-central-1.amazonaws.com"]
+    others += [
+        "s3.eu-central-1.amazonaws.com",
+        "x.r2.cloudflarestorage.com",
+        "x.s3.amazonaws.com",
+        "evil.amazonaws.com",
+        "ec2.eu-central-1.api.aws",
+    ]
     assert not [name for name in others if leads_to(name)]
 
 
 def test_the_service_of_a_boot_gets_names_and_no_secret(host: Host) -> None:
     host.run("prepare.sh", **DATA, DB_PASSWORD=PASSWORD)
     said = dict(line.split("=", 1) for line in host.read("etc/cragside/host.env").splitlines())
-    wanted = {key: value for key, value in {**NAMES, **DATA}.items() if key not in ("CIDR", "VOLUME_ID")}
+    wanted = {key: value for key, value in {**NAMES, **DATA}.items() if key not in ("CIDR", "ASSETS", "VOLUME_ID")}
     assert {key: said[key] for key in wanted} == wanted
     assert PASSWORD not in "".join(said.values())
     assert "packaging/hosts/start.sh" in host.read("etc/systemd/system/cragside-servers.service")
