@@ -128,6 +128,7 @@ def test_a_password_reaches_the_servers_as_it_is(host: Host, password: str) -> N
     done = host.run("start.sh", **DATA, STORED=f"postgresql://cragside:{password}@pooler.internal:6432/cragside")
     assert done.returncode == 0, done.stderr
     assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == password
+    assert "\nCRAGSIDE_POSTGRES_PASSWORD='" in host.read("run/cragside/env")  # else Compose would fill `$` in
 
 
 def test_a_password_that_compose_cannot_be_told_is_refused_and_not_shown(host: Host) -> None:
