@@ -42,6 +42,14 @@ async def test_changes_add_up_and_none_takes_one_back(make: Make) -> None:
     assert await store.changes("coast") == {"chunk_tokens": 600, "similarity_strategy": "mmr"}
 
 
+async def test_what_is_known_without_waiting_is_what_the_store_has(make: Make) -> None:
+    store = make()
+    assert store.at_hand("coast") in (None, {})
+    await store.change("coast", {"chunk_tokens": 500})
+    assert store.at_hand("coast") in (None, {"chunk_tokens": 500})
+    assert await store.changes("coast") == store.at_hand("coast") == {"chunk_tokens": 500}
+
+
 async def test_a_workspace_does_not_see_the_changes_of_another(make: Make) -> None:
     store = make()
     await store.change("coast", {"chunk_tokens": 500})

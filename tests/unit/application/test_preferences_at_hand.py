@@ -17,6 +17,9 @@ class Flaky(NoPreferences):
 
     state = "up"
 
+    def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
+        return {"mode": "off"} if self.state == "knowing" else None
+
     async def changes(self, workspace: str) -> Mapping[str, Any]:
         if self.state == "down":
             raise ServiceUnavailable("settings", "The store of settings does not answer.")
@@ -33,6 +36,16 @@ async def test_an_outage_leaves_what_was_read_last() -> None:
     store.state = "down"
     again, reason = await preferences.at_hand("quiet", seconds=5)
     assert (again, reason) == (known, "The store of settings does not answer.")
+
+
+async def test_a_store_that_knows_without_waiting_is_not_waited_for() -> None:
+    store = Flaky()
+    preferences = WorkspacePreferences(DEFAULTS, store)
+    store.state = "knowing"
+    known, reason = await preferences.at_hand("quiet", seconds=0)
+    assert (known.mode, reason) == ("off", "")
+    store.state = "down"
+    assert (await preferences.at_hand("quiet", seconds=5))[0] == known
 
 
 async def test_a_store_that_hangs_leaves_the_defaults_to_a_new_process() -> None:

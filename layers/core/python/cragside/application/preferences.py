@@ -26,7 +26,9 @@ class WorkspacePreferences:
 
     async def of(self, workspace: str) -> Preferences:
         """The workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
-        changes = await self._store.changes(workspace)
+        return self._valid(workspace, await self._store.changes(workspace))
+
+    def _valid(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
         try:
             return self._changed(changes) if changes else self._defaults
         except ValidationError as error:
@@ -38,6 +40,9 @@ class WorkspacePreferences:
 
         If they cannot be read within so many seconds: those that this process read last, else the defaults, and why.
         """
+        if (known := self._store.at_hand(workspace)) is not None:  # every prompt asks, and a timer has its cost
+            found = self._last[workspace] = self._valid(workspace, known)
+            return found, ""
         try:
             async with asyncio.timeout(seconds):
                 found = self._last[workspace] = await self.of(workspace)

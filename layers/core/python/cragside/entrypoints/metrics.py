@@ -5,6 +5,7 @@ Each process counts in a file of its own in one folder. Whichever process is ask
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -47,12 +48,15 @@ class RequestCounts:
             ("verdict",),
             registry=registry,
         )
+        # Looking a label up costs a lock and three hashes, which is much for each request that passes through.
+        self._of_request = cache(self._requests.labels)
+        self._of_route = cache(self._seconds.labels)
 
     def count(self, route: str | None, method: str, status: int, seconds: float, verdict: str | None) -> None:
         """Count a request. `route` is a template or a known path, None for all others. `verdict` is the evidence's."""
         route = route or _OTHER
-        self._requests.labels(route, method if method in _METHODS else _OTHER, status).inc()
-        self._seconds.labels(route).observe(seconds)
+        self._of_request(route, method if method in _METHODS else _OTHER, status).inc()
+        self._of_route(route).observe(seconds)
         if verdict is not None:
             self._enrichments.labels(verdict).inc()
 

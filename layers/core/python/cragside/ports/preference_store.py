@@ -17,6 +17,10 @@ class PreferenceStore(Protocol):
     async def changes(self, workspace: str) -> Mapping[str, Any]:
         """The changed values, by the names of the preferences."""
 
+    def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
+        """What `changes` gives if that is known without waiting, else None."""
+        return None
+
     async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
         """Add changes durably, and give all values as they are then. A value of None restores the default.
 

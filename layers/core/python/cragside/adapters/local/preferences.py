@@ -34,6 +34,10 @@ class PreferenceFile(PreferenceStore):
 
     @override
     async def changes(self, workspace: str) -> Mapping[str, Any]:
+        return self.at_hand(workspace)
+
+    @override
+    def at_hand(self, workspace: str) -> Mapping[str, Any]:
         return self._all().get(workspace, {})
 
     @override
@@ -87,6 +91,10 @@ class NoPreferences(PreferenceStore):
 
     @override
     async def changes(self, workspace: str) -> Mapping[str, Any]:
+        return {}
+
+    @override
+    def at_hand(self, workspace: str) -> Mapping[str, Any]:
         return {}
 
     @override

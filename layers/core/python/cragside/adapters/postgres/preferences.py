@@ -36,8 +36,8 @@ class PostgresPreferences(PreferenceStore):
 
     @override
     async def changes(self, workspace: str) -> Mapping[str, Any]:
-        if time.monotonic() - self._read < _FRESH_SECONDS:
-            return self._known.get(workspace, {})
+        if (fresh := self.at_hand(workspace)) is not None:
+            return fresh
         loop, reading = asyncio.get_running_loop(), self._reading
         if reading is None or reading.done() or reading.get_loop() is not loop:
             # It outlives the request that begins it, and has no part in a transaction of its.
@@ -46,6 +46,10 @@ class PostgresPreferences(PreferenceStore):
         if self._reading is reading:  # else it may have been read before a change
             self._known, self._read = known, time.monotonic()
         return known.get(workspace, {})
+
+    @override
+    def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
+        return self._known.get(workspace, {}) if time.monotonic() - self._read < _FRESH_SECONDS else None
 
     @override
     async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:

@@ -3,11 +3,11 @@
 import contextlib
 import logging
 import re
-import secrets
 import string
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from random import getrandbits
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -133,7 +133,9 @@ class Observer:
             logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES and status < 400 else logging.INFO
         )
         if _log.isEnabledFor(level):
-            _log.log(level, _event(answered, slow=seconds >= self._slow))
+            event = _event(answered, slow=seconds >= self._slow)
+            # `_log.log` would search the stack for this line, which no form of our log has.
+            _log.handle(_log.makeRecord(_log.name, level, "", 0, event, (), None))
 
 
 def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
@@ -141,7 +143,7 @@ def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
     given = value_of(headers, REQUEST_ID)
     if given and len(given) <= _LONGEST_ID and not given.translate(None, _SAFE):
         return given
-    return secrets.token_hex(8).encode()
+    return b"%016x" % getrandbits(64)  # nobody gains by guessing it, and the system's randomness costs a call
 
 
 def _identified(headers: Sequence[tuple[bytes, bytes]], identifier: bytes) -> list[tuple[bytes, bytes]]:
