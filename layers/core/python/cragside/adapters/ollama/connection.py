@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import aiohttp
 import httpx
 import orjson
-from httpx_aiohttp import AiohttpTransport
 
+from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport, read_bounded
 from cragside.adapters.host_address import HostAddress
 from cragside.domain.errors import ServiceUnavailable
 
@@ -58,7 +58,7 @@ class LoopConnection:
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds),
         ) as response:
-            answer = await response.read()
+            answer = await read_bounded(response)
             if response.status != 200:
                 raise refused(self._address.url, response.status, answer.decode("utf-8", "replace"))
             return orjson.loads(answer)
@@ -81,7 +81,7 @@ class LoopConnection:
 
         credentials = self._address.credentials
         shared = {
-            "transport": AiohttpTransport(client=self._session),
+            "transport": BoundedTransport(self._session),
             "auth": httpx.BasicAuth(*credentials) if credentials else None,
             "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
             "follow_redirects": False,
@@ -154,6 +154,8 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 300:
         return refused(url, status, str(getattr(error, "error", "")))
+    if isinstance(error, AnswerTooLong):
+        return ServiceUnavailable("ollama", "Ollama's answer is too long").at(url)
     if isinstance(error, httpx.ReadTimeout | aiohttp.SocketTimeoutError):
         return ServiceUnavailable("ollama", "Ollama took too long to answer").at(url)
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):

@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
+from cragside.adapters.bounded_answers import BoundedTransport
 from cragside.adapters.openai.failures import refused
 from cragside.adapters.openai.key_auth import KeyAuth
 from cragside.adapters.renewable import Renewable
@@ -35,7 +35,7 @@ class LoopClients:
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         self.auth = KeyAuth(key)
         self._http = httpx.AsyncClient(
-            transport=AiohttpTransport(client=self._session),
+            transport=BoundedTransport(self._session),
             auth=self.auth,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
             follow_redirects=False,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import openai
 
+from cragside.adapters.bounded_answers import AnswerTooLong
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ServiceUnavailable
 
@@ -32,6 +33,8 @@ def translated(url: str, error: Exception, key: str) -> ServiceUnavailable:
         return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
     if isinstance(error, openai.APIStatusError):
         return refused(url, error.status_code, error.body, key)
+    if any(isinstance(each, AnswerTooLong) for each in _causes(error)):
+        return ServiceUnavailable(COMPONENT, "The model host's answer is too long").at(url)
     # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
     if any(isinstance(each, httpx.ConnectTimeout | httpx.ConnectError) for each in _causes(error)):
         return HostSilent(COMPONENT, "The model host does not answer").at(url)

@@ -10,12 +10,13 @@ import httpx
 from mcp.server.mcpserver import MCPServer
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
+from cragside.entrypoints.client_gone import ClientGone, while_connected
 from cragside.entrypoints.mcp.server import create_server, reaching
 
 _PASSED_ON = (b"authorization", b"x-api-key", *WORKSPACE_HEADERS)
@@ -25,7 +26,10 @@ _CHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 async def answer(request: Request, body: bytes) -> Response:
-    """The answer to a message. Tools call the routes of the request's application with its tokens and its workspace."""
+    """The answer to a message. Tools call the routes of the request's application with its tokens and its workspace.
+
+    If the client leaves, the running tool is cancelled, and `ClientDisconnect` is raised.
+    """
     sent: list[Message] = []
 
     given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -40,12 +44,21 @@ async def answer(request: Request, body: bytes) -> Response:
     transport = httpx.ASGITransport(_as_caller(request))
     async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client):
         manager = _manager(max_body_bytes=len(body) + 1)
-        async with manager.run():
-            await manager.handle_request(request.scope, receive, send)
+        handling = _handled(manager, request.scope, receive, send)
+        try:
+            await while_connected(request.receive, handling)
+        except ClientGone:
+            raise ClientDisconnect from None
     start, *parts = sent
     response = Response(b"".join(part.get("body", b"") for part in parts), start["status"])
     response.raw_headers = list(start["headers"])
     return response
+
+
+async def _handled(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+    """Handle a message. The SDK does not notice a client that leaves; cancelled, it cancels the running tool."""
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
 
 
 def _as_caller(request: Request) -> ASGIApp:
