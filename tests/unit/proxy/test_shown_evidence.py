@@ -5,6 +5,8 @@ import time
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
+from openai.types.responses import ResponseOutputTextAnnotationAddedEvent
 from proxy_stub import Proxied, Recorded
 from starlette.types import Message
 
@@ -88,6 +90,36 @@ async def test_responses_annotate_what_the_answer_cites(proxied: Proxied, stream
         done = {part["type"]: part for part in parts}
         assert done["response.output_item.done"]["item"]["content"][0]["annotations"] == content["annotations"]
         assert done["response.content_part.done"]["part"]["annotations"] == content["annotations"]
+        assert [part["sequence_number"] for part in parts] == list(range(len(parts)))
+
+
+async def test_openais_client_gets_an_event_for_each_annotation_before_its_text_ends(proxied: Proxied) -> None:
+    body = b"".join(forms.streamed("/v1/responses", {"model": "m", "stream": True}, PIECES, endless=False))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body)
+    proxied.ollama.answer = head + body
+    client = AsyncOpenAI(base_url=f"http://127.0.0.1:{proxied.port}/v1", api_key="none", default_headers={"X-RAG-Context": "true"})
+    async with client.responses.stream(model="m", input="/rag why?") as stream:
+        events = [event async for event in stream]
+        final = await stream.get_final_response()
+    await client.close()
+    kinds = [event.type for event in events]
+    told = events[kinds.index("response.output_text.done") - 1]
+    assert isinstance(told, ResponseOutputTextAnnotationAddedEvent)
+    assert kinds.count(told.type) == 1
+    assert (told.item_id, told.output_index, told.content_index, told.annotation_index) == ("msg_1", 0, 0, 0)
+    (annotation,) = final.output[0].content[0].annotations  # type: ignore[union-attr]
+    assert told.model_dump()["annotation"] == annotation.model_dump()
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+async def test_a_response_without_citations_has_no_further_event(proxied: Proxied) -> None:
+    body = b"".join(forms.streamed("/v1/responses", {"model": "m", "stream": True}, ["none", "."], endless=False))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body)
+    proxied.ollama.answer = head + body
+    asked = {"model": "m", "stream": True, **ASKED["/v1/responses"]}
+    reply = await proxied.post("/v1/responses", asked, SHOWN)
+    assert reply.body.count(b"event: ") == body.count(b"event: ")
+    assert b"annotation.added" not in reply.body
 
 
 @pytest.mark.parametrize(

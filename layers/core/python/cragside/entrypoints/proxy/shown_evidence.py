@@ -10,6 +10,7 @@ from starlette.types import Message, Send
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.passages import Passages
+from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
 from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 from cragside.entrypoints.rag_headers import CONTEXT_HEADER
 
@@ -36,6 +37,7 @@ class ShownEvidence:
         self._send = send
         self._path = path
         self._passages = passages
+        self._responses = ResponseAnnotations(passages)
         self._held = bytearray()  # bytes would be copied with each piece of a long line
         self._said: defaultdict[int, str] = defaultdict(str)
         self._passes = False
@@ -52,7 +54,7 @@ class ShownEvidence:
         more = message.get("more_body", False)
         ready = self._ready(message.get("body", b""), more)
         if len(self._held) > _MOST_HELD:
-            ready, self._passes = ready + self._taken(None), True
+            ready, self._passes = ready + self._responses.rest() + self._taken(None), True
         if ready or not more:
             await self._send({"type": "http.response.body", "body": ready, "more_body": more})
 
@@ -69,7 +71,9 @@ class ShownEvidence:
         before = len(self._held)
         self._held += piece
         end = piece.rfind(b"\n") + 1 if self._streamed else 0
-        return self._changed(self._taken(before + end if end else 0)) if more else self._changed(self._taken(None))
+        if more:
+            return self._changed(self._taken(before + end if end else 0))
+        return self._changed(self._taken(None)) + self._responses.rest()
 
     def _taken(self, size: int | None) -> bytes:
         """That many of the held bytes, which are held no longer; None means all."""
@@ -83,6 +87,8 @@ class ShownEvidence:
         return b"".join(self._line(line) for line in data.splitlines(keepends=True))
 
     def _line(self, line: bytes) -> bytes:
+        if self._streamed and self._path == RESPONSES:
+            return self._responses.line(line)
         event = self._streamed and self._path not in OLLAMA_ROUTES
         if event and not line.startswith(_EVENT):
             return line
@@ -106,7 +112,7 @@ class ShownEvidence:
         if self._path in OLLAMA_ROUTES:
             ends = part.get("done") is True
         elif self._path == RESPONSES:
-            return self._add_to_response(part)
+            return self._responses.add(part)
         elif self._path == MESSAGES:
             ends = part.get("type") in ("message_delta", "message")
         else:
@@ -127,29 +133,6 @@ class ShownEvidence:
                 field = "message" if "message" in choice else "delta"
                 choice[field] = {**(message or {}), "annotations": [_nested(each) for each in found]}
         return ended
-
-    def _add_to_response(self, part: dict[str, Any]) -> bool:
-        response = part.get("response", part)
-        if response.get("object") == "response":
-            if response.get("status") != "completed":
-                return False
-            for item in response["output"]:
-                self._annotate_item(item)
-            response["rag_context"] = self._passages.as_dict()
-            return True
-        if part["type"] == "response.output_item.done":
-            return self._annotate_item(part["item"])
-        return part["type"] == "response.content_part.done" and self._annotate(part["part"])
-
-    def _annotate_item(self, item: dict[str, Any]) -> bool:
-        annotated = [self._annotate(piece) for piece in item.get("content") or ()]
-        return any(annotated)
-
-    def _annotate(self, piece: dict[str, Any]) -> bool:
-        if piece.get("type") != "output_text":
-            return False
-        piece["annotations"] = [*(piece.get("annotations") or ()), *self._passages.annotations(piece["text"])]
-        return True
 
 
 def _nested(annotation: Mapping[str, Any]) -> dict[str, Any]:

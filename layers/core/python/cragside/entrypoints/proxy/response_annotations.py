@@ -1,0 +1,90 @@
+"""Annotates what OpenAI's Responses cite, in whole answers and in streams."""
+
+import json
+from typing import Any
+
+from cragside.entrypoints.proxy.passages import Passages
+
+_HEADING, _DATA = b"event:", b"data:"
+_ADDED = "response.output_text.annotation.added"
+
+
+class ResponseAnnotations:
+    """Adds annotations and `rag_context` to a response, and to a stream an event for each annotation.
+
+    What cannot be read passes unchanged.
+    """
+
+    def __init__(self, passages: Passages) -> None:
+        self._passages = passages
+        self._heading = b""  # the line `event:`, until it is known whether other events come before it
+        self._added = 0  # events, by which all later ones move
+
+    def line(self, line: bytes) -> bytes:
+        """The lines of a stream that this one becomes."""
+        heading = self.rest()
+        if line.startswith(_HEADING):
+            self._heading = line
+            return heading
+        if not line.startswith(_DATA):
+            return heading + line
+        ending = line[len(line.rstrip(b"\r\n")) :]
+        try:
+            part = json.loads(line.removeprefix(_DATA))
+            moved = self._moved(part)
+            before = self._events(part, ending) if part.get("type") == "response.output_text.done" else b""
+            if not (self.add(part) or moved or before):
+                return heading + line
+            return before + heading + _DATA + b" " + json.dumps(part, allow_nan=False).encode() + ending
+        except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
+            return heading + line
+
+    def rest(self) -> bytes:
+        """What is still held, at the end of a stream."""
+        heading, self._heading = self._heading, b""
+        return heading
+
+    def add(self, part: dict[str, Any]) -> bool:
+        """Whether the whole response, or the event, was changed."""
+        if part.get("error"):
+            return False
+        response = part.get("response", part)
+        if response.get("object") == "response":
+            if response.get("status") != "completed":
+                return False
+            for item in response["output"]:
+                self._annotate_item(item)
+            response["rag_context"] = self._passages.as_dict()
+            return True
+        if part["type"] == "response.output_item.done":
+            return self._annotate_item(part["item"])
+        return part["type"] == "response.content_part.done" and self._annotate(part["part"])
+
+    def _moved(self, part: dict[str, Any]) -> bool:
+        if not self._added or not isinstance(part.get("sequence_number"), int):
+            return False
+        part["sequence_number"] += self._added
+        return True
+
+    def _events(self, done: dict[str, Any], ending: bytes) -> bytes:
+        """An event for each annotation of a text that ends, in whose places in the sequence it moves on."""
+        place = {name: done[name] for name in ("item_id", "output_index", "content_index") if name in done}
+        numbered, events = isinstance(done.get("sequence_number"), int), b""
+        for index, annotation in enumerate(self._passages.annotations(done["text"])):
+            event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
+            if numbered:
+                event["sequence_number"] = done["sequence_number"]
+                done["sequence_number"] += 1
+            events += b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, json.dumps(event).encode(), ending, ending)
+            self._added += 1
+        return events
+
+    def _annotate_item(self, item: dict[str, Any]) -> bool:
+        annotated = [self._annotate(piece) for piece in item.get("content") or ()]
+        return any(annotated)
+
+    def _annotate(self, piece: dict[str, Any]) -> bool:
+        if piece.get("type") != "output_text":
+            return False
+        piece["annotations"] = [*(piece.get("annotations") or ()), *self._passages.annotations(piece["text"])]
+        return True
