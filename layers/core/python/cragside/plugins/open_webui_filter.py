@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import CragsideError
-from cragside.domain.prompt import question_in
 from cragside.plugins.service import DEFAULT_ENDPOINT, Service
 
 _log = logging.getLogger("cragside.plugins")
@@ -41,12 +40,11 @@ class Filter:
     async def inlet(self, body: dict[str, Any], __event_emitter__: Emitter | None = None) -> dict[str, Any]:
         """The chat with evidence, if its last message begins with the command."""
         valves = self.valves
-        messages = {"messages": body.get("messages")}
         emit = __event_emitter__ or _nowhere
-        if question_in(messages, valves.command) is None:
+        service = Service(valves.endpoint, valves.token or None, valves.workspace or None, valves.command)
+        if not service.is_asked(body):
             return body
         await emit(_status("Looking for evidence", done=False))
-        service = Service(valves.endpoint, valves.token or None, valves.workspace or None, valves.command)
         try:
             enriched, evidence = await service.enriched(body["messages"])
         except CragsideError as error:
