@@ -42,12 +42,20 @@ def rows_on_page() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+def with_skipped(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of a run, with those of the page whose hosts this machine lacks, at the end."""
+    tried = {row["host"] for row in rows}
+    return rows + [dict(zip(rows[0], cells, strict=True)) for cells in rows_on_page() if cells[0] not in tried]
+
+
 def main() -> int:
     """Write the table, unless a host failed. Return the exit status."""
     rows = Rows()
     status = pytest.main(["-q", str(ROOT / "tests/hosts")], plugins=[rows])
     if status == 0:
-        PAGE.write_text(_TABLE.sub(lambda frame: f"{frame[1]}{table(rows.rows)}{frame[2]}", PAGE.read_text()))
+        PAGE.write_text(
+            _TABLE.sub(lambda frame: f"{frame[1]}{table(with_skipped(rows.rows))}{frame[2]}", PAGE.read_text())
+        )
     return int(status)
 
 

@@ -47,6 +47,7 @@ LIBRARIES = (
     Host("LiteLLM", "litellm_python.py", ["litellm"]),
 )
 LITELLM_PROXY = Host("LiteLLM's proxy", "openai_python.py", ["litellm"])
+SMART_PROXY = Host("ollama-smart-proxy", "smart_proxy_client.py", [])
 COMMAND_LINE = "Ollama's command line"
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.hosts import catalogue, packages
-from tests.hosts.catalogue import COMMAND_LINE, LIBRARIES, LITELLM_PROXY, PROPERTY, Host
+from tests.hosts.catalogue import COMMAND_LINE, LIBRARIES, LITELLM_PROXY, PROPERTY, SMART_PROXY, Host
 from tests.hosts.conftest import LAMP, Run
 from tests.hosts.litellm_proxy import LiteLlmProxy
+from tests.hosts.smart_proxy import REVISION, SmartProxy
 from tests.hosts.upstream import ANSWER, Upstream
 from tests.services import ollama, tools
 from tests.services.cragside_server import CragsideServer
@@ -82,3 +83,16 @@ def test_ollamas_command_line_asks_with_the_suffix(
         call("run", "missing+rag", "what does the lamp burn?")
     row = catalogue.row(COMMAND_LINE, ollama.VERSION, all_enriched(upstream), ["stream", "error"])
     record_property(PROPERTY, row)
+
+
+def test_ollama_smart_proxy_asks_by_its_agent(
+    cragside: CragsideServer, upstream: Upstream, run: Run, record_property: Record
+) -> None:
+    try:
+        proxy = SmartProxy(upstream.address, cragside.url)
+    except tools.Unavailable as missing:
+        pytest.skip(str(missing))
+    with proxy:
+        told = run(SMART_PROXY, proxy.url)
+    assert catalogue.wrong(told) == {}
+    record_property(PROPERTY, catalogue.row(SMART_PROXY.name, REVISION, all_enriched(upstream), list(told)))
