@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,22 +28,25 @@ def cragside() -> Iterator[CragsideServer]:
 @pytest.fixture
 def run(cragside: CragsideServer, tmp_path: Path) -> Run:
     """A function that runs a program of a host with cragside's address, and returns what it told."""
+    return partial(run_program, cragside, tmp_path)
 
-    def told(program: str, *arguments: str, python: Path | None = None) -> dict[str, Any]:
-        own = {
-            "HOME": str(tmp_path),
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(SOURCES),
-            "TOKEN": TOKEN,
-            # Open WebUI's
-            "DATA_DIR": str(tmp_path),
-            "OFFLINE_MODE": "True",
-            "WEBUI_SECRET_KEY": TOKEN,
-        }
-        command = [str(python or packages.python()), str(PROGRAMS / program), cragside.url, *arguments]
-        output = tools.run(command, env=own, inherit=False, cwd=tmp_path, seconds=300)
-        result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
-        return result
 
-    return told
+def run_program(
+    cragside: CragsideServer, home: Path, program: str, *arguments: str, python: Path | None = None
+) -> dict[str, Any]:
+    """What a program of a host told that was called with cragside's address."""
+    own = {
+        "HOME": str(home),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(SOURCES),
+        "TOKEN": TOKEN,
+        # Open WebUI's
+        "DATA_DIR": str(home),
+        "OFFLINE_MODE": "True",
+        "WEBUI_SECRET_KEY": TOKEN,
+    }
+    command = [str(python or packages.python()), str(PROGRAMS / program), cragside.url, *arguments]
+    output = tools.run(command, env=own, inherit=False, cwd=home, seconds=300)
+    result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
+    return result

@@ -1,7 +1,10 @@
 """LiteLLM's own loader of guardrails and callbacks, and what calls their hooks in its proxy."""
 
 import asyncio
+import logging
+import logging.handlers
 import os
+import queue
 import sys
 from typing import Any
 
@@ -24,6 +27,7 @@ def guardrail(name: str, **how: str) -> dict[str, Any]:
 
 GUARDRAILS = [
     guardrail("evidence", api_base=sys.argv[1], api_key="os.environ/RAG_API_TOKEN"),
+    guardrail("shared", api_base=sys.argv[1], api_key="os.environ/RAG_API_TOKEN"),
     guardrail("open", api_base=NOBODY),
     guardrail("closed", api_base=NOBODY, fail_mode="closed"),
 ]
@@ -51,11 +55,38 @@ async def with_callback() -> dict[str, Any]:
     }
 
 
+def at_start(how: dict[str, Any]) -> str:
+    """What is logged soon after a guardrail is made. Without a message there is an error."""
+    logged: queue.Queue[logging.LogRecord] = queue.Queue()
+    handler = logging.handlers.QueueHandler(logged)
+    logging.getLogger("cragside.plugins").addHandler(handler)
+    try:
+        init_guardrails_v2([guardrail("made", **how)], config_file_path="config.yaml")
+        return logged.get(timeout=60).getMessage()
+    finally:
+        logging.getLogger("cragside.plugins").removeHandler(handler)
+
+
+async def two_users() -> list[Any]:
+    """One guardrail, two requests at once."""
+    asked = [chat(f"/rag {QUESTION}", "shared"), chat("/rag zzz qqq xxyy", "shared")]
+    return [each["messages"] for each in await asyncio.gather(*asked)]
+
+
+RIGHT = {"api_base": sys.argv[1], "api_key": os.environ["TOKEN"]}
+NO_WORD = guardrail("no word", **RIGHT, command="/my docs")
+NO_MODE = guardrail("mode", **RIGHT, fail_mode="close")
 init_guardrails_v2(GUARDRAILS, config_file_path="config.yaml")
 tell(
     guardrail=lambda: asyncio.run(chat(f"/rag {QUESTION}", "evidence")),
     not_asked=lambda: asyncio.run(chat(f"/rag {QUESTION}")),
     open=lambda: asyncio.run(chat(f"/rag {QUESTION}", "open")),
     closed=lambda: asyncio.run(chat(f"/rag {QUESTION}", "closed")),
+    two_users=lambda: asyncio.run(two_users()),
     callback=lambda: asyncio.run(with_callback()),
+    no_word=lambda: init_guardrails_v2([NO_WORD], config_file_path="config.yaml"),
+    no_mode=lambda: init_guardrails_v2([NO_MODE], config_file_path="config.yaml"),
+    other_command=lambda: at_start({**RIGHT, "command": "/docs"}),
+    not_there=lambda: at_start({"api_base": NOBODY}),
+    refused=lambda: at_start({**RIGHT, "api_key": "wrong"}),
 )

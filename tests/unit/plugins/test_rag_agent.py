@@ -139,7 +139,8 @@ async def test_an_endpoint_gets_the_token_and_the_whole_request() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request)
-        return httpx.Response(200, json={**json.loads(request.content), "enhanced": True})
+        context = {"metadata": {"rag_context": {}}}
+        return httpx.Response(200, json={**json.loads(request.content), "enhanced": True, **context})
 
     context = proxy_context("/rag What lit it?", "rag")
     assert (await RagAgent(endpoint=endpoint(answer)).on_request(context))["enhanced"] is True
@@ -164,6 +165,7 @@ def dawdle(request: httpx.Request) -> httpx.Response:
         (lambda _: httpx.Response(200, text="<html>"), "processing_error"),
         (lambda _: httpx.Response(200, json={"messages": "gone"}), "processing_error"),
         (lambda _: httpx.Response(200, json=[]), "processing_error"),
+        (lambda request: httpx.Response(200, content=request.content), "processing_error"),  # it has another command
         (lambda _: httpx.Response(502, text="bad gateway"), "service_unavailable"),
         (lambda _: httpx.Response(404, text="not here"), "processing_error"),
         (lambda _: httpx.Response(307, headers={"Location": "http://127.0.0.1:2/"}), "processing_error"),

@@ -1,6 +1,9 @@
 """A client of cragside's HTTP interface. It raises the errors in the answers."""
 
+import asyncio
+import json
 from collections.abc import Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Self
 
 import httpx
@@ -21,6 +24,8 @@ from cragside.domain.errors import (
 
 _CONNECTIONS = 100
 _CONNECT_SECONDS = 5.0
+_ANSWER_BYTES = 64 * 2**20
+_MESSAGE_CHARACTERS = 2000
 _KNOWN = (
     ValidationError,
     PayloadTooLarge,
@@ -47,6 +52,7 @@ class Client:
     `address` is where it listens; with a `transport` requests take that way instead of the network. `setting` is what
     the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
     that takes longer than `seconds` raises `DeadlineExceeded`. HTTP_PROXY and its like count only with `trust_env`.
+    It follows no redirect, keeps no cookie, and reads 64 MB of an answer at most.
     """
 
     def __init__(
@@ -63,7 +69,10 @@ class Client:
         if token and not (token.isascii() and token.isprintable()):
             raise ConfigurationError("A token has printable ASCII characters only.")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._token = token
         if workspace:
+            if not (workspace.isascii() and workspace.isprintable()):
+                raise ConfigurationError("The name of a workspace has printable ASCII characters only.")
             headers["X-RAG-Workspace"] = workspace
         self._setting, self._seconds = setting, seconds
         self._http = httpx.AsyncClient(
@@ -73,6 +82,8 @@ class Client:
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
             trust_env=trust_env,
             transport=transport,
+            # A plug asks for many users with one client.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     async def get(self, path: str, **parameters: Any) -> Any:
@@ -89,11 +100,11 @@ class Client:
 
     async def post(self, path: str, body: Mapping[str, Any], **parameters: Any) -> Any:
         """The JSON of a POST."""
-        return await self._answer("POST", path, json=dict(body), params=parameters)
+        return await self._answer("POST", path, **_json(body), params=parameters)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """The JSON of a PATCH."""
-        return await self._answer("PATCH", path, json=dict(body))
+        return await self._answer("PATCH", path, **_json(body))
 
     async def delete(self, path: str) -> bool:
         """Send a DELETE. False for a 404."""
@@ -131,9 +142,12 @@ class Client:
 
     async def _answer(self, method: str, path: str, **request: Any) -> Any:
         try:
-            response = await self._http.request(method, path, **request)
-        except httpx.HTTPError as error:
-            if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+            # A file may take longer. Each part of it has its time.
+            async with asyncio.timeout(None if "files" in request else self._seconds):
+                response, content = await self._received(method, path, **request)
+        except (httpx.HTTPError, TimeoutError) as error:
+            late = isinstance(error, (httpx.TimeoutException, TimeoutError))
+            if late and not isinstance(error, httpx.ConnectTimeout):
                 raise DeadlineExceeded(f"{self._service} did not answer within {self._seconds:.0f} s.") from error
             raise ServiceUnavailable(
                 "api",
@@ -143,8 +157,8 @@ class Client:
         if response.status_code == httpx.codes.NO_CONTENT:
             return None
         try:
-            answer = response.json()
-        except ValueError as error:
+            answer = json.loads(content)
+        except (ValueError, RecursionError) as error:
             if response.is_success:
                 said = f"{self._service} did not answer JSON. Is {self._setting} the address of cragside?"
                 raise ProcessingError(said) from error
@@ -152,6 +166,18 @@ class Client:
         if response.is_success:
             return answer
         raise error_of(answer, response.status_code) or _unexplained(response.status_code, self._service)
+
+    async def _received(self, method: str, path: str, **request: Any) -> tuple[httpx.Response, bytes]:
+        """The answer and its content, in which an error does not tell the token."""
+        content = bytearray()
+        async with self._http.stream(method, path, **request) as response:
+            async for part in response.aiter_bytes():
+                content += part
+                if len(content) > _ANSWER_BYTES:
+                    raise ProcessingError(f"{self._service} answered more than {_ANSWER_BYTES // 2**20} MB.")
+        told = bytes(content)
+        hidden = self._token is not None and not response.is_success
+        return response, told.replace(str(self._token).encode(), b"***") if hidden else told
 
     @property
     def _service(self) -> str:
@@ -170,12 +196,22 @@ def error_of(answer: Any, status: int = 500) -> CragsideError | None:
     message, details = error.get("message"), error.get("details")
     if not isinstance(message, str) or not message:
         return None
-    found = _of_code(str(error.get("type")), status, message)
+    found = _of_code(str(error.get("type")), status, _printable(message))
     if isinstance(details, dict):
         found.details = {**found.details, **{str(name): value for name, value in details.items()}}
         if isinstance(found, ServiceUnavailable):
             found.component = str(found.details["component"])
     return found
+
+
+def _printable(message: str) -> str:
+    """A message that cannot write lines or colours of its own into a log."""
+    return "".join(each if each.isprintable() else " " for each in message[:_MESSAGE_CHARACTERS])
+
+
+def _json(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body in ASCII, which can express all input, even half a surrogate pair."""
+    return {"content": json.dumps(dict(body)).encode(), "headers": {"Content-Type": "application/json"}}
 
 
 def _of_code(code: str, status: int, message: str) -> CragsideError:

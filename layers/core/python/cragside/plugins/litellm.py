@@ -1,6 +1,9 @@
 """A guardrail and a callback for LiteLLM's proxy: chats and completions that begin with `/rag` get evidence."""
 
+import asyncio
+import logging
 import os
+from threading import Thread
 from typing import Any
 
 from litellm.integrations.custom_guardrail import CustomGuardrail
@@ -9,16 +12,19 @@ from typing_extensions import override
 
 from cragside.client import Client
 from cragside.domain.command import DEFAULT_PREFIX
-from cragside.plugins.service import DEFAULT_ENDPOINT
+from cragside.domain.errors import CragsideError
+from cragside.plugins.service import DEFAULT_ENDPOINT, Service
 from cragside.plugins.smart_proxy import FailMode, PluginConfiguration, RagAgent
 
+_log = logging.getLogger("cragside.plugins")
 _CALLS = ("completion", "acompletion", "text_completion", "atext_completion")
 
 
 class CragsideGuardrail(CustomGuardrail):
     """A guardrail of the mode `pre_call`. LiteLLM's configuration gives the keywords.
 
-    On a failure, `fail_mode` `open` passes the request on unchanged, and `closed` refuses it.
+    On a failure, `fail_mode` `open` passes the request on unchanged, and `closed` refuses it. A keyword that cannot be
+    right stops LiteLLM's start; a cragside that cannot be asked, or has another command, is logged at the start.
     """
 
     def __init__(
@@ -35,6 +41,7 @@ class CragsideGuardrail(CustomGuardrail):
         self._agent = _agent(
             Client(api_base, setting="api_base", token=api_key, workspace=workspace), command, fail_mode
         )
+        _check(Service(api_base, api_key, workspace, command))
 
     @override
     async def async_pre_call_hook(
@@ -51,8 +58,9 @@ class CragsideCallback(CustomLogger):
     def __init__(self) -> None:
         super().__init__()
         endpoint = os.environ.get("CRAGSIDE_ENDPOINT") or DEFAULT_ENDPOINT
-        client = Client(endpoint, setting="CRAGSIDE_ENDPOINT", token=os.environ.get("RAG_API_TOKEN"))
-        self._agent = _agent(client, DEFAULT_PREFIX, "open")
+        token = os.environ.get("RAG_API_TOKEN")
+        self._agent = _agent(Client(endpoint, setting="CRAGSIDE_ENDPOINT", token=token), DEFAULT_PREFIX, "open")
+        _check(Service(endpoint, token))
 
     @override
     async def async_pre_call_hook(
@@ -71,6 +79,18 @@ def __getattr__(name: str) -> CragsideCallback:
 
 def _agent(client: Client, command: str, fail_mode: FailMode) -> RagAgent:
     return RagAgent(endpoint=client, configuration=PluginConfiguration(command_prefix=command), fail_mode=fail_mode)
+
+
+def _check(service: Service) -> None:
+    """Log what is wrong, without keeping LiteLLM from its start: cragside may start after it."""
+
+    def check() -> None:
+        try:
+            asyncio.run(service.check())
+        except CragsideError as error:
+            _log.error("Requests will go without evidence: %s", error.message)
+
+    Thread(target=check, daemon=True).start()
 
 
 async def _enriched(agent: RagAgent, data: dict[str, Any], call_type: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from cragside.domain.errors import CragsideError
 from cragside.plugins.service import DEFAULT_ENDPOINT, Service
 
 _log = logging.getLogger("cragside.plugins")
+_NAME_CHARACTERS = 200
 
 Emitter = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -40,7 +41,7 @@ class Filter:
     async def inlet(self, body: dict[str, Any], __event_emitter__: Emitter | None = None) -> dict[str, Any]:
         """The chat with evidence, if its last message begins with the command."""
         valves = self.valves
-        emit = __event_emitter__ or _nowhere
+        emit = _quietly(__event_emitter__)
         service = Service(valves.endpoint, valves.token or None, valves.workspace or None, valves.command)
         if not service.is_asked(body):
             return body
@@ -53,12 +54,21 @@ class Filter:
             return body
         for source in _sources(evidence.documents):
             await emit({"type": "source", "data": source})
-        await emit(_status(f"{len(evidence.documents)} passages of evidence ({evidence.verdict})"))
+        await emit(_status(f"{len(evidence.documents)} passages of evidence ({_line(evidence.verdict)})"))
         return {**body, "messages": enriched}
 
 
-async def _nowhere(_: dict[str, Any]) -> None:
-    """Events of a host that shows none."""
+def _quietly(emitter: Emitter | None) -> Emitter:
+    """An emitter that never fails: a chat does not end because a browser is gone."""
+
+    async def emit(event: dict[str, Any]) -> None:
+        try:
+            if emitter is not None:
+                await emitter(event)
+        except Exception as error:  # whatever the host raises
+            _log.debug("An event was not shown: %s", type(error).__name__)
+
+    return emit
 
 
 def _status(description: str, *, done: bool = True) -> dict[str, Any]:
@@ -70,15 +80,21 @@ def _sources(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     sources = []
     for number, document in enumerate(documents, start=1):
         url = str(document.get("url") or "")
-        page = url if url.startswith(("http://", "https://")) else ""
-        name = str(document.get("title") or document.get("metadata", {}).get("filename") or f"Passage {number}")
+        page = url if url.startswith(("http://", "https://")) and url.isprintable() and " " not in url else ""
+        name = _line(document.get("title") or document.get("metadata", {}).get("filename") or f"Passage {number}")
         identity = f"{page}#passage-{number}" if page else document["id"]
         sources.append(
             {
                 "source": {"id": identity, "name": name, **({"url": page} if page else {})},
                 "document": [document["content"]],
                 "metadata": [{"source": identity, "name": name}],
-                "distances": [document["score"]],
+                # A similarity search grades nothing: its passages have no score.
+                "distances": [document.get("similarity") if document.get("score") is None else document["score"]],
             }
         )
     return sources
+
+
+def _line(name: Any) -> str:
+    """A name on one line."""
+    return " ".join("".join(each if each.isprintable() else " " for each in str(name)).split())[:_NAME_CHARACTERS]

@@ -13,6 +13,7 @@ from cragside.domain.prompt import question_in
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:8642"
 _CHECK_SECONDS = 5.0
+_ABOUT = ("source", "title", "score", "url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,9 @@ class Evidence:
     @staticmethod
     def metadata(document: dict[str, Any]) -> dict[str, Any]:
         """What is known of a document beside its text, as one flat mapping."""
-        about = {name: document[name] for name in ("source", "title", "score", "url") if name in document}
-        return {**document.get("metadata", {}), **about}
+        about = {name: document[name] for name in _ABOUT if name in document}
+        others = {name: value for name, value in document.get("metadata", {}).items() if name not in _ABOUT}
+        return {**others, **about}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,9 @@ class Service:
         answer = await self._answer({"messages": messages}, self.seconds)
         context = checked_context(answer, self.command)
         try:
-            enriched = answer["messages"]
+            enriched = _checked_messages(answer["messages"], len(messages))
             block = next((new["content"] for new in enriched if new["role"] == "system" and new not in messages), "")
-            return enriched, Evidence(block, _checked_documents(context["documents"]), str(context["verdict"]))
+            return enriched, Evidence(str(block), _checked_documents(context["documents"]), str(context["verdict"]))
         except (KeyError, TypeError) as error:
             raise _other(self.command) from error
 
@@ -101,6 +103,14 @@ def checked_context(answer: Any, command: str) -> dict[str, Any]:
     if not isinstance(context, dict):
         raise _other(command)
     return context
+
+
+def _checked_messages(messages: Any, sent: int) -> list[dict[str, Any]]:
+    if not isinstance(messages, list) or len(messages) < sent:
+        raise TypeError("messages are a list, and none is lost")
+    if not all(isinstance(message["role"], str) and "content" in message for message in messages):
+        raise TypeError("a message has a role and a content")
+    return messages
 
 
 def _checked_documents(documents: Any) -> list[dict[str, Any]]:

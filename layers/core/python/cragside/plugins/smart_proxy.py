@@ -5,13 +5,14 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.client import Client
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
+from cragside.plugins.service import checked_command, checked_context
 
 if TYPE_CHECKING:
     from cragside.application.enricher import Enricher
@@ -69,14 +70,18 @@ class RagAgent:
         if enricher is not None and endpoint is not None:
             raise ConfigurationError("A RagAgent works with an enricher or with an endpoint, not with both.")
         self.configuration = configuration or PluginConfiguration()
+        command = checked_command(self.configuration.command_prefix)
+        if fail_mode not in (None, *get_args(FailMode)):
+            raise ConfigurationError("fail_mode is open or closed.")
         self._fail_mode = fail_mode
         self._source: _Source
         if endpoint is not None:
-            self._source = _Elsewhere(Client(endpoint, token=token) if isinstance(endpoint, str) else endpoint)
+            client = Client(endpoint, token=token) if isinstance(endpoint, str) else endpoint
+            self._source = _Elsewhere(client, command)
         elif enricher is not None:
             self._source = _Given(enricher)
         else:
-            self._source = _Own(self.configuration.command_prefix)
+            self._source = _Own(command)
 
     @property
     def name(self) -> str:
@@ -145,14 +150,15 @@ class RagAgent:
 class _Elsewhere:
     """A cragside at an HTTP endpoint."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, command: str) -> None:
+        self._client, self._command = client, command
 
     async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
         answer = await self._client.post("/v1/enrich", request)
         text = "prompt" if request.get("messages") is None else "messages"
         if not isinstance(answer, dict) or not isinstance(answer.get(text), type(request.get(text))):
             raise ProcessingError("The endpoint answered 200, but not with an enhanced request. Is it a cragside?")
+        checked_context(answer, self._command)
         return answer
 
     async def close(self) -> None:
