@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 
 from cragside.adapters.aws.api_tokens import api_tokens
 from cragside.adapters.aws.secrets import UnfitSecret
@@ -15,6 +22,13 @@ from infra.environments.stacks import stack_prefix
 
 class NotDeployed(Exception):
     """The environment has no stack, or one without what was asked for."""
+
+
+def refusal(error: BotoCoreError | ClientError) -> str:
+    """Why AWS did not answer, with a remedy where the configuration is at fault."""
+    at_fault = isinstance(error, (NoCredentialsError, NoRegionError, PartialCredentialsError, ProfileNotFound))
+    remedy = ". Set credentials and the region, such as with AWS_PROFILE and AWS_REGION" if at_fault else ""
+    return f"AWS does not say what is deployed: {str(error).removesuffix('.')}{remedy}"
 
 
 def configured(environment: Environment) -> boto3.Session:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, looking
+from infra.deployed import Deployed, looking, refusal
 from infra.environments.choice import add_context, chosen
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.stacks import PIPELINE, stack_names, stack_prefix
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
         print(error, file=sys.stderr)
         return 2
     except (BotoCoreError, ClientError) as error:
-        print(f"AWS does not say what is deployed: {error}", file=sys.stderr)
+        print(refusal(error), file=sys.stderr)
         return 2
     if found:
         print(

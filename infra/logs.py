@@ -10,14 +10,16 @@ from itertools import count
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, NotDeployed
+from infra.deployed import Deployed, NotDeployed, refusal
 from infra.environments.choice import ANY, add_context, chosen
 from infra.environments.model import NotDeployable
 
 _PAUSE_SECONDS = 2.0
 # Lines reach CloudWatch some seconds after they were written, so this much is read again.
 _LATE_MS = 30_000
+_MOST_MINUTES = 10 * 365 * 24 * 60  # CloudWatch keeps lines for ten years at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +61,34 @@ class Tail:
                 yield Line(event["eventId"], event["timestamp"], name, event["message"])
 
 
+def _minutes(said: str) -> float:
+    minutes = float(said)
+    if not 0 < minutes <= _MOST_MINUTES:
+        raise argparse.ArgumentTypeError(f"{said} is not a number of minutes from 0 to {_MOST_MINUTES} (ten years)")
+    return minutes
+
+
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
     """Print lines. Return 2 if there is no log."""
     parser = argparse.ArgumentParser(prog="python -m infra.logs", description="Print log lines.", allow_abbrev=False)
     add_context(parser)
-    parser.add_argument("--since", type=float, default=15, metavar="MINUTES", help="how far back; default 15")
+    parser.add_argument("--since", type=_minutes, default=15, metavar="MINUTES", help="how far back; default 15")
     parser.add_argument("--follow", action="store_true", help="print those that come until you press Ctrl+C")
     given, _ = parser.parse_known_args(arguments)
     try:
         deployed = Deployed(chosen({**dict(given.context), **ANY}), session)
         since = int((time.time() - given.since * 60) * 1000)
         tail = Tail(deployed.session.client("logs"), deployed.log_groups(), since)
-    except (NotDeployable, NotDeployed) as error:
-        print(error, file=sys.stderr)
-        return 2
-    try:
         for _ in count() if given.follow else range(1):
             for line in tail.more():
                 print(line, flush=True)
             time.sleep(_PAUSE_SECONDS if given.follow else 0)
+    except (NotDeployable, NotDeployed) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (BotoCoreError, ClientError) as error:
+        print(refusal(error), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 0
     return 0

@@ -11,8 +11,9 @@ from typing import Any
 
 import boto3
 import httpx
+from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, NotDeployed
+from infra.deployed import Deployed, NotDeployed, refusal
 from infra.environments.choice import ANY, add_context, chosen
 from infra.environments.model import NotDeployable
 
@@ -84,6 +85,9 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
                 print(line, flush=True)
     except (NotDeployable, NotDeployed) as error:
         print(error, file=sys.stderr)
+        return 2
+    except (BotoCoreError, ClientError) as error:
+        print(refusal(error), file=sys.stderr)
         return 2
     except httpx.LocalProtocolError:  # its text quotes the token
         print(

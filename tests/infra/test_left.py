@@ -90,7 +90,8 @@ def test_without_an_answer_of_aws_nothing_is_done(
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_REGION", REGION)
     assert left.main(context()) == 2
-    assert capsys.readouterr().err == "AWS does not say what is deployed: Unable to locate credentials\n"
+    reason = "AWS does not say what is deployed: Unable to locate credentials"
+    assert capsys.readouterr().err.startswith(f"{reason}. Set credentials and the region, ")
 
 
 def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto3.Session) -> None:

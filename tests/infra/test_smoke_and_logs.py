@@ -149,3 +149,45 @@ def test_an_environment_that_is_not_deployed_ends_the_command(
     assert command(["-c", "env=staging"], session) == 2
     assert "cragside-staging-" in capsys.readouterr().err
     assert command(["-c", "env=nowhere"], session) == 2
+
+
+@pytest.fixture
+def without_configuration(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No credentials and no region."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "PROFILE", "REGION", "DEFAULT_REGION"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    return monkeypatch
+
+
+@pytest.mark.parametrize("command", [smoke.main, logs.main])
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({}, "You must specify a region"),
+        ({"AWS_REGION": "us-east-1"}, "Unable to locate credentials"),
+        ({"AWS_PROFILE": "nobody"}, "The config profile (nobody) could not be found"),
+    ],
+    ids=["region", "credentials", "profile"],
+)
+def test_without_credentials_or_region_a_command_says_what_to_set(
+    command: Any,
+    said: dict[str, str],
+    reason: str,
+    without_configuration: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in said.items():
+        without_configuration.setenv(name, value)
+    assert command(["-c", "env=dev"]) == 2
+    remedy = "Set credentials and the region, such as with AWS_PROFILE and AWS_REGION"
+    assert capsys.readouterr().err == f"AWS does not say what is deployed: {reason}. {remedy}\n"
+
+
+@pytest.mark.parametrize("said", ["-5", "0", "nan", "inf", "an hour"])
+def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        logs.main(["-c", "env=dev", f"--since={said}"])
+    assert "argument --since: " in capsys.readouterr().err
