@@ -1,6 +1,16 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
+
+# These are variables of a pipeline. On the command line they would change nothing, and another shape would be deployed.
+NOT_HERE := $(strip $(foreach name,FILE KNOWLEDGE,$(if $(filter command line,$(origin $(name))),$(name))))
+ifneq ($(NOT_HERE),)
+$(error make has no variable $(NOT_HERE): say ARGS="-c file=FILE.toml" or ARGS="-c knowledge=FOLDER")
+endif
+# Folders and messages are those of ENV.
+ifneq ($(filter env=%,$(ARGS)),)
+$(error ARGS names another environment: say ENV=$(patsubst env=%,%,$(filter env=%,$(ARGS))))
+endif
 .PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
@@ -136,6 +146,7 @@ bootstrap: $(CDK_PROGRAM) ## prepare an account for the CDK, once: ARGS=aws://AC
 	@$(CDK) bootstrap --app "" $(ARGS)
 
 synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, prod) to build/cdk
+	@rm -f build/cdk/$(ENV)/cragside-*.json
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@ls build/cdk/$(ENV)/cragside-$(ENV)-*.template.json
 
@@ -147,7 +158,7 @@ costs: synth ## print what ENV costs a month, from its templates
 
 sam: synth ## serve the function of ENV in a container on loopback, with the databases of `make up`; needs Docker
 	@$(RUN) python -m infra.local build/cdk/$(ENV) --out build/sam/$(ENV)
-	@cd build/sam/$(ENV) && $(SAM) local start-api $$(cat arguments)
+	@cd build/sam/$(ENV) && SAM_CLI_TELEMETRY=0 $(SAM) local start-api $$(cat arguments)
 
 drift: artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
 	@$(CDK) drift --fail $(CONTEXT)

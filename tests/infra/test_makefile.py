@@ -49,6 +49,34 @@ def test_what_cannot_be_deployed_is_refused_before_anything_is_built() -> None:
     assert refused.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("FILE=mine.toml", 'make has no variable FILE: say ARGS="-c file=FILE.toml" or '),
+        (
+            "KNOWLEDGE=none",
+            'make has no variable KNOWLEDGE: say ARGS="-c file=FILE.toml" or ',
+        ),
+        ("ARGS=-c env=prod", "ARGS names another environment: say ENV=prod"),
+    ],
+)
+def test_a_variable_that_would_change_nothing_is_refused(said: str, reason: str) -> None:
+    refused = run("--dry-run", "deploy", said)
+    assert reason in refused.stderr
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
+def test_variables_of_a_pipeline_are_none_of_make_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FILE", "mine.toml")
+    assert "mine.toml" not in made("deploy")
+
+
+def test_templates_of_another_shape_are_removed_before_the_synthesis() -> None:
+    lines = made("synth", "ENV=prod").splitlines()
+    removing = lines.index("rm -f build/cdk/prod/cragside-*.json")
+    assert "python -m infra.app " in lines[removing + 1]
+
+
 @pytest.mark.parametrize("target", ["smoke", "logs"])
 def test_what_is_deployed_is_asked_for_in_its_environment(target: str) -> None:
     (line,) = made(target, "ENV=staging", "ARGS=--since 5").splitlines()[-1:]
