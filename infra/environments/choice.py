@@ -33,6 +33,8 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
     """
     environment = named(context.get("env"))
     said = {key: value for key in KEYS if (value := context.get(key)) is not None}
+    if empty := [key for key, value in said.items() if not value]:
+        raise NotDeployable("\n".join(f"{key}: it has no value: say -c {key}=VALUE, or leave it out" for key in empty))
     try:
         changes = fields_of(Path(said["file"])) if "file" in said else {}
         changes |= {key: said[key] for key in _PLAIN if key in said}
@@ -46,7 +48,8 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
         return environment if isinstance(environment.knowledge, Writable) else environment.changed(knowledge="none")
     if environment.knowledge is None:
         raise NotDeployable(
-            f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256 or none"
+            f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256, writable or none, "
+            "which make takes as ARGS, or a file with -c file=FILE.toml"
         )
     return checked(environment)
 

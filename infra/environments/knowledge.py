@@ -11,7 +11,7 @@ from infra.environments.kinds import kind, one_of
 class KnowledgeLayer(Data):
     """A baked store that is deployed as a layer."""
 
-    path: str = Field(description="The folder, relative to the top of the repository or absolute.")
+    path: str = Field(min_length=1, description="The folder, relative to the top of the repository or absolute.")
 
 
 class KnowledgeBucket(Data):
@@ -45,13 +45,21 @@ Knowledge = Annotated[
 ]
 
 
+class _Said(Data):
+    """What its errors name is the field of an environment."""
+
+    knowledge: Knowledge
+
+
 def knowledge_of(said: str) -> Knowledge:
-    """Parse `none`, `writable`, a folder, or `s3://bucket/prefix#sha256`."""
+    """Parse `none`, `writable`, a folder, or `s3://bucket/prefix#sha256`. Raises pydantic's `ValidationError`."""
     if said == "none":
         return "none"
     if said == "writable":
         return Writable()
     if said.startswith("s3://"):
-        uri, _, sha256 = said.partition("#")
-        return KnowledgeBucket(uri=uri, sha256=sha256)
-    return KnowledgeLayer(path=said)
+        uri, hash_said, sha256 = said.partition("#")
+        table = {"uri": uri} | ({"sha256": sha256} if hash_said else {})
+    else:
+        table = {"path": said}
+    return _Said.model_validate({"knowledge": table}).knowledge

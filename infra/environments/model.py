@@ -37,7 +37,7 @@ class UnknownEnvironment(NotDeployable):
         *rest, last = known
         choice = f"{', '.join(rest)} or {last}"
         said = f"There is no environment {name!r}." if name else "No environment was named."
-        super().__init__(f"{said} Name {choice}: -c env={known[0]}")
+        super().__init__(f"{said} Name {choice}: -c env={known[0]}, or ENV={known[0]} for make")
 
 
 class Throttle(Data):

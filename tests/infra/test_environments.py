@@ -133,7 +133,9 @@ def test_the_artifacts_are_those_of_the_runtime_and_the_processor() -> None:
 
 @pytest.mark.parametrize("name", ["staging", "prod"])
 def test_staging_and_production_require_a_knowledge_setting(name: str) -> None:
-    with pytest.raises(NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.* or none"):
+    with pytest.raises(
+        NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.*, writable or none, "
+    ):
         chosen({"env": name})
     assert chosen({"env": name, "knowledge": "none"}).knowledge == "none"
     assert chosen({"env": name, "knowledge": "build/store"}).knowledge == KnowledgeLayer(path="build/store")
@@ -177,6 +179,25 @@ def test_a_context_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]
     assert "'env' is not KEY=VALUE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("key", ["knowledge", "file", "region"])
+def test_a_context_with_an_empty_value_is_refused(key: str) -> None:
+    with pytest.raises(NotDeployable, match=rf"^{key}: it has no value: say -c {key}=VALUE, or leave it out$"):
+        chosen({"env": "dev", key: ""})
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("s3://some-bucket/demo", "knowledge.sha256: Field required"),
+        ("s3://some-bucket/demo#ab", "knowledge.sha256: String should match pattern '^[0-9a-f]{64}$'"),
+    ],
+)
+def test_what_is_wrong_with_a_bucket_is_said_of_the_knowledge(said: str, reason: str) -> None:
+    with pytest.raises(NotDeployable) as refused:
+        chosen({"env": "dev", "knowledge": said})
+    assert str(refused.value) == reason
+
+
 def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
@@ -217,6 +238,7 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
         ),
         ('operations.authorisation.issuer = "https://x"', "operations.authorisation.audience: Field required"),
         ("memory = 1024", "memory: there is no such field"),
+        ('knowledge = ""', "knowledge.path: String should have at least 1 character"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ def test_an_unknown_environment_ends_with_the_three_names(
     from infra.app import main
 
     assert main(["-c", "env=production", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == ("There is no environment 'production'. Name dev, staging or prod: -c env=dev\n")
+    assert capsys.readouterr().err == (
+        "There is no environment 'production'. Name dev, staging or prod: -c env=dev, or ENV=dev for make\n"
+    )
 
 
 def test_a_misspelt_key_of_the_cdk_s_command_line_ends_the_synthesis(tmp_path: Path) -> None:
