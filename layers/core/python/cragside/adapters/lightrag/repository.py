@@ -12,9 +12,10 @@ from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
+from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.reading import read_passages
 from cragside.adapters.lightrag.similarity import SimilarPassages
-from cragside.adapters.lightrag.store import Store, StoreAccess
+from cragside.adapters.lightrag.store import Store, StoreAccess, StoreReplaced
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -79,14 +80,20 @@ class LightRagRepository(RagRepository):
     @override
     async def save_query(self, query: Query) -> None:
         """See the port. Where there is no store to write, nothing is remembered."""
-        store = await self._access.existing()
-        if store is None or store.ledger.read_only or self._saved_queries == 0:
-            return
-        try:
-            await store.ledger.save_query(query, most=self._saved_queries)
-        except LedgerError as error:
-            said = f"The query could not be recorded: {error.reason}."
-            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
+
+        async def save(store: Store) -> None:
+            if store.ledger.read_only:
+                return
+            try:
+                await store.ledger.save_query(query, most=self._saved_queries)
+            except StoreRemoved as error:
+                raise StoreReplaced from error
+            except LedgerError as error:
+                said = f"The query could not be recorded: {error.reason}."
+                raise ServiceUnavailable("knowledge_base", said) from error.__cause__
+
+        if self._saved_queries:
+            await self._access.searched(save, otherwise=None)
 
     @override
     async def get_query(self, query_id: str) -> Query | None:

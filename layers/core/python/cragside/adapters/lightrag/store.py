@@ -144,7 +144,8 @@ class StoreAccess:
     """Finds and makes the store of one workspace.
 
     `existing` gives None while there is no store; `create` makes it. `searchable` is `existing`, except that a store
-    may be replaced where searches tell that. `check_writable` raises `ReadOnlyStore` where nothing can be written.
+    may be replaced where searches, and whoever records a query, tell that. `check_writable` raises `ReadOnlyStore`
+    where nothing can be written.
     """
 
     workspace: str
@@ -154,7 +155,7 @@ class StoreAccess:
     check_writable: Callable[[], None]
 
     async def searched(self, search: Callable[[Store], Awaitable[Answer]], otherwise: Answer) -> Answer:
-        """What a search finds in the store of now; `otherwise` while there is none."""
+        """What a search finds in the store of now; `otherwise` while there is none. It may record something instead."""
         try:
             store = await self.searchable()
             return await search(store) if store else otherwise

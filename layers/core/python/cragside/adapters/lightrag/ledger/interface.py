@@ -175,7 +175,10 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def save_query(self, query: Query, *, most: int) -> None:
-        """Record a query without waiting for other writers; beyond `most` the oldest are forgotten."""
+        """Record a query without waiting for other writers; beyond `most`, 1 or more, the oldest are forgotten.
+
+        May raise `StoreRemoved` if the store is no longer there.
+        """
 
     @abstractmethod
     async def query(self, query_id: str) -> Query | None:

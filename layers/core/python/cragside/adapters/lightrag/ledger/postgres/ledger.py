@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
+from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.answers import copy_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.now import NOW, since
@@ -24,10 +25,15 @@ from cragside.ports.rag_repository import KnowledgeStatus
 
 _KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
-_TRIM = """DELETE FROM crag.{0} WHERE store = $1
-    AND seq <= (SELECT seq FROM crag.{0} WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
-_SAVE_QUERY = """INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (store, id) DO UPDATE SET text = excluded.text, created_at = excluded.created_at"""
+_TRIM = """DELETE FROM crag.embedding WHERE store = $1
+    AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
+# In one round trip. The parts of a statement do not see each other's rows: the new query is none of the old ones.
+_SAVE_QUERY = """WITH saved AS (
+    INSERT INTO crag.query (store, id, text, created_at) SELECT store.id, $2, $3, $4 FROM crag.store WHERE store.id = $1
+    ON CONFLICT (store, id) DO UPDATE SET text = excluded.text, created_at = excluded.created_at RETURNING 1),
+    forgotten AS (DELETE FROM crag.query WHERE store = $1 AND id <> $2 AND seq <= (
+        SELECT seq FROM crag.query WHERE store = $1 AND id <> $2 ORDER BY seq DESC OFFSET $5 - 1 LIMIT 1))
+    SELECT * FROM saved"""
 _NOW = f"SELECT * FROM ({NOW.format(workspace='$2::text')}) AS told WHERE $1::bigint IS NOT NULL"
 _COLUMNS = (
     "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
@@ -79,14 +85,13 @@ class PostgresLedger(PartWrites):
                 _KEEP,
                 [(model, text_hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows],
             )
-            await self._store.execute(_TRIM.format("embedding"), most)
+            await self._store.execute(_TRIM, most)
 
     @override
     async def save_query(self, query: Query, *, most: int) -> None:
-        async with self._store.note():
-            facts = (storable(query.id), storable(query.text), query.created_at.isoformat())
-            await self._store.execute(_SAVE_QUERY, *facts)
-            await self._store.execute(_TRIM.format("query"), most)
+        facts = (storable(query.id), storable(query.text), query.created_at.isoformat())
+        if await self._store.value(_SAVE_QUERY, *facts, most) is None:
+            raise StoreRemoved
 
     @override
     async def query(self, query_id: str) -> Query | None:

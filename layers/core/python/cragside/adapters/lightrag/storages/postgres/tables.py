@@ -15,6 +15,8 @@ _INDEXES = """
 CREATE INDEX IF NOT EXISTS lightrag_llm_cache_by_chunk ON lightrag_llm_cache (workspace, chunk_id);
 CREATE INDEX IF NOT EXISTS lightrag_doc_chunks_by_answer ON lightrag_doc_chunks USING gin (llm_cache_list);
 """
+# A search reads every vector. In the rows, up to 8 KB, they take half the time that they would take beside them.
+_WITH_VECTORS = "ALTER TABLE public.{} SET (toast_tuple_target = 8160)"
 
 
 async def make_tables(connection: asyncpg.Connection) -> None:
@@ -38,6 +40,7 @@ async def make_vector_tables(database: PostgresDatabase, model: str, dimensions:
         for base, name in missing.items():
             statement = TABLES[base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})").replace(base, name)
             await connection.execute(_unless_there(statement))
+            await connection.execute(_WITH_VECTORS.format(name))
 
 
 async def missing_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> dict[str, str]:
