@@ -11,7 +11,7 @@ endif
 ifneq ($(filter env=%,$(ARGS)),)
 $(error ARGS names another environment: say ENV=$(patsubst env=%,%,$(filter env=%,$(ARGS))))
 endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts credentials bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -150,7 +150,11 @@ synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, pro
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@ls build/cdk/$(ENV)/cragside-$(ENV)-*.template.json
 
-diff: artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
+# Whoever has no credentials hears it before anything is built.
+credentials: $(UV)
+	@$(RUN) python -m infra.credentials $(CONTEXT)
+
+diff: credentials artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 	@$(CDK) diff $(CONTEXT)
 
 costs: synth ## print what ENV costs a month, from its templates
@@ -160,7 +164,7 @@ sam: synth ## serve the function of ENV in a container on loopback, with the dat
 	@$(RUN) python -m infra.local build/cdk/$(ENV) --out build/sam/$(ENV)
 	@cd build/sam/$(ENV) && SAM_CLI_TELEMETRY=0 $(SAM) local start-api $$(cat arguments)
 
-drift: artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
+drift: credentials artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
 	@$(CDK) drift --fail $(CONTEXT)
 
 pipeline: $(CDK_PROGRAM) ## deploy the roles of a pipeline for ENV: REPOSITORY=github:OWNER/NAME or gitlab:GROUP/PROJECT

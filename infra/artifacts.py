@@ -48,10 +48,7 @@ class Artifacts:
             if not folder.is_dir():
                 make = f"make layers ARCH={environment.architecture} PYTHON_VERSION={environment.python}"
                 raise MissingArtifact(folder, f"`{make}` builds it.")
-        if self.knowledge is not None and not (self.knowledge / "baked.json").is_file():
-            raise MissingArtifact(
-                self.knowledge / "baked.json", f"`cragside bake PATH... --out {self.knowledge}` bakes a store."
-            )
+        self.check_knowledge()
         functions = {
             "enrich": [self.function, *self.layers.values(), *([self.knowledge] if self.knowledge else [])],
             "index": [self.index, *self.of_indexing.values()],
@@ -65,6 +62,13 @@ class Artifacts:
                     "put a baked store into a bucket, knowledge=s3://BUCKET/PREFIX#SHA256"
                 )
         return self
+
+    def check_knowledge(self) -> None:
+        """Raises `MissingArtifact` if the folder of the baked store holds none."""
+        if self.knowledge is not None and not (self.knowledge / "baked.json").is_file():
+            raise MissingArtifact(
+                self.knowledge / "baked.json", f"`cragside bake PATH... --out {self.knowledge}` bakes a store."
+            )
 
 
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:

@@ -81,7 +81,11 @@ class Deployed:
     def token(self) -> str:
         """The API token, from its secret; the first while one is exchanged for another. Raises `NotDeployed`."""
         secrets = self.session.client("secretsmanager")
-        text = secrets.get_secret_value(SecretId=self.output("TokenSecret"))["SecretString"]
+        try:
+            secret = self.output("TokenSecret")
+        except NotDeployed as error:
+            raise NotDeployed(f"{error} Only an API that asks for a token can be asked with one.") from error
+        text = secrets.get_secret_value(SecretId=secret)["SecretString"]
         try:
             return api_tokens(text)[0]
         except UnfitSecret as error:

@@ -4,6 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from infra.artifacts import MissingArtifact, artifacts_of
+from infra.environments import DEV
 from infra.environments.choice import add_context, chosen
 from infra.environments.model import NotDeployable
 
@@ -17,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given, _ = parser.parse_known_args(arguments)
     try:
         environment = chosen(dict(given.context))
-    except NotDeployable as error:
+        if environment.knowledge != DEV.knowledge:  # the demo, which is baked next
+            artifacts_of(environment).check_knowledge()
+    except (NotDeployable, MissingArtifact) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"--python {environment.python} --arch {environment.architecture}")

@@ -173,6 +173,12 @@ def test_nothing_is_built_for_what_cannot_be_deployed(said: list[str], capsys: p
     assert not capsys.readouterr().out
 
 
+def test_a_folder_without_a_store_is_refused_before_anything_is_built(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "env=staging", "-c", "knowledge=nosuch"]) == 2
+    assert "`cragside bake PATH... --out " in capsys.readouterr().err
+    assert main(["-c", "env=staging", "-c", "knowledge=build/knowledge/demo"]) == 0
+
+
 def test_a_context_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["-c", "env"])

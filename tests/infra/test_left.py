@@ -1,7 +1,7 @@
 """Stacks that the arguments do not name are not left behind: against moto's CloudFormation, STS and IAM."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import boto3
@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 from moto.core import set_initial_no_auth_action_count
 
-from infra import left
+from infra import credentials, left
 from infra.environments import named
 
 EXAMPLES = Path(left.__file__).parent / "environments/examples"
@@ -78,8 +78,9 @@ def test_what_cannot_be_deployed_is_refused_before_aws_is_asked(capsys: pytest.C
     assert capsys.readouterr().err.startswith("prod names no knowledge: ")
 
 
+@pytest.mark.parametrize("command", [left.main, credentials.main], ids=["left", "credentials"])
 def test_without_an_answer_of_aws_nothing_is_done(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Callable[[list[str]], int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -89,9 +90,13 @@ def test_without_an_answer_of_aws_nothing_is_done(
     # The name that the CDK's command line reads, too: boto3 itself only knows AWS_DEFAULT_REGION.
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_REGION", REGION)
-    assert left.main(context()) == 2
+    assert command(context()) == 2
     reason = "AWS does not say what is deployed: Unable to locate credentials"
     assert capsys.readouterr().err.startswith(f"{reason}. Set credentials and the region, ")
+
+
+def test_whoever_aws_knows_may_look(session: boto3.Session) -> None:
+    assert credentials.main([*context(), "--quiet"], session) == 0
 
 
 def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto3.Session) -> None:

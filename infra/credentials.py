@@ -1,0 +1,35 @@
+"""Refuses to build for an AWS that cannot be asked: python -m infra.credentials -c env=dev."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.deployed import configured, refusal
+from infra.environments.choice import ANY, add_context, chosen
+from infra.environments.model import NotDeployable
+
+
+def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
+    """Return 2 if AWS does not know the caller. Ignore options of the CDK."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.credentials", description="Ask AWS who calls.", allow_abbrev=False
+    )
+    add_context(parser)
+    given, _ = parser.parse_known_args(arguments)
+    try:
+        own = session or configured(chosen({**dict(given.context), **ANY}))
+        own.client("sts").get_caller_identity()
+    except NotDeployable as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (BotoCoreError, ClientError) as error:
+        print(refusal(error), file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
