@@ -13,6 +13,7 @@ from typing import Any
 
 import boto3
 import httpx
+from botocore.config import Config
 
 from tests.services import tools
 from tests.services.cdk import Cdk
@@ -103,7 +104,9 @@ class Flight:
     def client(self, service: str) -> Any:
         """AWS' SDK for a service of the emulator."""
         session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
-        return session.client(service, endpoint_url=self.emulator.url)
+        # A call that is sent again does its work again. A function's first call takes long on a busy machine.
+        config = Config(read_timeout=300, retries={"total_max_attempts": 1})
+        return session.client(service, endpoint_url=self.emulator.url, config=config)
 
     def left(self) -> dict[str, list[Any]]:
         """What the account has, the CDK's own aside."""
