@@ -158,5 +158,5 @@ class Flight:
         headers = {"Host": f"{api}.execute-api.localhost"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
-        with httpx.Client(trust_env=False, timeout=60) as client:
+        with httpx.Client(trust_env=False, timeout=300) as client:
             return client.request(method, self.emulator.url + path, headers=headers, json=body)

@@ -3,6 +3,7 @@
 - ministack unpacks each layer into a folder of its own and puts the `python/` of each on the path, but merges none into
   /opt, so that a variable such as RAG_HOME=/opt/knowledge leads nowhere. Here, a variable that points below /opt points
   into the layer that has it.
+- A layer is unpacked once, and each environment of a function has a link to it, as all have the same /opt on AWS.
 - `Ref` of a secret is its ARN, as on AWS, and not its name. Drift is looked for under its name, where it is kept.
 - A secret that CloudFormation generates has the characters that the template asks for. Here it would have any.
 - A log group that is gone stays away. Here a function that still runs would bring it back, which takes
@@ -13,8 +14,13 @@
   then: the caller's ARN and the action.
 """
 
+import hashlib
 import json
 import os
+import tempfile
+import threading
+import types
+import zipfile
 from pathlib import Path
 
 from ministack import app
@@ -52,6 +58,31 @@ def _find_opt():
     if worker.count(_READ_ENVIRONMENT) != 1:
         raise SystemExit("This ministack starts its workers differently: ministack_launcher.py does not fit it.")
     lambda_runtime._PYTHON_WORKER_SCRIPT = worker.replace(_READ_ENVIRONMENT, _READ_ENVIRONMENT + _FIND_OPT)
+
+
+class _Shared(zipfile.ZipFile):
+    """A layer's archive is unpacked at its first environment. The others get a link."""
+
+    _one = threading.Lock()
+
+    def extractall(self, path=None, *given, **named):
+        if not os.path.basename(path or "").startswith("layer_"):
+            super().extractall(path, *given, **named)
+            return
+        with open(self.filename, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        shared = Path(tempfile.gettempdir(), "layers", digest)
+        with self._one:
+            if not shared.exists():
+                new = shared.with_suffix(".new")
+                super().extractall(new)
+                new.rename(shared)
+        os.rmdir(path)
+        os.symlink(shared, path)
+
+
+def _share_layers():
+    lambda_runtime.zipfile = types.SimpleNamespace(**vars(zipfile) | {"ZipFile": _Shared})
 
 
 def _refer_to_secrets_by_arn():
@@ -148,6 +179,7 @@ def _enforce_and_note(calls):
 
 if __name__ == "__main__":
     _find_opt()
+    _share_layers()
     _refer_to_secrets_by_arn()
     _generate_secrets_as_asked()
     _keep_deleted_log_groups_away()
