@@ -97,7 +97,8 @@ async def test_openais_client_gets_an_event_for_each_annotation_before_its_text_
     body = b"".join(forms.streamed("/v1/responses", {"model": "m", "stream": True}, PIECES, endless=False))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body)
     proxied.ollama.answer = head + body
-    client = AsyncOpenAI(base_url=f"http://127.0.0.1:{proxied.port}/v1", api_key="none", default_headers={"X-RAG-Context": "true"})
+    shown = {"X-RAG-Context": "true"}
+    client = AsyncOpenAI(base_url=f"http://127.0.0.1:{proxied.port}/v1", api_key="none", default_headers=shown)
     async with client.responses.stream(model="m", input="/rag why?") as stream:
         events = [event async for event in stream]
         final = await stream.get_final_response()
@@ -110,6 +111,11 @@ async def test_openais_client_gets_an_event_for_each_annotation_before_its_text_
     (annotation,) = final.output[0].content[0].annotations  # type: ignore[union-attr]
     assert told.model_dump()["annotation"] == annotation.model_dump()
     assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+async def test_links_are_below_the_path_of_the_reverse_proxy(start: Any) -> None:
+    parts = await answered(await start(path_prefix="/rag"), "/api/chat", stream=False)
+    assert parts[-1]["rag_context"]["documents"][0]["link"] == "http://127.0.0.1/rag/console/#/documents"
 
 
 async def test_a_response_without_citations_has_no_further_event(proxied: Proxied) -> None:
@@ -149,7 +155,7 @@ def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
         Document("p3", "c", "local", title="C", url="javascript:alert(1)"),
     )
     context = RagContext("q", documents, False, 1, "mixed", 0.6)
-    passages = passages_of(context, {"scheme": "https", "headers": [(b"host", b"rag.example")], "root_path": "/rag"})
+    passages = passages_of(context, {"scheme": "https", "headers": [(b"host", b"rag.example")]}, "/rag")
     link = "https://rag.example/rag/console/#/documents?open=d%201&passage=p%261"
     assert passages.as_dict()["documents"][0]["link"] == link
     found = passages.annotations("x [1]. y [2, 3]. z [4] [0].")

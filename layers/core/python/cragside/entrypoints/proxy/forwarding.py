@@ -74,6 +74,7 @@ class Forwarder:
         self._enricher = RequestEnricher(container)
         self._body_limit = settings.max_body_bytes
         self._default_workspace = settings.workspace
+        self._path_prefix = settings.path_prefix or ""
         self._exchanges = Exchanges(container.memory, settings.command_prefix) if settings.store_exchanges else None
 
     async def drain(self) -> None:
@@ -211,7 +212,7 @@ class Forwarder:
             call.send.recalled = enriched.recalled
         sending: Send = cors_send(call.send, headers)
         if shown and enriched.context is not None:
-            sending = ShownEvidence(sending, scope["path"], passages_of(enriched.context, scope))
+            sending = ShownEvidence(sending, scope["path"], passages_of(enriched.context, scope, self._path_prefix))
         await relay(
             self._upstream,
             scope,

@@ -54,12 +54,15 @@ class Passages:
         return quote(url, safe=_OF_URLS) if url.startswith(("https://", "http://")) else self.links[index]
 
 
-def passages_of(context: RagContext, scope: Scope) -> Passages:
-    """The passages, with links to the console at the address that the client called, if that is one."""
+def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Passages:
+    """The passages, with links to the console at the address that the client called, if that is one.
+
+    `path_prefix` is RAG_PATH_PREFIX. Whether or not a reverse proxy has removed it, the console is there too. What
+    headers say on the address is not used but for `Host`, as nowhere in the server.
+    """
     host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
     at = f"{scope.get('scheme', 'http')}://{host}" if _HOST.fullmatch(host) else ""
-    root = f"{at}{scope.get('root_path', '')}"
-    return Passages(context, [f"{root}/console/{_place(document)}" for document in context.documents])
+    return Passages(context, [f"{at}{path_prefix}/console/{_place(document)}" for document in context.documents])
 
 
 def _place(document: Document) -> str:
