@@ -68,7 +68,9 @@ class ResponseAnnotations:
 
     def _events(self, done: dict[str, Any], ending: bytes) -> bytes:
         """An event for each annotation of a text that ends, in whose places in the sequence it moves on."""
-        place = {name: done[name] for name in ("item_id", "output_index", "content_index") if name in done}
+        place: dict[str, Any] = {
+            name: done[name] for name in ("item_id", "output_index", "content_index") if name in done
+        }
         numbered, events = isinstance(done.get("sequence_number"), int), b""
         for index, annotation in enumerate(self._passages.annotations(done["text"])):
             event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
