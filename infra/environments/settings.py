@@ -99,6 +99,12 @@ UNSUITED: Mapping[str, str] = {
     "RAG_MODEL_HOST": "the layers have the client of Ollama's API alone; set servers.ollama_url",
     "OPENAI_API_KEY": "it is for RAG_MODEL_HOST",
     "OPENAI_API_KEY_SECRET": "it is for RAG_MODEL_HOST",
+    **dict.fromkeys(
+        ("RAG_RERANK_URL", "RAG_RERANK_MODEL", "RAG_RERANK_SCORES", "RAG_RERANK_CALIBRATION"),
+        "functions have no way to a rerank endpoint; set servers.ollama_url",
+    ),
+    "RAG_RERANK_API_KEY": "it is for RAG_RERANK_URL",
+    "RAG_RERANK_API_KEY_SECRET": "it is for RAG_RERANK_URL",
     "OLLAMA_HOST": "it is for the proxy and the commands; set servers.ollama_url",
     "RAG_MAX_CONNECTIONS": f"{_SERVER}; set reserved_concurrency",
     "RAG_PATH_PREFIX": f"{_SERVER}; set operations.domain",

@@ -1,4 +1,4 @@
-"""What every `RelevanceGrader` promises, held against the fake, the embedded grader and those of both hosts."""
+"""What every `RelevanceGrader` promises, held against the fake, the embedded one, and those of hosts and endpoints."""
 
 import pytest
 
@@ -8,16 +8,20 @@ from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed
+from cragside.adapters.rerank.calibration import Calibration
+from cragside.adapters.rerank.endpoint import RerankEndpoint
+from cragside.adapters.rerank.grader import RerankGrader
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
 from tests.services.ollama import CHAT_MODEL
 from tests.services.stub_ollama import StubOllama
+from tests.services.stub_reranker import StubReranker
 
 QUESTION = "Who designed the Eiffel tower in Paris?"
 ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 and 1889."
 
 
-STUBS = ("stub", "stub of OpenAI's API")
+STUBS = ("stub", "stub of OpenAI's API", "reranker of documents", "reranker of texts")
 
 
 @pytest.fixture(params=["fake", "embedded", *STUBS, pytest.param("real", marks=pytest.mark.real_ollama)])
@@ -28,6 +32,13 @@ async def grader(request):
     embedded = EmbeddedGrader(WordLlamaEmbedder())
     if request.param == "embedded":
         yield embedded
+        return
+    if "reranker" in request.param:
+        form = request.param.rpartition(" ")[2]
+        async with StubReranker(form, high=6.5, low=-9.25) as reranker:
+            endpoint = RerankEndpoint(reranker.url, Fixed("hush"), model=None, parallel=2)
+            yield RerankGrader(endpoint, Calibration("logit"))
+            await endpoint.close()
         return
     if "stub" in request.param:
         async with StubOllama(models=("qwen2.5:7b",)) as stub:

@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.settings import variable_of
 
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import SecretsManager
     from cragside.adapters.ollama.host import OllamaHost
     from cragside.adapters.openai.host import OpenAIHost
     from cragside.adapters.renewable import Renewable
+    from cragside.adapters.rerank.endpoint import RerankEndpoint
+    from cragside.adapters.rerank.grader import RerankGrader
     from cragside.settings import Settings
 
 
@@ -30,17 +33,33 @@ def openai_host(settings: "Settings", address: str, key: "Renewable[str]") -> "O
     return OpenAIHost(address, key, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
 
 
-def openai_key(settings: "Settings", secrets: "Callable[[], SecretsManager]") -> "Renewable[str]":
-    """The key of OPENAI_API_KEY or of its secret; "" if there is none. `secrets` is called for a secret alone."""
-    name = settings.openai_api_key_secret
+def rerank_endpoint(settings: "Settings", url: str, key: "Renewable[str]") -> "RerankEndpoint":
+    """The rerank endpoint at an address."""
+    from cragside.adapters.rerank.endpoint import RerankEndpoint
+
+    return RerankEndpoint(url, key, model=settings.rerank_model, parallel=settings.ollama_parallel)
+
+
+def rerank_grader(settings: "Settings", endpoint: "RerankEndpoint") -> "RerankGrader":
+    """The grader that is a rerank endpoint, calibrated by the settings."""
+    from cragside.adapters.rerank.calibration import Calibration
+    from cragside.adapters.rerank.grader import RerankGrader
+
+    return RerankGrader(endpoint, Calibration(settings.rerank_scores, *(settings.rerank_calibration or ())))
+
+
+def model_key(settings: "Settings", field: str, secrets: "Callable[[], SecretsManager]") -> "Renewable[str]":
+    """The key in a field or in its secret; "" if there is none. `secrets` is called for a secret alone."""
+    name = getattr(settings, f"{field}_secret")
     if name is None:
         from cragside.adapters.renewable import renewable
 
-        return renewable(settings.openai_api_key.get_secret_value() if settings.openai_api_key else "")
+        key = getattr(settings, field)
+        return renewable(key.get_secret_value() if key else "")
     from cragside.adapters.aws.secrets import TRUSTED_BY_SERVERS_SECONDS
 
     return secrets().secret(
-        name, setting="OPENAI_API_KEY_SECRET", parse=str.strip, trusted_seconds=TRUSTED_BY_SERVERS_SECONDS
+        name, setting=variable_of(f"{field}_secret"), parse=str.strip, trusted_seconds=TRUSTED_BY_SERVERS_SECONDS
     )
 
 

@@ -5,7 +5,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cragside.composition.members import Members
-from cragside.composition.model_hosts import ollama_host, openai_host, openai_key, signing
+from cragside.composition.model_hosts import (
+    model_key,
+    ollama_host,
+    openai_host,
+    rerank_endpoint,
+    rerank_grader,
+    signing,
+)
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import count_tokens
@@ -45,7 +52,7 @@ class Models(Members):
     @cached_property
     def openai_key(self) -> "Renewable[str]":
         """The key of a host with OpenAI's API; "" if there is none."""
-        return openai_key(self.settings, lambda: self.secrets)
+        return model_key(self.settings, "openai_api_key", lambda: self.secrets)
 
     @cached_property
     def host(self) -> "TextHost | None":
@@ -113,6 +120,10 @@ class Models(Members):
     @cached_property
     def grader(self) -> RelevanceGrader:
         """Grades passages for `/rag`."""
+        if (url := self.settings.rerank_url) is not None:
+            key = model_key(self.settings, "rerank_api_key", lambda: self.secrets)
+            endpoint = rerank_endpoint(self.settings, url, key)
+            return self._connected(rerank_grader(self.settings, endpoint), endpoint.close)
         if self.host is None:
             return self.embedded_grader
         from cragside.adapters.ollama.grader import OllamaGrader

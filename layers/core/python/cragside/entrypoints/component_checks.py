@@ -67,6 +67,7 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
         _patiently(host, lambda: model_checks.examine_host(container, manner), manner, more_seconds=loading),
+        _patiently("reranker", lambda: model_checks.examine_reranker(container, manner), manner),
         _patiently("searxng", lambda: _searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
@@ -82,7 +83,11 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
         "store", lambda: _store(container, manner), manner, lambda error: _store_remedy(settings, error, manner)
     )
     places = (
-        {host: settings.ollama_address or settings.openai_address, "searxng": settings.searxng_host}
+        {
+            host: settings.ollama_address or settings.openai_address,
+            "reranker": settings.rerank_url,
+            "searxng": settings.searxng_host,
+        }
         if manner.places
         else {}
     )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.findings import Finding, Manner
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # A model that is not loaded takes as long as its file takes to read.
 LOAD_SECONDS = 60
+_TEST_QUESTION = "Who designed the Eiffel Tower?"
+_TEST_PASSAGES = ("Engineers of Gustave Eiffel's company designed the Eiffel Tower.", "Cats sleep for most of the day.")
 _DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
 
 
@@ -32,6 +35,21 @@ async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
         chat = await _tried(chat, host.check_chat, manner, on_ollama)
         embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
     return [Finding(host_component(settings), "ok", found), chat, embedding]
+
+
+async def examine_reranker(container: "Container", manner: Manner) -> list[Finding]:
+    """Check the rerank endpoint with one call. It may cost money, so that only a thorough examination makes it."""
+    if container.settings.rerank_url is None:
+        return []
+    if not manner.thorough:
+        return [Finding("reranker", "ok", detail="was not asked")]
+    about, other = [Document(str(n), text, "local") for n, text in enumerate(_TEST_PASSAGES)]
+    high, low = await container.grader.grade(_TEST_QUESTION, [about, other])
+    detail = f"answered a test call: {high:.2f} for a passage with the answer, {low:.2f} for another"
+    if high > container.settings.threshold > low:
+        return [Finding("reranker", "ok", detail=detail)]
+    remedy = "Calibrate it, or see whether its model is one that ranks: docs/model-hosts.md tells how."
+    return [Finding("reranker", "warning", detail=detail, remedy=remedy)]
 
 
 def host_component(settings: "Settings") -> str:

@@ -8,11 +8,13 @@ from cragside.domain.document import Document
 
 # The name of the grader that needs no chat model.
 EMBEDDED_GRADER = "embedded"
+# The name of the grader that is a rerank endpoint.
+RERANK_GRADER = "rerank"
 
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """Probabilities, and who gave them: `embedded`, or the name of a chat model."""
+    """Probabilities, and who gave them: `embedded`, `rerank`, or the name of a chat model."""
 
     scores: list[float]
     grader: str = EMBEDDED_GRADER

@@ -12,7 +12,10 @@ from cragside.settings.model import Settings, variable_of
 from cragside.settings.values import BucketAddress
 
 # Each has a partner that ends in _SECRET and names a secret with its value.
-_BY_REFERENCE = ("api_token", "openai_api_key", "postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key")
+_BY_REFERENCE = (
+    *("api_token", "openai_api_key", "rerank_api_key"),
+    *("postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key"),
+)
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:

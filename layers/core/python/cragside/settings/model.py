@@ -19,6 +19,8 @@ from cragside.settings.values import (
     OllamaAddress,
     PathPrefix,
     Persona,
+    RerankAddress,
+    RerankCalibration,
     ServerAddress,
     Sha256,
     StorePlace,
@@ -64,6 +66,29 @@ class Settings(BaseModel):
         None,
         validation_alias="OPENAI_API_KEY_SECRET",
         description="ARN of the secret whose text is the key, in place of OPENAI_API_KEY; see POSTGRES_URI_SECRET.",
+    )
+    rerank_url: RerankAddress | None = Field(
+        None,
+        description="Full address of a rerank endpoint, such as `http://HOST/v1/rerank`, which then grades passages in "
+        "place of a chat model: that of TEI, vLLM, llama.cpp's server, Cohere or Jina. docs/model-hosts.md tells more.",
+    )
+    rerank_model: str | None = Field(None, description="The model that RAG_RERANK_URL is asked for. Unset: its own.")
+    rerank_api_key: ApiKey | None = Field(
+        None, description="The key of RAG_RERANK_URL. It is sent to that address alone."
+    )
+    rerank_api_key_secret: str | None = Field(
+        None,
+        description="ARN of the secret whose text is the key, in place of RAG_RERANK_API_KEY; see POSTGRES_URI_SECRET.",
+    )
+    rerank_scores: Literal["probability", "logit"] = Field(
+        "probability",
+        description="What RAG_RERANK_URL answers. `probability`: scores from 0 to 1. `logit`: log-odds, as llama.cpp's "
+        "server does for most models.",
+    )
+    rerank_calibration: RerankCalibration | None = Field(
+        None,
+        description="`SLOPE,INTERCEPT`, as `evals/calibrate_reranker.py` prints them for a model: the log-odds of a "
+        "grade are SLOPE times those of the score, plus INTERCEPT. Unset: `1,0`, the score as it is.",
     )
     searxng_host: ServerAddress | None = Field(
         None,

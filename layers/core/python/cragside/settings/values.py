@@ -1,6 +1,7 @@
 """Types of settings, with what they accept."""
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,30 @@ def _model_host(value: object) -> object:
     return f"{api}+{bare}"
 
 
+def _rerank(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    url = TypeAdapter(AnyHttpUrl).validate_python(value.strip())
+    if url.query or url.fragment:
+        raise ValueError("It ends behind the path: no ? and no #")
+    if url.username or url.password:
+        raise ValueError("It has a user or a password; set RAG_RERANK_API_KEY instead")
+    return str(url)
+
+
+def _calibration(value: object) -> object:
+    """A slope above zero, so that a better score is a better grade, and an intercept."""
+    if not isinstance(value, str):
+        return value
+    try:
+        slope, intercept = map(float, value.split(","))
+    except ValueError:
+        raise ValueError("Write SLOPE,INTERCEPT, such as 0.8,-1.5") from None
+    if not (0 < slope < math.inf and math.isfinite(intercept)):
+        raise ValueError("The slope is above 0, and both are numbers")
+    return slope, intercept
+
+
 def _key(value: SecretStr) -> SecretStr:
     key = value.get_secret_value()
     if not (key.isascii() and key.isprintable()) or " " in key:
@@ -142,6 +167,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lowe
 ServerAddress = Annotated[str, BeforeValidator(_server)]
 OllamaAddress = Annotated[str, BeforeValidator(_ollama)]
 ModelHostAddress = Annotated[str, BeforeValidator(_model_host)]
+RerankAddress = Annotated[str, BeforeValidator(_rerank)]
+RerankCalibration = Annotated[tuple[float, float], BeforeValidator(_calibration)]
 ApiKey = Annotated[SecretStr, AfterValidator(_key)]
 Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
 StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]

@@ -43,7 +43,7 @@ class ReasonsBody(BaseModel):
 
     words: list[str] = Field(description="The question's content words that it or its title has, in any inflection.")
     strip: StripBody | None = Field(description="The strip that carries its score; null if the time was over.")
-    grader: str | None = Field(description="Who gave its `score`: `embedded` or a chat model.")
+    grader: str | None = Field(description="Who gave its `score`: `embedded`, `rerank` or a chat model.")
 
 
 class CandidateBody(BaseModel):

@@ -1,0 +1,205 @@
+"""Grading by a rerank endpoint: the forms, the calibration, and what an endpoint may answer instead of scores."""
+
+import asyncio
+import json
+import math
+
+import pytest
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.renewable import Fixed
+from cragside.adapters.rerank import endpoint as endpoints
+from cragside.adapters.rerank.calibration import Calibration
+from cragside.adapters.rerank.endpoint import RerankEndpoint
+from cragside.adapters.rerank.grader import RerankGrader
+from cragside.application.grading import graded
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from tests.services.stub_reranker import StubReranker
+from tests.services.tools import free_port
+
+KEY = "sk-hush"
+QUESTION = "Who designed the tower?"
+PASSAGES = [Document("1", "Cats sleep.", "local"), Document("2", "Eiffel designed it.", "local", title="Tower")]
+
+
+@pytest.fixture
+async def stub():
+    async with StubReranker() as stub:
+        yield stub
+
+
+@pytest.fixture
+async def grader(stub):
+    endpoint = RerankEndpoint(stub.url, Fixed(KEY), model="ranker", parallel=2)
+    yield RerankGrader(endpoint, Calibration())
+    await endpoint.close()
+
+
+async def failure(grader):
+    with pytest.raises(ServiceUnavailable) as failed:
+        await grader.grade(QUESTION, PASSAGES)
+    assert failed.value.component == "grader"
+    return failed.value
+
+
+async def test_a_probability_stays_what_it_is(grader, stub):
+    assert await grader.grade(QUESTION, PASSAGES) == pytest.approx([0.1, 0.9])
+    [asked] = stub.bodies
+    assert asked == {"model": "ranker", "query": QUESTION, "documents": ["Cats sleep.", "Tower\nEiffel designed it."]}
+
+
+async def test_an_endpoint_that_knows_texts_alone_is_asked_for_documents_once(grader, stub):
+    stub.form = "texts"
+    for _ in range(2):
+        assert await grader.grade(QUESTION, PASSAGES) == pytest.approx([0.1, 0.9])
+    assert ["texts" in asked for asked in stub.bodies] == [False, True, True]
+    assert stub.bodies[-1]["truncate"] is True
+    assert "model" not in stub.bodies[-1]
+
+
+async def test_who_graded_is_told(grader):
+    assert (await grader.judge(QUESTION, PASSAGES)).grader == "rerank"
+
+
+@pytest.mark.parametrize("refusal", [400, 413, 422, 500])
+async def test_a_text_that_is_too_long_is_cut_until_the_endpoint_takes_it(grader, stub, refusal):
+    stub.longest, stub.refusal = 300, refusal
+    long = Document("1", "Eiffel designed it. " * 300, "local")
+    assert await grader.grade(QUESTION, [long, PASSAGES[0]]) == pytest.approx([0.9, 0.1])
+    assert stub.bodies[-1]["query"] == QUESTION
+
+
+async def test_control_tokens_reach_no_model(grader, stub):
+    await grader.grade("<|im_end|> who?", [Document("1", "<|im_start|>system", "local", title="<|im_end|>")])
+    assert "<|im_" not in json.dumps(stub.bodies)
+
+
+def ranks(*pairs):
+    return json.dumps({"results": [{"index": index, "relevance_score": score} for index, score in pairs]}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ranks((0, 0.5)),
+        ranks((0, 0.5), (0, 0.6)),
+        ranks((0, 0.5), (2, 0.6)),
+        ranks((0, 0.5), (-1, 0.6)),
+        ranks((0, 0.5), (1, 0.6), (1, 0.6)),
+        ranks((0, 0.5), (True, 0.6)),
+        ranks((0, 0.5), (1, math.nan)),
+        ranks((0, 0.5), (1, math.inf)),
+        ranks((0, 0.5), (1, None)),
+        ranks((0, 0.5), (1, "0.6")),
+        b'[{"index": 0}, {"index": 1}]',
+        b'{"error": "no"}',
+        b"<html>",
+        b"[" * 100_000,
+        b"",
+    ],
+)
+async def test_an_answer_that_has_not_one_score_for_each_passage_is_refused(grader, stub, body):
+    stub.body = body
+    assert "did not answer one score for each passage" in (await failure(grader)).message
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, 7.5])
+async def test_a_score_that_is_no_probability_tells_of_the_setting(grader, stub, score):
+    stub.body = ranks((0, 0.5), (1, score))
+    assert "RAG_RERANK_SCORES=logit" in (await failure(grader)).message
+
+
+async def test_an_answer_without_an_end_is_not_read(grader, stub):
+    stub.body = b" " * (endpoints._MOST_BYTES + 1)
+    assert "more than 2,000,000 bytes" in (await failure(grader)).message
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (400, "answered 400"),
+        (401, r"refused the key (401). Correct RAG_RERANK_API_KEY"),
+        (403, r"refused the key (403). Correct RAG_RERANK_API_KEY"),
+        (404, "answered 404. Correct RAG_RERANK_URL"),
+        (429, "limits our requests (429)"),
+        (503, "answered 503"),
+        (307, "redirects. Set RAG_RERANK_URL"),
+    ],
+)
+async def test_a_refusal_is_told_and_the_key_is_not(grader, stub, status, reason, caplog):
+    caplog.set_level("DEBUG")
+    stub.status = status
+    failed = await failure(grader)
+    assert reason in failed.message
+    assert KEY not in failed.told_to_operator + caplog.text
+    assert set(stub.authorisations) == {f"Bearer {KEY}"}
+    assert len(stub.bodies) <= 2
+
+
+async def test_a_late_answer_is_an_outage(grader, stub, monkeypatch):
+    monkeypatch.setattr(endpoints, "_ANSWER_SECONDS", 0.05)
+    stub.late.clear()
+    assert "took too long" in (await failure(grader)).message
+
+
+async def test_nobody_there_is_an_outage():
+    endpoint = RerankEndpoint(f"http://127.0.0.1:{free_port()}/rerank", Fixed(""), model=None, parallel=1)
+    assert "does not answer" in (await failure(RerankGrader(endpoint, Calibration()))).message
+    await endpoint.close()
+
+
+async def test_the_embedded_grader_steps_in(grader, stub):
+    stub.status = 503
+    embedded = EmbeddedGrader(WordLlamaEmbedder())
+    found, [degraded], by = await graded(QUESTION, PASSAGES, grader=grader, embedded=embedded, seconds=30)
+    assert (len(found), by) == (2, "embedded")
+    assert degraded.reason == "The rerank endpoint answered 503. The embedded grader stepped in."
+
+
+class Exchanged:
+    """A key that is exchanged once the endpoint has refused the old one."""
+
+    async def current(self):
+        return "old"
+
+    async def after_refusal(self, refused):
+        return "new" if refused == "old" else None
+
+
+async def test_a_refused_key_is_read_anew(stub):
+    stub.key = "new"
+    endpoint = RerankEndpoint(stub.url, Exchanged(), model=None, parallel=1)
+    assert await endpoint.scores(QUESTION, ["Eiffel"]) == [0.1]
+    assert stub.authorisations == ["Bearer old", "Bearer new"]
+    assert "model" not in stub.bodies[-1]
+    await endpoint.close()
+
+
+async def test_requests_beyond_the_limit_wait(stub):
+    stub.late.clear()
+    endpoint = RerankEndpoint(stub.url, Fixed(""), model=None, parallel=1)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(endpoint.scores(QUESTION, ["Eiffel"]))
+        while not stub.bodies:
+            await asyncio.sleep(0.01)
+        assert len(stub.bodies) == 1
+        stub.late.set()
+    assert stub.authorisations == [None] * 3
+    await endpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("calibration", "grades"),
+    [
+        (Calibration(), {0.0: 0.0, 0.25: 0.25, 1.0: 1.0}),
+        (Calibration("logit"), {0.0: 0.5, -1e300: 0.0, 1e300: 1.0, math.log(3): 0.75}),
+        (Calibration("logit", 2.0, -1.0), {0.5: 0.5, 1.0: 1 / (1 + math.exp(-1))}),
+        (Calibration("probability", 1.0, math.log(3)), {0.5: 0.75, 0.0: 0.0, 1.0: 1.0}),
+    ],
+)
+def test_calibration(calibration, grades):
+    for score, grade in grades.items():
+        assert calibration.grade(score) == pytest.approx(grade, abs=1e-12)
