@@ -36,6 +36,7 @@ NOT_RUN = {
     ("docs/backup.md", "pg_restore"): DATABASES,
     ("docs/backup.md", "cragside repair"): DATABASES,
     ("docs/model-hosts.md", "pip install"): "needs a model host and its key",
+    ("docs/model-hosts.md", "export RAG_RERANK_URL"): "needs a rerank endpoint",
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
     ("docs/aws-knowledge.md", "aws lambda invoke"): AWS,

@@ -42,7 +42,9 @@ def test_a_snippet_is_the_stretch_with_the_questions_words() -> None:
     assert "insulin lowers glucose" in snippet("what lowers glucose", text, size=10)
 
 
-@pytest.mark.parametrize("script", ["clapnq.py", "calibrate_grader.py", "swaps.py", "citations.py"])
+@pytest.mark.parametrize(
+    "script", ["clapnq.py", "calibrate_grader.py", "calibrate_reranker.py", "swaps.py", "citations.py"]
+)
 def test_without_the_data_a_script_says_where_to_get_it(script: str, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, str(EVALS / script), "--data", str(tmp_path)],
