@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from infra.artifacts import MissingArtifact, artifacts_of
-from infra.environments import DEV
 from infra.environments.choice import add_context, chosen
+from infra.environments.dev import DEV
 from infra.environments.model import NotDeployable
 
 
