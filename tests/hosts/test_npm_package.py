@@ -14,6 +14,9 @@ from tools.npm_package import build
 
 pytestmark = pytest.mark.hosts
 
+QUESTION = "/rag what does the lamp burn?"
+FAILURES = ("redirected", "silent", "no_messages", "no_passages", "nothing")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -42,9 +45,16 @@ def test_the_middleware_brings_evidence_in_and_sources_out(
         "plain": [ANSWER, []],
         "ragtime": [ANSWER, []],
         "unreachable": [ANSWER, [], 1],
+        **{name: [ANSWER, [], 1] for name in FAILURES},
+        "other_command": [ANSWER, [], True],
     }
     prompts = [body["messages"][-1]["content"] for _, body in upstream.asked]
     given, others = prompts[:3], prompts[3:]
     assert all(LAMP in prompt and prompt.endswith("what does the lamp burn?") for prompt in given)
     assert not any("/rag" in prompt for prompt in given)
-    assert others == ["what does the lamp burn? plain", "/ragtime plain", "/rag what does the lamp burn? plain"]
+    assert others == [
+        "what does the lamp burn? plain",
+        "/ragtime plain",
+        *[f"{QUESTION} plain"] * (1 + len(FAILURES)),
+        "/docs plain",
+    ]

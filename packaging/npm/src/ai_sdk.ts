@@ -8,7 +8,7 @@ import { type RagContext, sourcesOf } from "./sources";
 type Params = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
 type Message = Params["prompt"][number];
 type Said = { role: string; content: string };
-type Enriched = { messages?: Said[]; metadata?: { rag_context?: RagContext } };
+type Enriched = { messages: Said[]; metadata: { rag_context: RagContext } };
 
 export interface Options {
   /** Where `cragside serve` is, such as http://127.0.0.1:8642. */
@@ -21,20 +21,26 @@ export interface Options {
   always?: boolean;
   /** The service's command; /rag by default. */
   command?: string;
+  /** How long the service may take; 35 seconds by default. */
+  seconds?: number;
   /** What to do when the service does not answer. By default the prompt goes on without evidence. */
   onError?: (error: unknown) => void;
 }
 
 /** The middleware for `wrapLanguageModel`. What the answer cites becomes a source of the answer. */
 export function cragside(options: Options): LanguageModelMiddleware {
-  const { workspace, always = false, command = "/rag", onError = () => {} } = options;
-  const client = createClient({ baseUrl: options.address, auth: options.token });
+  const { workspace, always = false, command = "/rag", seconds = 35, onError = () => {} } = options;
+  // No other host gets the token and the question.
+  const client = createClient({ baseUrl: options.address, auth: options.token, redirect: "error" });
   const contexts = new WeakMap<object, RagContext>();
 
   async function enriched(messages: Said[]): Promise<Enriched | undefined> {
     try {
-      const answer = await enrich({ client, throwOnError: true, body: { messages, workspace } as never });
-      return answer.data as Enriched;
+      const signal = AbortSignal.timeout(seconds * 1000);
+      const answer = await enrich({ client, signal, throwOnError: true, body: { messages, workspace } as never });
+      const found: unknown = answer.data;
+      if (isEnriched(found, messages.length)) return found;
+      throw new Error(`${options.address} did not answer with evidence. Is it a cragside with the command ${command}?`);
     } catch (error) {
       onError(error);
       return undefined;
@@ -51,8 +57,8 @@ export function cragside(options: Options): LanguageModelMiddleware {
       const messages = params.prompt.flatMap(said);
       messages[messages.length - 1].content = commanded ? text : `${command} ${text}`;
       const found = await enriched(messages);
-      const context = found?.metadata?.rag_context;
-      if (!found?.messages || !context) return params;
+      if (!found) return params;
+      const context = found.metadata.rag_context;
       const question = found.messages[found.messages.length - 1].content;
       const evidence = found.messages.length > messages.length ? `${found.messages.at(-2)?.content}\n\n` : "";
       const prompt = [...params.prompt.slice(0, -1), withText(asked as Message, evidence + question)];
@@ -82,6 +88,14 @@ export function cragside(options: Options): LanguageModelMiddleware {
       return { ...result, stream: result.stream.pipeThrough(telling) };
     },
   };
+}
+
+function isEnriched(answer: unknown, sent: number): answer is Enriched {
+  const { messages, metadata } = (answer ?? {}) as { messages?: unknown; metadata?: { rag_context?: Partial<RagContext> } };
+  const documents: unknown = metadata?.rag_context?.documents;
+  const isText = (each: unknown) => typeof (each as Said | null)?.content === "string";
+  const areMessages = Array.isArray(messages) && messages.length >= sent && messages.every(isText);
+  return areMessages && Array.isArray(documents) && documents.every(isText);
 }
 
 function begins(text: string, command: string): boolean {
