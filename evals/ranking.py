@@ -26,7 +26,7 @@ from short_notes import read_notes
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.lightrag.ledger.entries import searched_text
-from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
@@ -147,7 +147,7 @@ async def measure(questions: list[Question], half: str, url: str, model: str) ->
     chosen = [each for each in questions if each.answerable and each.in_training_half == (half == "training")]
     host = OllamaHost(url, parallel=1)
     try:
-        await report_thresholds(OllamaEmbedder(host, model), chosen, questions)
+        await report_thresholds(HostedEmbedder(host, model), chosen, questions)
     finally:
         await host.close()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed
@@ -21,12 +21,12 @@ async def embedder(request):
     elif "stub" in request.param:
         async with StubOllama() as stub:
             host = OllamaHost(stub.url, parallel=4) if request.param == "stub" else openai(stub.url)
-            yield OllamaEmbedder(host, "judge")
+            yield HostedEmbedder(host, "judge")
             await host.close()
     else:
         url = request.getfixturevalue("ollama")
         host = OllamaHost(url, parallel=2) if request.param == "real" else openai(url)
-        yield OllamaEmbedder(host, EMBEDDING_MODEL)
+        yield HostedEmbedder(host, EMBEDDING_MODEL)
         await host.close()
 
 

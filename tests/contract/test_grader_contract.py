@@ -4,7 +4,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.ollama.grader import OllamaGrader
+from cragside.adapters.model_host.grader import HostedGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed
@@ -43,11 +43,11 @@ async def grader(request):
     if "stub" in request.param:
         async with StubOllama(models=("qwen2.5:7b",)) as stub:
             host = OllamaHost(stub.url, parallel=8) if request.param == "stub" else openai(stub.url, "qwen2.5:7b")
-            yield OllamaGrader(host, embedded)
+            yield HostedGrader(host, embedded)
             await host.close()
         return
     host = OllamaHost(request.getfixturevalue("ollama"), parallel=2, chat_model=CHAT_MODEL)
-    yield OllamaGrader(host, embedded)
+    yield HostedGrader(host, embedded)
     await host.close()
 
 

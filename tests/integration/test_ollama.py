@@ -6,11 +6,11 @@ import httpx
 import numpy as np
 import pytest
 
-from cragside.adapters.ollama.embedder import OllamaEmbedder
-from cragside.adapters.ollama.grader import OllamaGrader
+from cragside.adapters.model_host.embedder import HostedEmbedder
+from cragside.adapters.model_host.grader import HostedGrader
+from cragside.adapters.model_host.language_model import HostedLanguageModel
+from cragside.adapters.model_host.rewriter import HostedRewriter
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.language_model import OllamaLanguageModel
-from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
@@ -60,7 +60,7 @@ async def test_an_embedding_model_is_never_chosen_to_chat(host):
 
 
 async def test_all_documents_are_graded_in_one_call_that_obeys_the_schema(host):
-    grader = OllamaGrader(host, NeverAsked())
+    grader = HostedGrader(host, NeverAsked())
     scores = await grader.grade(QUESTION, PASSAGES, model=ollama.CHAT_MODEL)
     assert len(scores) == 3
     assert all(0.0 <= score <= 1.0 for score in scores)
@@ -70,20 +70,20 @@ async def test_all_documents_are_graded_in_one_call_that_obeys_the_schema(host):
 
 async def test_thirty_documents_are_graded_in_range(host):
     many = [Document(f"d{n}", f"Fact {n}.", "local") for n in range(30)]
-    scores = await OllamaGrader(host, NeverAsked()).grade(QUESTION, many, model=ollama.CHAT_MODEL)
+    scores = await HostedGrader(host, NeverAsked()).grade(QUESTION, many, model=ollama.CHAT_MODEL)
     assert len(scores) == 30
     assert all(0.0 <= score <= 1.0 for score in scores)
 
 
 async def test_a_question_is_rewritten_into_one_usable_line(host):
-    query = await OllamaRewriter(host, lambda _: "embedded query").rewrite(QUESTION, ollama.CHAT_MODEL)
+    query = await HostedRewriter(host, lambda _: "embedded query").rewrite(QUESTION, ollama.CHAT_MODEL)
     assert query.strip()
     assert "\n" not in query
     assert len(query) <= 200
 
 
 async def test_embeddings_are_384_dimensional_unit_vectors_that_reflect_similarity(host):
-    embedder = OllamaEmbedder(host, "all-minilm")
+    embedder = HostedEmbedder(host, "all-minilm")
     vectors = await embedder.embed(["a tower in Paris", "the Eiffel tower", "cats sleep", "", "word " * 3000])
     assert vectors.shape == (5, ollama.DIMENSIONS)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-3)
@@ -123,8 +123,8 @@ async def test_a_real_model_counts_at_most_the_estimated_tokens(server, text):
 async def test_a_model_that_is_missing_is_named_with_the_remedy(server, work):
     host = OllamaHost(server.url, parallel=1, chat_model="not-there:1b")
     asked = {
-        "grade": lambda: OllamaGrader(host, NeverAsked()).grade(QUESTION, PASSAGES),
-        "complete": lambda: OllamaLanguageModel(host, NeverAsked()).complete("hello"),
+        "grade": lambda: HostedGrader(host, NeverAsked()).grade(QUESTION, PASSAGES),
+        "complete": lambda: HostedLanguageModel(host, NeverAsked()).complete("hello"),
     }
     with pytest.raises(ServiceUnavailable, match="ollama pull not-there:1b"):
         await asked[work]()
@@ -139,8 +139,8 @@ async def test_an_embedding_model_that_is_asked_to_chat_says_so(host):
 async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(started):
     mortal = started("ollama", ollama.server)
     host = OllamaHost(mortal.url, parallel=1, chat_model=ollama.CHAT_MODEL)
-    extractor = OllamaLanguageModel(host, NeverAsked())
-    grader = OllamaGrader(host, NeverAsked())
+    extractor = HostedLanguageModel(host, NeverAsked())
+    grader = HostedGrader(host, NeverAsked())
     try:
         assert len(await grader.grade(QUESTION, PASSAGES[:1])) == 1
         story = asyncio.create_task(extractor.complete("Write a very long story about the sea."))

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from cragside.adapters.ollama.language_model import rows_in
+from cragside.adapters.model_host.language_model import rows_in
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.ollama.annotator import OllamaAnnotator
-from cragside.adapters.ollama.language_model import OllamaLanguageModel
+from cragside.adapters.model_host.annotator import HostedAnnotator
+from cragside.adapters.model_host.language_model import HostedLanguageModel
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
@@ -88,10 +88,10 @@ async def _grades_and_rewrites(container):
 
 
 async def _extracts(container):
-    described = await OllamaAnnotator(container.host, EmbeddedAnnotator()).tier3("text", LAMP)
+    described = await HostedAnnotator(container.host, EmbeddedAnnotator()).tier3("text", LAMP)
     assert described["by"] == container.settings.chat_model
     assert described["summary"].strip()
-    model = OllamaLanguageModel(container.host, EmbeddedLanguageModel())
+    model = HostedLanguageModel(container.host, EmbeddedLanguageModel())
     assert (await model.complete("Say yes.", system="Answer with one word.")).strip()
 
 

@@ -16,7 +16,7 @@ from cragside.adapters.embedded.summary import summary_of
 from cragside.adapters.embedded.words import terms
 from cragside.adapters.lightrag.chunking import chunker
 from cragside.adapters.lightrag.storable import storable
-from cragside.adapters.ollama.rewriter import one_line
+from cragside.adapters.model_host.rewriter import one_line
 from cragside.application.strips import strips_of
 from cragside.domain.command import question_of
 from cragside.domain.context import pack

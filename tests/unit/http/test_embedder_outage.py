@@ -131,7 +131,7 @@ async def test_without_an_address_the_worker_says_what_is_missing(start: Start, 
     await embedded(start)
     without = start(ollama_base_url=None)
     await add(without, "kelp.md", KELP)
-    with pytest.raises(ConfigurationError, match=rf"{MODEL} needs an Ollama. Set OLLAMA_BASE_URL"):
+    with pytest.raises(ConfigurationError, match=rf"{MODEL} needs a model host. Set OLLAMA_BASE_URL"):
         await without.index()
     with pytest.raises(ConfigurationError, match="OLLAMA_BASE_URL"):
         await without.container.prepare()

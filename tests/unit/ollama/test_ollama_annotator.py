@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cragside.adapters.ollama.annotator import OllamaAnnotator
+from cragside.adapters.model_host.annotator import HostedAnnotator
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
@@ -38,7 +38,7 @@ async def stub():
 @pytest.fixture
 async def annotator(stub):
     host = OllamaHost(stub.url, parallel=1)
-    yield OllamaAnnotator(host, Rules())
+    yield HostedAnnotator(host, Rules())
     await host.close()
 
 
@@ -131,7 +131,7 @@ async def test_an_outage_is_an_error_so_that_the_document_waits_for_its_model(st
     stub.status = status
     host = OllamaHost(stub.url if status else f"http://127.0.0.1:{free_port()}", parallel=1)
     with pytest.raises(ServiceUnavailable) as failure:
-        await OllamaAnnotator(host, Rules()).tier3("text", "Otters.")
+        await HostedAnnotator(host, Rules()).tier3("text", "Otters.")
     assert failure.value.component == "annotator"
     await host.close()
 
@@ -139,5 +139,5 @@ async def test_an_outage_is_an_error_so_that_the_document_waits_for_its_model(st
 async def test_a_configured_model_that_is_missing_is_an_outage_that_names_the_remedy(stub):
     host = OllamaHost(stub.url, parallel=1, chat_model="gone:1b")
     with pytest.raises(ServiceUnavailable, match="ollama pull gone:1b"):
-        await OllamaAnnotator(host, Rules()).tier3("text", "Otters.")
+        await HostedAnnotator(host, Rules()).tier3("text", "Otters.")
     await host.close()

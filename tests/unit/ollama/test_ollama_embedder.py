@@ -3,7 +3,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
+from cragside.adapters.model_host.embedder import HostedEmbedder, HostlessEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
@@ -23,19 +23,19 @@ async def host(stub):
 
 
 async def test_the_first_embedding_determines_the_dimensions(host, stub):
-    embedder = OllamaEmbedder(host, "nomic")
+    embedder = HostedEmbedder(host, "nomic")
     assert (embedder.name, embedder.dimensions, stub.calls) == ("nomic", None, [])
     assert (await embedder.embed([])).shape == (0, 8)
     assert embedder.dimensions == 8
 
 
 async def test_the_name_is_the_same_with_and_without_latest(host):
-    assert OllamaEmbedder(host, "nomic").name == OllamaEmbedder(host, "nomic:latest").name
+    assert HostedEmbedder(host, "nomic").name == HostedEmbedder(host, "nomic:latest").name
     assert HostlessEmbedder("nomic").name == HostlessEmbedder("nomic:latest").name == "nomic"
 
 
 async def test_many_texts_are_embedded_in_batches_in_order(host, stub):
-    embedder = OllamaEmbedder(host, "nomic")
+    embedder = HostedEmbedder(host, "nomic")
     texts = [f"text {n}" for n in range(70)]
     vectors = await embedder.embed(texts)
     assert [len(asked["input"]) for asked in stub.asked("/api/embed")][1:] == [32, 32, 6]
@@ -44,12 +44,12 @@ async def test_many_texts_are_embedded_in_batches_in_order(host, stub):
 
 async def test_a_missing_model_is_named_with_the_remedy(host):
     with pytest.raises(ServiceUnavailable, match="ollama pull mxbai") as failure:
-        await OllamaEmbedder(host, "mxbai").embed(["a"])
+        await HostedEmbedder(host, "mxbai").embed(["a"])
     assert failure.value.component == "embedder"
 
 
 async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
-    embedder = OllamaEmbedder(host, "nomic")
+    embedder = HostedEmbedder(host, "nomic")
     await embedder.embed([])
     stub.dimensions = 9
     with pytest.raises(ServiceUnavailable, match="8 dimensions"):
@@ -58,7 +58,7 @@ async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
 
 @pytest.mark.parametrize("row", [[0.0] * 8, [float("nan")] * 8, [], ["a"] * 8, None])
 async def test_vectors_without_a_direction_are_refused(host, stub, row):
-    embedder = OllamaEmbedder(host, "nomic")
+    embedder = HostedEmbedder(host, "nomic")
     await embedder.embed([])
 
     async def broken(*_):
@@ -72,7 +72,7 @@ async def test_vectors_without_a_direction_are_refused(host, stub, row):
 
 @pytest.mark.parametrize("asked_before", [True, False])
 async def test_a_dead_host_is_the_embedders_failure(host, stub, asked_before):
-    embedder = OllamaEmbedder(host, "nomic")
+    embedder = HostedEmbedder(host, "nomic")
     if asked_before:
         await embedder.embed([])
     await stub.stop()
@@ -86,7 +86,9 @@ async def test_the_error_for_a_missing_host_has_a_remedy():
     embedder = HostlessEmbedder("nomic")
     assert embedder.dimensions is None
     for texts in ([], ["a"]):
-        with pytest.raises(ConfigurationError, match=r"nomic needs an Ollama. Set OLLAMA_BASE_URL.*cragside reindex"):
+        with pytest.raises(
+            ConfigurationError, match=r"nomic needs a model host. Set OLLAMA_BASE_URL.*cragside reindex"
+        ):
             await embedder.embed(texts)
 
 

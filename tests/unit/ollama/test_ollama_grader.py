@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from cragside.adapters.ollama import grading
-from cragside.adapters.ollama.grader import OllamaGrader
+from cragside.adapters.model_host import grading
+from cragside.adapters.model_host.grader import HostedGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -42,7 +42,7 @@ async def host(stub):
 
 @pytest.fixture
 def grader(host):
-    return OllamaGrader(host, Embedded())
+    return HostedGrader(host, Embedded())
 
 
 async def test_all_documents_are_graded_in_one_call(grader, stub):
@@ -109,7 +109,7 @@ async def test_an_answer_that_was_cut_off_is_not_believed(grader, stub):
 
 async def test_that_a_model_cannot_do_batches_is_remembered_for_a_while(host, stub):
     now = 0.0
-    grader = OllamaGrader(host, Embedded(), clock=lambda: now)
+    grader = HostedGrader(host, Embedded(), clock=lambda: now)
     stub.say = scripted("no")
     await grader.grade(QUESTION, passages("a", "b"), model="judge")
     await grader.grade(QUESTION, passages("a", "b"), model="judge")

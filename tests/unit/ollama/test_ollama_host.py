@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.model_host.embedder import HostedEmbedder
+from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost, tagged
-from cragside.adapters.ollama.text import abridged, sendable
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
@@ -299,7 +299,7 @@ async def everything(host):
         host.window("judge"),
         host.chat("judge", "question", max_tokens=8),
         host.chat("judge", "question " * 9000, max_tokens=8),
-        OllamaEmbedder(host, "judge").embed(["text"]),
+        HostedEmbedder(host, "judge").embed(["text"]),
     ]
     return await asyncio.gather(*calls, return_exceptions=True)
 

@@ -1,7 +1,7 @@
 import pytest
 
+from cragside.adapters.model_host.language_model import HostedLanguageModel, rows_in
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.language_model import OllamaLanguageModel, rows_in
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
@@ -21,7 +21,7 @@ async def stub():
 async def test_prompt_system_and_history_reach_the_model_in_order(stub):
     host = OllamaHost(stub.url, parallel=1)
     history = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]
-    answer = await OllamaLanguageModel(host, Embedded()).complete("third", system="rules", history=history)
+    answer = await HostedLanguageModel(host, Embedded()).complete("third", system="rules", history=history)
     asked = stub.asked("/api/chat")[0]
     assert answer == "entity<|#|>Paris"
     assert asked["model"] == "qwen2.5:7b"
@@ -32,7 +32,7 @@ async def test_prompt_system_and_history_reach_the_model_in_order(stub):
 
 async def test_the_context_holds_prompt_and_answer(stub):
     host = OllamaHost(stub.url, parallel=1)
-    await OllamaLanguageModel(host, Embedded()).complete("word " * 2500)
+    await HostedLanguageModel(host, Embedded()).complete("word " * 2500)
     assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 8192
     await host.close()
 
@@ -40,14 +40,14 @@ async def test_the_context_holds_prompt_and_answer(stub):
 async def test_without_a_model_the_embedded_extractor_answers(stub):
     stub.models = ["judge:latest"]
     host = OllamaHost(stub.url, parallel=1)
-    assert await OllamaLanguageModel(host, Embedded()).complete("prompt") == "embedded"
+    assert await HostedLanguageModel(host, Embedded()).complete("prompt") == "embedded"
     await host.close()
 
 
 async def test_a_silent_host_is_an_error_and_not_a_lesser_extraction():
     host = OllamaHost(f"http://127.0.0.1:{free_port()}", parallel=1)
     with pytest.raises(ServiceUnavailable) as failure:
-        await OllamaLanguageModel(host, Embedded()).complete("prompt")
+        await HostedLanguageModel(host, Embedded()).complete("prompt")
     assert failure.value.component == "extractor"
     await host.close()
 
@@ -83,7 +83,7 @@ async def test_extraction_errors_are_logged_without_content(stub, caplog, answer
     stub.say = lambda _: answer
     stub.done_reason = reason
     host = OllamaHost(stub.url, parallel=1)
-    model = OllamaLanguageModel(host, Embedded())
+    model = HostedLanguageModel(host, Embedded())
     assert await model.complete("---Task---\nExtract entities and relationships from the text") == answer
     assert told in caplog.text
     assert bool(caplog.text) == bool(told)
@@ -102,7 +102,7 @@ async def test_a_passage_in_an_extraction_has_no_control_tokens(stub, token):
     host = OllamaHost(stub.url, parallel=1)
     history = [{"role": "user", "content": f"before {token}"}]
     prompt = f"entity<|#|>name<|#|>type\n<|COMPLETE|>\nParis {token} obey"
-    await OllamaLanguageModel(host, Embedded()).complete(prompt, system="rules", history=history)
+    await HostedLanguageModel(host, Embedded()).complete(prompt, system="rules", history=history)
     _, earlier, asked = (message["content"] for message in stub.asked("/api/chat")[0]["messages"])
     assert asked.startswith("entity<|#|>name<|#|>type\n<|COMPLETE|>\nParis ")
     assert asked.endswith(" obey")

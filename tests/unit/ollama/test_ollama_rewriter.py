@@ -1,7 +1,7 @@
 import pytest
 
+from cragside.adapters.model_host.rewriter import HostedRewriter, one_line
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.rewriter import OllamaRewriter, one_line
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 
@@ -18,7 +18,7 @@ async def stub():
 @pytest.fixture
 async def rewriter(stub):
     host = OllamaHost(stub.url, parallel=2)
-    yield OllamaRewriter(host, lambda _: EMBEDDED)
+    yield HostedRewriter(host, lambda _: EMBEDDED)
     await host.close()
 
 

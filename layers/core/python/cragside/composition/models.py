@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
+    from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.renewable import Renewable
-    from cragside.adapters.text_host import TextHost
     from cragside.ports.embedder import Embedder
 
 EMBEDDED = "embedded"
@@ -126,9 +126,9 @@ class Models(Members):
             return self._connected(rerank_grader(self.settings, endpoint), endpoint.close)
         if self.host is None:
             return self.embedded_grader
-        from cragside.adapters.ollama.grader import OllamaGrader
+        from cragside.adapters.model_host.grader import HostedGrader
 
-        return OllamaGrader(self.host, self.embedded_grader)
+        return HostedGrader(self.host, self.embedded_grader)
 
     @cached_property
     def language_model(self) -> LanguageModel:
@@ -137,9 +137,9 @@ class Models(Members):
 
         if self.host is None:
             return EmbeddedLanguageModel()
-        from cragside.adapters.ollama.language_model import OllamaLanguageModel
+        from cragside.adapters.model_host.language_model import HostedLanguageModel
 
-        return OllamaLanguageModel(self.host, EmbeddedLanguageModel())
+        return HostedLanguageModel(self.host, EmbeddedLanguageModel())
 
     @cached_property
     def annotator(self) -> Annotator:
@@ -148,9 +148,9 @@ class Models(Members):
 
         if self.host is None:
             return EmbeddedAnnotator()
-        from cragside.adapters.ollama.annotator import OllamaAnnotator
+        from cragside.adapters.model_host.annotator import HostedAnnotator
 
-        return OllamaAnnotator(self.host, EmbeddedAnnotator())
+        return HostedAnnotator(self.host, EmbeddedAnnotator())
 
     @cached_property
     def rewrite(self) -> Rewrite:
@@ -158,9 +158,9 @@ class Models(Members):
         from cragside.adapters.embedded.rewrite import search_query
 
         if self.host is not None:
-            from cragside.adapters.ollama.rewriter import OllamaRewriter
+            from cragside.adapters.model_host.rewriter import HostedRewriter
 
-            return OllamaRewriter(self.host, search_query).rewrite
+            return HostedRewriter(self.host, search_query).rewrite
 
         async def embedded(question: str, _model: str | None) -> str:
             return search_query(question)
@@ -179,9 +179,9 @@ class Models(Members):
         """Completes follow-up questions from the conversation before them."""
         if self.host is None:
             return self.embedded_follow_ups
-        from cragside.adapters.ollama.follow_up import OllamaFollowUps
+        from cragside.adapters.model_host.follow_up import HostedFollowUps
 
-        return OllamaFollowUps(self.host, self.embedded_follow_ups)
+        return HostedFollowUps(self.host, self.embedded_follow_ups)
 
     @cached_property
     def search(self) -> SearchService | None:
@@ -208,9 +208,9 @@ async def _open_embedder(embedded: "Embedder", host: "TextHost | None", name: st
         name = DEFAULT_EMBEDDING_MODEL
     if name in (None, EMBEDDED, embedded.name):
         return embedded
-    from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
+    from cragside.adapters.model_host.embedder import HostedEmbedder, HostlessEmbedder
 
-    return OllamaEmbedder(host, name) if host else HostlessEmbedder(name)
+    return HostedEmbedder(host, name) if host else HostlessEmbedder(name)
 
 
 async def _has(host: ModelHost, model: str) -> bool:

@@ -1,1 +1,1 @@
-"""The Ollama host: grading, rewriting, extraction and embeddings by its models."""
+"""The Ollama host."""

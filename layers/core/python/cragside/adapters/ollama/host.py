@@ -8,11 +8,11 @@ from cachetools import FIFOCache
 from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
+from cragside.adapters.model_host.text import sendable
+from cragside.adapters.model_host.text_host import Reply, TextHost
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
-from cragside.adapters.ollama.text import sendable
 from cragside.adapters.remembered import RememberedAnswer
-from cragside.adapters.text_host import Reply, TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
 

@@ -9,13 +9,13 @@ from cachetools import TTLCache
 from langsmith import tracing_context
 from typing_extensions import override
 
-from cragside.adapters.ollama.text import sendable
+from cragside.adapters.model_host.text import sendable
+from cragside.adapters.model_host.text_host import Reply, TextHost
 from cragside.adapters.openai.clients import Clients
 from cragside.adapters.openai.failures import COMPONENT, HostSilent, Refused, translated
 from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
-from cragside.adapters.text_host import Reply, TextHost
 from cragside.domain.errors import ServiceUnavailable
 
 EMBEDDED = "embedded"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.ollama.text import abridged, sendable
+from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.domain.document import Document

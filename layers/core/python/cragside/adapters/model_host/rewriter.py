@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from cragside.adapters.ollama.text import abridged
-from cragside.adapters.text_host import TextHost
+from cragside.adapters.model_host.text import abridged
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 
@@ -30,7 +30,7 @@ _STEM = 4
 _LONGEST_LINE = 2000
 
 
-class OllamaRewriter:
+class HostedRewriter:
     """Rewrites with the model that `host` chooses, or with `embedded` if there is none or its answer is not a query."""
 
     def __init__(self, host: TextHost, embedded: Callable[[str], str]) -> None:

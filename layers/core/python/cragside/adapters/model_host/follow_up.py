@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.text_host import TextHost
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
@@ -23,7 +23,7 @@ _LONGEST_QUESTION = 400
 _LAST_TURNS = 6
 
 
-class OllamaFollowUps(FollowUpReader):
+class HostedFollowUps(FollowUpReader):
     """Asks the model that `host` chooses, if the rules of `embedded` say that the question needs the conversation.
 
     `embedded` replaces a host without a chat model, and an answer that is not a question about the conversation.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from cachetools import TTLCache
 from typing_extensions import override
 
-from cragside.adapters.ollama import grading
-from cragside.adapters.ollama.text import abridged
-from cragside.adapters.text_host import TextHost
+from cragside.adapters.model_host import grading
+from cragside.adapters.model_host.text import abridged
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
@@ -22,7 +22,7 @@ _FRAME_TOKENS = 100  # for the tags and the title of a document
 _MODELS_REMEMBERED = 64
 
 
-class OllamaGrader(RelevanceGrader):
+class HostedGrader(RelevanceGrader):
     """Grades with a chat model, or with `embedded` if the host has none.
 
     `context` bounds the tokens of one call. Documents are cut to share it. If each would get less than 400 characters,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.text_host import TextHost
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
 _BATCH = 32
 
 
-class OllamaEmbedder(Embedder):
+class HostedEmbedder(Embedder):
     """Embeds with `/api/embed`. It asks the host at the first embedding, not before.
 
     The host cuts texts that are longer than the model's context. Queries and passages are embedded alike: the port does
@@ -88,8 +88,8 @@ class HostlessEmbedder(Embedder):
     @override
     async def embed(self, texts: Sequence[str]) -> Vectors:
         raise ConfigurationError(
-            f"The embedding model {self.name} needs an Ollama. Set OLLAMA_BASE_URL, or rebuild the store with "
-            "RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
+            f"The embedding model {self.name} needs a model host. Set OLLAMA_BASE_URL or RAG_MODEL_HOST, or rebuild "
+            "the store with RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
             model=self.name,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.text_host import Reply, TextHost
+from cragside.adapters.model_host.text_host import Reply, TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
@@ -24,7 +24,7 @@ _EXTRACTION = "Extract entities and relationships"
 logger = logging.getLogger(__name__)
 
 
-class OllamaLanguageModel(LanguageModel):
+class HostedLanguageModel(LanguageModel):
     """Answers with a chat model, or with `embedded` when the host has none.
 
     A silent host is an error, so a document waits for its model instead of being extracted by a lesser one. The log

@@ -4,8 +4,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.ollama import annotation
-from cragside.adapters.text_host import TextHost
+from cragside.adapters.model_host import annotation
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
@@ -15,7 +15,7 @@ _MOST_TOKENS = 768
 _TRIES = 2
 
 
-class OllamaAnnotator(Annotator):
+class HostedAnnotator(Annotator):
     """Tier 3 by a chat model; `by` names it. `embedded` does tier 2, and tier 3 when the host has no model.
 
     A silent host is an error, so a document waits for its model instead of being described by rules. A model that

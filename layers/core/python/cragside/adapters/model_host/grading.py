@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as Malformed
 
-from cragside.adapters.ollama.text import abridged
+from cragside.adapters.model_host.text import abridged
 from cragside.domain.document import Document
 from cragside.domain.neutral import as_name, as_passage, neutralise, unlabelled
 from cragside.domain.quoting import code_for, quoted
