@@ -105,16 +105,35 @@ def endless(handler: Handler) -> None:
         handler.wfile.write(b"[" * 65_536)
 
 
-@pytest.mark.parametrize(
-    "write", [endless, lambda handler: handler.send(gzip.compress(b"[" * 10_000_000), Content_Encoding="gzip")]
-)
-async def test_an_answer_without_end_is_not_read_to_it(
-    hostile: Hostile, monkeypatch: pytest.MonkeyPatch, write: Write
-) -> None:
+async def test_an_answer_without_end_is_not_read_to_it(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_ANSWER_BYTES", 2**20)
-    hostile.write = write
+    hostile.write = endless
     with pytest.raises(ProcessingError, match="answered more than 1 MB"):
         await Service(hostile.url).enriched(CHAT)
+
+
+async def test_a_packed_answer_is_not_unpacked(hostile: Hostile) -> None:
+    packed = gzip.compress(gzip.compress(b"[" * 10_000_000))
+    hostile.write = lambda handler: handler.send(packed, Content_Encoding="gzip, gzip")
+    with pytest.raises(ProcessingError, match="answered compressed"):
+        await Service(hostile.url).enriched(CHAT)
+    [(headers, _)] = hostile.seen
+    assert headers["Accept-Encoding"] == "identity"
+
+
+async def test_what_a_bucket_answers_is_not_read(hostile: Hostile) -> None:
+    class Bucket(Handler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            with suppress(ConnectionError):
+                endless(self)
+            over.set()
+
+    over = threading.Event()
+    hostile.RequestHandlerClass = Bucket
+    async with Client(hostile.url) as client:
+        await asyncio.wait_for(client.send_elsewhere(f"{hostile.url}/bucket", {"key": "k"}, b"text"), 10)
+    assert over.wait(10)
 
 
 async def test_an_answer_of_many_slow_pieces_ends_with_the_time(hostile: Hostile) -> None:

@@ -52,7 +52,7 @@ class Client:
     `address` is where it listens; with a `transport` requests take that way instead of the network. `setting` is what
     the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
     that takes longer than `seconds` raises `DeadlineExceeded`. HTTP_PROXY and its like count only with `trust_env`.
-    It follows no redirect, keeps no cookie, and reads 64 MB of an answer at most.
+    It follows no redirect, keeps no cookie, unpacks nothing, and reads 64 MB of an answer at most.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class Client:
     ) -> None:
         if token and not (token.isascii() and token.isprintable()):
             raise ConfigurationError("A token has printable ASCII characters only.")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # A packed kilobyte can be a hundred megabytes.
+        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._token = token
         if workspace:
             if not (workspace.isascii() and workspace.isprintable()):
@@ -121,12 +122,15 @@ class Client:
     async def send_elsewhere(self, url: str, fields: Mapping[str, str], content: bytes) -> None:
         """Upload one file to a bucket, without cragside's headers."""
         try:
-            async with httpx.AsyncClient(timeout=self._seconds) as elsewhere:
-                response = await elsewhere.post(url, data=dict(fields), files={"file": content})
+            async with (
+                httpx.AsyncClient(timeout=self._seconds) as elsewhere,
+                elsewhere.stream("POST", url, data=dict(fields), files={"file": content}) as response,
+            ):
+                taken, status = response.is_success, response.status_code  # the rest may have no end
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServiceUnavailable("uploads", f"The bucket cannot be reached ({type(error).__name__}).") from error
-        if not response.is_success:
-            raise ServiceUnavailable("uploads", f"The bucket did not take the file (status {response.status_code}).")
+        if not taken:
+            raise ServiceUnavailable("uploads", f"The bucket did not take the file (status {status}).")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -171,7 +175,9 @@ class Client:
         """The answer and its content, in which an error does not tell the token."""
         content = bytearray()
         async with self._http.stream(method, path, **request) as response:
-            async for part in response.aiter_bytes():
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                raise ProcessingError(f"{self._service} answered compressed, which was not asked for.")
+            async for part in response.aiter_raw():
                 content += part
                 if len(content) > _ANSWER_BYTES:
                     raise ProcessingError(f"{self._service} answered more than {_ANSWER_BYTES // 2**20} MB.")
