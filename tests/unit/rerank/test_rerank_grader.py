@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import tracemalloc
 
 import pytest
 
@@ -10,6 +11,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import endpoint as endpoints
+from cragside.adapters.rerank.answers import scores_in
 from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.adapters.rerank.grader import RerankGrader
@@ -103,6 +105,16 @@ def ranks(*pairs):
 async def test_an_answer_that_has_not_one_score_for_each_passage_is_refused(grader, stub, body):
     stub.body = body
     assert "did not answer one score for each passage" in (await failure(grader)).message
+
+
+@pytest.mark.parametrize("body", [b"[%b{}]" % (b"{}," * 100_000), b'{"results": [%b{}]}' % (b"{}," * 100_000)])
+def test_of_a_list_of_wrong_entries_the_first_is_enough(body):
+    tracemalloc.start()
+    try:
+        assert scores_in(body, 2) is None
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, 7.5])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, Field, TypeAdapter
+from pydantic import AliasChoices, BaseModel, FailFast, Field, RootModel, TypeAdapter
 from pydantic import ValidationError as Malformed
 
 # `documents`: vLLM, llama.cpp, Cohere, Jina, LiteLLM. `texts`: Hugging Face's TEI.
@@ -17,11 +17,16 @@ class _Rank(BaseModel):
     ]
 
 
+# Noting what is wrong with each of a million entries takes hundreds of times the memory of an answer.
+class _Ranks(RootModel[list[_Rank]]):
+    root: Annotated[list[_Rank], FailFast()]
+
+
 class _Results(BaseModel):
-    results: list[_Rank]
+    results: _Ranks
 
 
-_ANSWER = TypeAdapter(list[_Rank] | _Results)
+_ANSWER: TypeAdapter[_Ranks | _Results] = TypeAdapter(_Ranks | _Results)
 
 
 def request(form: Form, model: str | None, query: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -38,7 +43,7 @@ def scores_in(body: bytes, count: int) -> list[float] | None:
         answer = _ANSWER.validate_json(body)
     except Malformed:
         return None
-    ranks = answer.results if isinstance(answer, _Results) else answer
+    ranks = (answer.results if isinstance(answer, _Results) else answer).root
     scores = {rank.index: rank.score for rank in ranks}
     if len(ranks) != count or scores.keys() != set(range(count)):
         return None
