@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
+from cragside.adapters.lightrag.opening import StoreOpener
+from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -306,6 +309,43 @@ async def test_when_two_models_create_a_store_at_once_the_second_is_refused(buil
     assert {size for _, size in vectors(tmp_path)} == {16}
     await small.close()
     await large.close()
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_question_and_its_record_open_a_store_once(
+    build: Build, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    store, other = build(), build()
+    await (await other.open("w")).passages.save_documents([OTTER])
+    repository = (await store.open("w")).passages
+    if known:
+        await repository.retrieve("what do otters eat?", limit=1)
+        await other.reindex("w", lambda _: None)
+    await other.close()
+    opened: list[Store] = []
+
+    def late(kind: type, name: str, note: Callable[[Any], object] = id) -> None:
+        """As a store on a server answers."""
+        original = getattr(kind, name)
+
+        async def method(*given: Any, **named: Any) -> Any:
+            done = await original(*given, **named)
+            note(done)
+            await asyncio.sleep(0.01)
+            return done
+
+        monkeypatch.setattr(kind, name, method)
+
+    late(StoreOpener, "open", opened.append)
+    late(Store, "is_replaced")
+    late(SqliteBackend, "has_store")
+    await asyncio.gather(
+        repository.save_query(Query("q", "what?")), repository.retrieve("what do otters eat?", limit=1)
+    )
+    assert await repository.get_query("q")
+    await store.close()
+    assert len(opened) == 1
+    assert open_stores() == set()
 
 
 def vectors(home: Path) -> list[tuple[str, int]]:

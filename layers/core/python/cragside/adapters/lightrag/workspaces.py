@@ -244,9 +244,13 @@ class EmbeddedWorkspaces(Workspaces):
             elif not await self._has_store(workspace):
                 return None
             else:
-                opening = self._pool.start(workspace, partial(self._opened, workspace))
+                opening = self._pool.opening(workspace)  # another task may have begun meanwhile
+                opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
         elif opening.done() and await _is_outdated(workspace, opening.result()):
-            if not self._home.read_only and not await self._has_store(workspace):
+            gone = not self._home.read_only and not await self._has_store(workspace)
+            if self._pool.opening(workspace) is not opening:  # another task has replaced it meanwhile
+                return await self._existing(workspace)
+            if gone:
                 await self._pool.drop(workspace)
                 return None
             opening = self._pool.start(workspace, partial(self._reopened, workspace, opening.result()))
