@@ -12,7 +12,8 @@ from starlette.types import Message
 
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.proxy.passages import passages_of
+from cragside.entrypoints.proxy.passages import Passages, passages_of
+from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from tests.hosts import forms
 from tests.hosts.upstream import ANSWER, PIECES
@@ -111,6 +112,22 @@ async def test_openais_client_gets_an_event_for_each_annotation_before_its_text_
     (annotation,) = final.output[0].content[0].annotations  # type: ignore[union-attr]
     assert told.model_dump()["annotation"] == annotation.model_dump()
     assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+@pytest.mark.parametrize("text", [None, [1], 7])
+def test_an_event_without_its_text_keeps_the_order_of_the_sequence(text: Any) -> None:
+    context = RagContext("why?", (Document("1", "a passage", "local"),), False, 1, "local", 0.5)
+    annotations = ResponseAnnotations(Passages(context, ["http://127.0.0.1/"]))
+    part = {"type": "output_text", "text": text}
+    events = [
+        b'{"type": "response.output_text.done", "text": "So [1].", "logprobs": [NaN], "sequence_number": 0}',
+        b'{"type": "response.output_text.done", "text": "So [1].", "sequence_number": 1}',
+        json.dumps({"type": "response.content_part.done", "part": part, "sequence_number": 2}).encode(),
+        b'{"sequence_number": 3}',
+    ]
+    lines = b"".join(annotations.line(b"data: " + event + b"\n") for event in events).splitlines()
+    parts = [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")]
+    assert [part["sequence_number"] for part in parts] == [0, 1, 2, 3, 4]
 
 
 async def test_links_are_below_the_path_of_the_reverse_proxy(start: Any) -> None:

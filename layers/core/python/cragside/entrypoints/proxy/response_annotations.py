@@ -7,6 +7,7 @@ from cragside.entrypoints.proxy.passages import Passages
 
 _HEADING, _DATA = b"event:", b"data:"
 _ADDED = "response.output_text.annotation.added"
+_UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
 
 
 class ResponseAnnotations:
@@ -32,12 +33,14 @@ class ResponseAnnotations:
         try:
             part = json.loads(line.removeprefix(_DATA))
             moved = self._moved(part)
-            before = self._events(part, ending) if part.get("type") == "response.output_text.done" else b""
-            if not (self.add(part) or moved or before):
+            events = self._events(part, ending) if part.get("type") == "response.output_text.done" else []
+            if not (self._add(part) or moved or events):
                 return heading + line
-            return before + heading + _DATA + b" " + json.dumps(part, allow_nan=False).encode() + ending
-        except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
+            changed = json.dumps(part, allow_nan=False).encode()
+        except _UNREADABLE:
             return heading + line
+        self._added += len(events)
+        return b"".join(events) + heading + _DATA + b" " + changed + ending
 
     def rest(self) -> bytes:
         """What is still held, at the end of a stream."""
@@ -60,25 +63,32 @@ class ResponseAnnotations:
             return self._annotate_item(part["item"])
         return part["type"] == "response.content_part.done" and self._annotate(part["part"])
 
+    def _add(self, part: dict[str, Any]) -> bool:
+        """As `add`. An event without what it should have keeps its new place in the sequence."""
+        try:
+            return self.add(part)
+        except _UNREADABLE:
+            return False
+
     def _moved(self, part: dict[str, Any]) -> bool:
         if not self._added or not isinstance(part.get("sequence_number"), int):
             return False
         part["sequence_number"] += self._added
         return True
 
-    def _events(self, done: dict[str, Any], ending: bytes) -> bytes:
+    def _events(self, done: dict[str, Any], ending: bytes) -> list[bytes]:
         """An event for each annotation of a text that ends, in whose places in the sequence it moves on."""
         place: dict[str, Any] = {
             name: done[name] for name in ("item_id", "output_index", "content_index") if name in done
         }
-        numbered, events = isinstance(done.get("sequence_number"), int), b""
+        numbered, events = isinstance(done.get("sequence_number"), int), []
         for index, annotation in enumerate(self._passages.annotations(done["text"])):
             event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
             if numbered:
                 event["sequence_number"] = done["sequence_number"]
                 done["sequence_number"] += 1
-            events += b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, json.dumps(event).encode(), ending, ending)
-            self._added += 1
+            said = json.dumps(event).encode()
+            events.append(b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, said, ending, ending))
         return events
 
     def _annotate_item(self, item: dict[str, Any]) -> bool:
