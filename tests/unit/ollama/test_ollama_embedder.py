@@ -87,7 +87,7 @@ async def test_the_error_for_a_missing_host_has_a_remedy():
     assert embedder.dimensions is None
     for texts in ([], ["a"]):
         with pytest.raises(
-            ConfigurationError, match=r"nomic needs a model host. Set OLLAMA_BASE_URL.*cragside reindex"
+            ConfigurationError, match=r"nomic needs a model host. Set OLLAMA.*cragside reindex"
         ):
             await embedder.embed(texts)
 
