@@ -86,9 +86,7 @@ async def test_the_error_for_a_missing_host_has_a_remedy():
     embedder = HostlessEmbedder("nomic")
     assert embedder.dimensions is None
     for texts in ([], ["a"]):
-        with pytest.raises(
-            ConfigurationError, match=r"nomic needs a model host. Set OLLAMA.*cragside reindex"
-        ):
+        with pytest.raises(ConfigurationError, match=r"nomic needs a model host. Set OLLAMA.*cragside reindex"):
             await embedder.embed(texts)
 
 
