@@ -1,10 +1,12 @@
 """What a client makes of answers, and of addresses."""
 
+import asyncio
+
 import httpx
 import pytest
 
 from cragside.client import Client, error_of
-from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ServiceUnavailable
 
 
 async def answered(status: int, body: str) -> CragsideError:
@@ -43,6 +45,19 @@ def test_the_component_and_the_details_of_an_error_are_kept() -> None:
     error = error_of({"error": {"type": "service_unavailable", "message": "no", "details": details}})
     assert isinstance(error, ServiceUnavailable)
     assert (error.component, error.message, error.details) == ("grader", "no", details)
+
+
+async def test_an_answer_takes_so_many_seconds_or_as_long_as_it_takes() -> None:
+    async def slow(_: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.2)
+        return httpx.Response(200, json={})
+
+    transport = httpx.MockTransport(slow)
+    async with Client("http://rag", seconds=0.05, transport=transport) as client:
+        with pytest.raises(DeadlineExceeded):
+            await client.get("/v1/documents")
+    async with Client("http://rag", seconds=None, transport=transport) as client:
+        assert await client.get("/v1/documents") == {}
 
 
 async def test_deleting_a_missing_document_is_no_error() -> None:

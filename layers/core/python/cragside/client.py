@@ -51,8 +51,9 @@ class Client:
 
     `address` is where it listens; with a `transport` requests take that way instead of the network. `setting` is what
     the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
-    that takes longer than `seconds` raises `DeadlineExceeded`. HTTP_PROXY and its like count only with `trust_env`.
-    It follows no redirect, keeps no cookie, unpacks nothing, and reads 64 MB of an answer at most.
+    that takes longer than `seconds` raises `DeadlineExceeded`; with None there is no such limit. HTTP_PROXY and its
+    like count only with `trust_env`. It follows no redirect, keeps no cookie, unpacks nothing, and reads 64 MB of an
+    answer at most.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Client:
         setting: str = "endpoint",
         token: str | None = None,
         workspace: str | None = None,
-        seconds: float = 35.0,
+        seconds: float | None = 35.0,
         trust_env: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -79,7 +80,7 @@ class Client:
         self._http = httpx.AsyncClient(
             base_url=_checked(address, setting),
             headers=headers,
-            timeout=httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
+            timeout=httpx.Timeout(seconds, connect=min(seconds or _CONNECT_SECONDS, _CONNECT_SECONDS)),
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
             trust_env=trust_env,
             transport=transport,

@@ -53,7 +53,9 @@ def ask(
         from cragside.entrypoints.cli.service import Service
 
         transport = InProcess(container)
-        async with Client("http://localhost", workspace=settings.workspace, transport=transport) as client:
+        # What is asked has deadlines of its own, which the user may have raised.
+        client = Client("http://localhost", workspace=settings.workspace, seconds=None, transport=transport)
+        async with client:
             return await work(Service(client, container))
 
     return session.run(settings.model_copy(update=dict.fromkeys(_NOT_ASKED)), inside)
