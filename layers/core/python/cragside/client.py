@@ -178,7 +178,7 @@ class Client:
         async with self._http.stream(method, path, **request) as response:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise ProcessingError(f"{self._service} answered compressed, which was not asked for.")
-            async for part in response.aiter_raw():
+            async for part in response.aiter_bytes():
                 content += part
                 if len(content) > _ANSWER_BYTES:
                     raise ProcessingError(f"{self._service} answered more than {_ANSWER_BYTES // 2**20} MB.")
