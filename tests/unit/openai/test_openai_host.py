@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import pytest
@@ -71,6 +72,34 @@ class Exchanged:
     async def after_refusal(self, refused):
         self.key = "new"
         return self.key if refused != self.key else None
+
+
+async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one_into_no_message():
+    asked, exchanged = asyncio.Event(), asyncio.Event()
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        status, body = "200 OK", "{}"
+        if b"/models" in head:
+            asked.set()
+            await exchanged.wait()
+            status, body = "400 Bad Request", '{"error": {"message": "Who is Bearer old?"}}'
+        elif b"Bearer old" in head:
+            status = "401 Unauthorized"
+        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode())
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    host = OpenAIHost(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", Exchanged(), parallel=2)
+    asking = asyncio.create_task(host.models())
+    await asyncio.wait_for(asked.wait(), 30)
+    await host._clients.here().json("/other")
+    exchanged.set()
+    with pytest.raises(ServiceUnavailable, match="answered 400") as refused:
+        await asking
+    assert "Bearer old" not in refused.value.told_to_operator
+    await host.close()
+    server.close()
 
 
 async def test_a_refused_key_is_read_anew(stub):

@@ -1,6 +1,6 @@
 """What failed at the host, as our own errors. No message quotes a request or a key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import httpx
 import openai
@@ -25,14 +25,14 @@ class Refused(ServiceUnavailable):
         self.status = status
 
 
-def translated(url: str, error: Exception, key: str) -> ServiceUnavailable:
-    """The error for a failed call that was sent with the key."""
+def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavailable:
+    """The error for a failed call that was sent with one of the keys."""
     if isinstance(error, ServiceUnavailable):
         return error
     if unreadable := next((each for each in _causes(error) if isinstance(each, Unreadable)), None):
         return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
     if isinstance(error, openai.APIStatusError):
-        return refused(url, error.status_code, error.body, key)
+        return refused(url, error.status_code, error.body, keys)
     if any(isinstance(each, AnswerTooLong) for each in _causes(error)):
         return ServiceUnavailable(COMPONENT, "The model host's answer is too long").at(url)
     # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
@@ -48,12 +48,12 @@ def translated(url: str, error: Exception, key: str) -> ServiceUnavailable:
     )
 
 
-def refused(url: str, status: int, body: object, key: str) -> Refused:
+def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused:
     """The error for a status other than 200. `body` is the JSON of the answer, or its text."""
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
         return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
-    said = " ".join(_without(key, _message_in(body)).split())[:_REASON_CHARACTERS]
+    said = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
     return Refused(status, f"The model host answered {status}{f': {said}' if said else ''}").at(url)
 
 
@@ -70,9 +70,11 @@ def _message_in(body: object) -> str:
     return body if isinstance(body, str) else ""
 
 
-def _without(key: str, text: str) -> str:
-    """The text without the key: some hosts quote the headers of a request that they refuse."""
-    return text.replace(key, "********") if key else text
+def _without(keys: Iterable[str], text: str) -> str:
+    """The text without the keys: some hosts quote the headers of a request that they refuse."""
+    for key in sorted(filter(None, keys), key=len, reverse=True):  # one may begin with another
+        text = text.replace(key, "********")
+    return text
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -16,18 +16,19 @@ class KeyAuth(httpx.Auth):
 
     def __init__(self, key: Renewable[str]) -> None:
         self._key = key
-        # The key of the latest request: hosts quote it, and no message may.
-        self.sent = ""
+        # The keys of all requests, some of which are under way when a key is exchanged: hosts quote them, and no
+        # message may.
+        self.sent: set[str] = set()
 
     @override
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         key = await self._key.current()
-        self.sent = key
+        self.sent.add(key)
         response = yield _signed(request, key)
         if response.status_code == httpx.codes.UNAUTHORIZED:
             other = await self._key.after_refusal(key)
             if other is not None:
-                self.sent = other
+                self.sent.add(other)
                 yield _signed(request, other)
 
 
