@@ -261,6 +261,7 @@ class Enricher:
             await recording
         finally:
             recording.cancel()
+            await asyncio.wait([recording])  # its connection goes back before the answer goes out
 
     async def _remember(self, query: Query, deadline: Deadline) -> None:
         # Evidence is not withheld because a record cannot be written in time. Retrieval reports failures of the store.
