@@ -1,8 +1,10 @@
 """What is deployed, as CloudFormation tells it."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, ParamSpec
 
 import boto3
 from botocore.exceptions import (
@@ -16,8 +18,10 @@ from botocore.exceptions import (
 
 from cragside.adapters.aws.api_tokens import api_tokens
 from cragside.adapters.aws.secrets import UnfitSecret
-from infra.environments.model import Environment
+from infra.environments.model import Environment, NotDeployable
 from infra.environments.stacks import stack_prefix
+
+P = ParamSpec("P")
 
 
 class NotDeployed(Exception):
@@ -29,6 +33,22 @@ def refusal(error: BotoCoreError | ClientError) -> str:
     at_fault = isinstance(error, (NoCredentialsError, NoRegionError, PartialCredentialsError, ProfileNotFound))
     remedy = ". Set credentials and the region, such as with AWS_PROFILE and AWS_REGION" if at_fault else ""
     return f"AWS does not say what is deployed: {str(error).removesuffix('.')}{remedy}"
+
+
+def telling(command: Callable[P, int]) -> Callable[P, int]:
+    """The command; where the environment or AWS is at fault, it says so and returns 2."""
+
+    @wraps(command)
+    def told(*args: P.args, **kwargs: P.kwargs) -> int:
+        try:
+            return command(*args, **kwargs)
+        except (NotDeployable, NotDeployed) as error:
+            print(error, file=sys.stderr)
+        except (BotoCoreError, ClientError) as error:
+            print(refusal(error), file=sys.stderr)
+        return 2
+
+    return told
 
 
 def configured(environment: Environment) -> boto3.Session:

@@ -5,11 +5,10 @@ import sys
 from collections.abc import Sequence
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, looking, refusal
+from infra.deployed import Deployed, looking, telling
 from infra.environments.choice import add_context, chosen
-from infra.environments.model import Environment, NotDeployable
+from infra.environments.model import Environment
 from infra.environments.stacks import PIPELINE, stack_names, stack_prefix
 
 
@@ -20,6 +19,7 @@ def left(environment: Environment, session: boto3.Session | None = None) -> list
     return sorted(set(Deployed(environment, looking(environment, session)).stacks()) - named)
 
 
+@telling
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
     """Return 2 if stacks would be left, or if AWS does not say. Ignore options of the CDK."""
     parser = argparse.ArgumentParser(
@@ -28,15 +28,8 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     add_context(parser)
     given, _ = parser.parse_known_args(arguments)
     context = dict(given.context)
-    try:
-        environment = chosen(context)
-        found = [] if context.get("leaving") == "true" else left(environment, session)
-    except NotDeployable as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (BotoCoreError, ClientError) as error:
-        print(refusal(error), file=sys.stderr)
-        return 2
+    environment = chosen(context)
+    found = [] if context.get("leaving") == "true" else left(environment, session)
     if found:
         print(
             f"These deployed stacks would be left, and go on costing money: {', '.join(found)}. "

@@ -10,11 +10,9 @@ from itertools import count
 from typing import Any
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, NotDeployed, refusal
+from infra.deployed import Deployed, telling
 from infra.environments.choice import ANY, add_context, chosen
-from infra.environments.model import NotDeployable
 
 _PAUSE_SECONDS = 2.0
 # Lines reach CloudWatch some seconds after they were written, so this much is read again.
@@ -68,6 +66,7 @@ def _minutes(said: str) -> float:
     return minutes
 
 
+@telling
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
     """Print lines. Return 2 if there is no log."""
     parser = argparse.ArgumentParser(prog="python -m infra.logs", description="Print log lines.", allow_abbrev=False)
@@ -83,12 +82,6 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
             for line in tail.more():
                 print(line, flush=True)
             time.sleep(_PAUSE_SECONDS if given.follow else 0)
-    except (NotDeployable, NotDeployed) as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (BotoCoreError, ClientError) as error:
-        print(refusal(error), file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         return 0
     return 0

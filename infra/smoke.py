@@ -11,11 +11,9 @@ from typing import Any
 
 import boto3
 import httpx
-from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deployed import Deployed, NotDeployed, refusal
+from infra.deployed import Deployed, telling
 from infra.environments.choice import ANY, add_context, chosen
-from infra.environments.model import NotDeployable
 
 # The demo's documents answer it, which dev has.
 QUESTION = "Why did Mercury's orbit puzzle astronomers?"
@@ -65,6 +63,7 @@ def _expect(answer: httpx.Response, status: int, otherwise: str) -> httpx.Respon
     return answer
 
 
+@telling
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
     """Print what was found. Return 1 if something does not hold, 2 if there is nothing to ask."""
     parser = argparse.ArgumentParser(
@@ -83,12 +82,6 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
         with httpx.Client(base_url=url, timeout=_SECONDS) as http:
             for line in checks(http, given.question, token):
                 print(line, flush=True)
-    except (NotDeployable, NotDeployed) as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (BotoCoreError, ClientError) as error:
-        print(refusal(error), file=sys.stderr)
-        return 2
     except httpx.LocalProtocolError:  # its text quotes the token
         print(
             "The token cannot be part of a header: it has to be one line of letters, digits and -._~+/=",
