@@ -142,7 +142,7 @@ async def _is_examined(container):
 
 
 async def _examined(container):
-    manner = Manner(60, thorough=True, places=False, told=str)
+    manner = Manner(60, thorough=True, places=False, message=str)
     return {each.component: each for each in await examine_components(container, manner)}
 
 

@@ -15,7 +15,7 @@ from tests.services.llama_cpp import KEY, RERANK_MODEL
 
 QUESTION = "who lights the lamp?"
 PASSAGES = ["the keeper lights the lamp at dusk.", "cats sleep.", "x" * 20_000, "\ud800 <|im_end|> \x00"]
-MANNER = Manner(60, thorough=True, places=True, told=str)
+MANNER = Manner(60, thorough=True, places=True, message=str)
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/rerank"])

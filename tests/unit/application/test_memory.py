@@ -178,7 +178,7 @@ OLD = "Date: 2026-02-07 14:30\nUser: How many berths are there?\nAssistant: The 
 async def test_an_answer_that_merely_repeats_memory_is_not_fed_back_into_it(answer: str) -> None:
     intake = FakeIntake()
     asked = Exchange("How many berths does the harbour have for trawlers these days?", answer)
-    remembered = await memory(intake).remember(asked, workspace="sea", told=[OLD])
+    remembered = await memory(intake).remember(asked, workspace="sea", recalled=[OLD])
     assert (remembered.indexed, remembered.reason) == (False, "repeated")
     assert (await memory(intake).remember(asked, workspace="sea")).indexed
     assert len(intake.taken) == 1
@@ -193,7 +193,7 @@ async def test_an_answer_that_merely_repeats_memory_is_not_fed_back_into_it(answ
 )
 async def test_an_answer_that_says_more_than_memory_is_remembered(answer: str) -> None:
     asked = Exchange("How many berths does the harbour have for trawlers these days?", answer)
-    assert (await memory().remember(asked, workspace="sea", told=[OLD])).indexed
+    assert (await memory().remember(asked, workspace="sea", recalled=[OLD])).indexed
 
 
 @pytest.mark.attack("poisoned memory")
@@ -223,13 +223,13 @@ async def test_a_long_text_of_delimiters_is_read_once() -> None:
 async def test_long_answers_are_compared_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
-    def compared(answer: str, told: Sequence[str]) -> bool:
+    def compared(answer: str, recalled: Sequence[str]) -> bool:
         threads.append(threading.get_ident())
-        return merely_repeats(answer, told)
+        return merely_repeats(answer, recalled)
 
     monkeypatch.setattr(memory_module, "merely_repeats", compared)
     long = " ".join(f"w{number}" for number in range(5000))
-    remembered = await memory().remember(Exchange("What was said?", long), workspace="sea", told=[long])
+    remembered = await memory().remember(Exchange("What was said?", long), workspace="sea", recalled=[long])
     assert remembered.reason == "repeated"
     assert threads
     assert threading.get_ident() not in threads

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.naming import names_below, told_apart
+from cragside.domain.naming import distinct_labels, names_below
 
 
 @pytest.mark.parametrize(
@@ -18,24 +18,26 @@ from cragside.domain.naming import names_below, told_apart
     ],
 )
 def test_namesakes_are_labelled_by_their_nearest_folders(sources, labels):
-    assert told_apart("todo.md", sources, taken=lambda names: []) == dict(zip(sources, labels, strict=True))
+    assert distinct_labels("todo.md", sources, taken=lambda names: []) == dict(zip(sources, labels, strict=True))
 
 
 def test_labels_do_not_depend_on_documents_with_other_names():
-    labels = told_apart("todo.md", ["/a/w1/todo.md", "/b/w2/todo.md"], taken=lambda names: {"w1/todo.md"} & set(names))
+    labels = distinct_labels(
+        "todo.md", ["/a/w1/todo.md", "/b/w2/todo.md"], taken=lambda names: {"w1/todo.md"} & set(names)
+    )
     assert labels == {"/a/w1/todo.md": "a/w1/todo.md", "/b/w2/todo.md": "w2/todo.md"}
 
 
 def test_a_name_may_have_folders_itself():
     sources = ["/a/notes/w/todo.md", "/b/notes/w/todo.md"]
-    labels = told_apart("w/todo.md", sources, taken=lambda names: [])
+    labels = distinct_labels("w/todo.md", sources, taken=lambda names: [])
     assert list(labels.values()) == ["a/notes/w/todo.md", "b/notes/w/todo.md"]
 
 
 def test_thousands_of_namesakes_are_labelled_in_one_pass_per_folder():
     asked = []
     sources = [f"/home/ann/p{number}/src/README.md" for number in range(5000)]
-    labels = told_apart("README.md", sources, taken=lambda names: asked.append(len(names)) or [])
+    labels = distinct_labels("README.md", sources, taken=lambda names: asked.append(len(names)) or [])
     assert labels[sources[7]] == "p7/src/README.md"
     assert asked == [0, 5000]
 

@@ -34,7 +34,7 @@ async def test_the_key_goes_to_the_host_and_into_no_message(host, stub, caplog):
     stub.status = (401, "Incorrect API key provided: sk-hush")
     with pytest.raises(ServiceUnavailable, match=r"refused the key \(401\). Correct OPENAI_API_KEY") as refused:
         await host.check_chat("judge")
-    assert "sk-hush" not in refused.value.told_to_operator + caplog.text
+    assert "sk-hush" not in refused.value.message_with_place + caplog.text
 
 
 @pytest.mark.parametrize("status", [400, 500])
@@ -42,7 +42,7 @@ async def test_a_host_that_quotes_the_key_brings_it_into_no_message(host, stub, 
     stub.status = (status, "bad header: Bearer sk-hush")
     with pytest.raises(ServiceUnavailable, match=f"answered {status}: bad header") as refused:
         await host.check_chat("judge")
-    assert "sk-hush" not in refused.value.told_to_operator
+    assert "sk-hush" not in refused.value.message_with_place
 
 
 async def test_a_list_refused_with_the_key_brings_it_into_no_message(host, stub):
@@ -50,7 +50,7 @@ async def test_a_list_refused_with_the_key_brings_it_into_no_message(host, stub)
     stub.refusal_text = "bad header: Bearer sk-hush"
     with pytest.raises(ServiceUnavailable, match="answered 500: bad header") as refused:
         await host.models()
-    assert "sk-hush" not in refused.value.told_to_operator
+    assert "sk-hush" not in refused.value.message_with_place
 
 
 async def test_without_a_key_there_is_no_header(stub):
@@ -97,7 +97,7 @@ async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one
     exchanged.set()
     with pytest.raises(ServiceUnavailable, match="answered 400") as refused:
         await asking
-    assert "Bearer old" not in refused.value.told_to_operator
+    assert "Bearer old" not in refused.value.message_with_place
     await host.close()
     server.close()
 

@@ -147,16 +147,16 @@ class FakeMemory:
     """Takes every exchange, or fails; `before` is awaited first."""
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
-    told: list[Sequence[str]] = field(default_factory=list)
+    recalled: list[Sequence[str]] = field(default_factory=list)
     failure: Exception | None = None
     before: Callable[[], Awaitable[None]] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, recalled: Sequence[str] = ()) -> Remembered:
         if self.before:
             await self.before()
         self.exchanges.append((workspace, exchange))
-        self.told.append(told)
+        self.recalled.append(recalled)
         self.news.set()
         if self.failure:
             raise self.failure

@@ -131,7 +131,7 @@ async def test_memory_knows_which_exchanges_the_model_was_given(start):
     proxied.enricher.recalled = (Document("d1", "User: How deep?\nAssistant: Very deep.", "local"),)
     reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag How deep?"})
     await remembered(proxied)
-    assert proxied.memory.told == [("User: How deep?\nAssistant: Very deep.",)]
+    assert proxied.memory.recalled == [("User: How deep?\nAssistant: Very deep.",)]
     assert reply.header(b"x-rag-memory") == [b"1"]
 
 

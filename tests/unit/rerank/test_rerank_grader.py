@@ -145,7 +145,7 @@ async def test_a_refusal_is_told_and_the_key_is_not(grader, stub, status, reason
     stub.status = status
     failed = await failure(grader)
     assert reason in failed.message
-    assert KEY not in failed.told_to_operator + caplog.text
+    assert KEY not in failed.message_with_place + caplog.text
     assert set(stub.authorisations) == {f"Bearer {KEY}"}
     assert len(stub.bodies) <= 2
 

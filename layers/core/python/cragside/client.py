@@ -165,8 +165,8 @@ class Client:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
             if response.is_success:
-                said = f"{self._service} did not answer JSON. Is {self._setting} the address of cragside?"
-                raise ProcessingError(said) from error
+                message = f"{self._service} did not answer JSON. Is {self._setting} the address of cragside?"
+                raise ProcessingError(message) from error
             answer = None
         if response.is_success:
             return answer
@@ -182,9 +182,9 @@ class Client:
                 content += part
                 if len(content) > _ANSWER_BYTES:
                     raise ProcessingError(f"{self._service} answered more than {_ANSWER_BYTES // 2**20} MB.")
-        told = bytes(content)
+        text = bytes(content)
         hidden = self._token is not None and not response.is_success
-        return response, told.replace(str(self._token).encode(), b"***") if hidden else told
+        return response, text.replace(str(self._token).encode(), b"***") if hidden else text
 
     @property
     def _service(self) -> str:
@@ -198,8 +198,8 @@ def error_of(answer: Any, status: int = 500) -> CragsideError | None:
     The answer is `{"error": {"type", "message", "details"}}`, or as the compatible routes have it `{"error": "..."}` or
     `{"detail": "..."}`. There the status decides the kind of error.
     """
-    told = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
-    error = told if isinstance(told, dict) else {"message": told}
+    detail = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
+    error = detail if isinstance(detail, dict) else {"message": detail}
     message, details = error.get("message"), error.get("details")
     if not isinstance(message, str) or not message:
         return None

@@ -28,7 +28,7 @@ _CLOSING_SECONDS = 1.0
 # One that was late is not waited for again so soon.
 _LATE_SECONDS = 60.0
 # What steps tell, but for what quotes the question.
-_TOLD = frozenset({"passages", "grader", "next", "searched", "exchanges"})
+_ATTRIBUTES = frozenset({"passages", "grader", "next", "searched", "exchanges"})
 _QUIET_SECONDS = 300.0
 _REQUEST_ID = contexts.create_key("cragside.request_id")
 _log = logging.getLogger("cragside")
@@ -47,9 +47,9 @@ class OtelTracer:
         self._exporter = exporter or OTLPSpanExporter()
         self._waits_from = 0.0
         usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: version})
-        told = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
+        resource = usual.merge(OTELResourceDetector().detect())  # a name in the environment goes before ours
         # Else the end of the program would wait for a collector that is away.
-        self._made = TracerProvider(resource=told, shutdown_on_exit=False)
+        self._made = TracerProvider(resource=resource, shutdown_on_exit=False)
 
     @cached_property
     def _provider(self) -> TracerProvider:
@@ -113,12 +113,12 @@ class _WithoutQuotes(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.created - self._told.get(record.name, 0.0) < _QUIET_SECONDS:
+        if record.created - self._logged.get(record.name, 0.0) < _QUIET_SECONDS:
             return
-        self._told[record.name] = record.created
+        self._logged[record.name] = record.created
         _log.log(
             record.levelno,
             "Traces are lost: %s has a problem. Check that the collector runs, and the variables that begin with OTEL_",
@@ -140,13 +140,15 @@ class _Trace:
 
     def step(self, step: Step) -> None:
         ended = time.time_ns()
-        told = {f"cragside.{name}": value for name, value in step.told.items() if name in _TOLD and value is not None}
+        attributes = {
+            f"cragside.{name}": value for name, value in step.facts.items() if name in _ATTRIBUTES and value is not None
+        }
         if step.degraded:
-            told["cragside.degraded"] = step.degraded
+            attributes["cragside.degraded"] = step.degraded
         span = self._tracer.start_span(
             step.name,
             trace.set_span_in_context(self._span),
-            attributes=told,
+            attributes=attributes,
             start_time=ended - round(step.ms * 1e6),
             record_exception=False,
         )

@@ -21,7 +21,7 @@ def is_damage(error: BaseException | None) -> bool:
     return code in _DAMAGE
 
 
-def told(error: sqlite3.Error) -> str:
+def without_paths(error: sqlite3.Error) -> str:
     """SQLite's message without paths."""
     return _PATH.sub("a file", str(error))
 
@@ -29,7 +29,7 @@ def told(error: sqlite3.Error) -> str:
 def unusable(error: sqlite3.Error) -> str:
     """Why an undamaged file cannot be used, as the end of a sentence without full stop."""
     remedy = ". Check the permissions of its folder, and its disk" if _code(error) in _PLACE else ""
-    return f"cannot be used now: {told(error)}{remedy}"
+    return f"cannot be used now: {without_paths(error)}{remedy}"
 
 
 def _code(error: sqlite3.Error) -> int | None:

@@ -55,7 +55,7 @@ class Answerer:
         except ServiceUnavailable as error:
             if model is not None:
                 raise
-            reason = error.told_to_operator
+            reason = error.message_with_place
         request = {"messages": messages, **({"model": writer} if writer else {})}
         tokens = await self._room(writer, messages)
         enriched = await self._enricher.enrich(request, workspace=workspace, evidence_tokens=tokens)

@@ -103,15 +103,15 @@ class Intake:
         """
         size = len(text) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track, rename))
-        told = await self._told(text, name, workspace)
-        told = replace(
-            told,
+        text_source = await self._text_source(text, name, workspace)
+        text_source = replace(
+            text_source,
             source=source or name,
-            title=title or told.title,
-            doc_type=doc_type or told.doc_type,
-            metadata={**told.properties, **(metadata or {})},
+            title=title or text_source.title,
+            doc_type=doc_type or text_source.doc_type,
+            metadata={**text_source.properties, **(metadata or {})},
         )
-        return await self.text(told, workspace=workspace, enrich=enrich, track=track, rename=rename)
+        return await self.text(text_source, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
         self,
@@ -224,7 +224,7 @@ class Intake:
         progress = await (await self._workspaces.open(name)).documents.progress()
         return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
-    async def _told(self, text: str, name: str, workspace: str) -> SourceText:
+    async def _text_source(self, text: str, name: str, workspace: str) -> SourceText:
         try:
             return await self._loader.load(
                 text.encode(), name=name, content_type="text/plain", workspace=taking_turns(workspace)

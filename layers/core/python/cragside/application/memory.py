@@ -92,18 +92,18 @@ class Memory:
         self._budget = budget
         self._count_tokens = count_tokens
 
-    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, recalled: Sequence[str] = ()) -> Remembered:
         """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
 
         Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
-        the injected evidence. `told` are the exchanges that the model got for its answer. An exchange that only repeats
-        them is not stored.
+        the injected evidence. `recalled` are the exchanges that the model got for its answer. An exchange that only
+        repeats them is not stored.
         """
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
         # Long texts take a tenth of a second, which must not block other requests.
-        if not reason and told and await asyncio.to_thread(merely_repeats, exchange.assistant, told):
+        if not reason and recalled and await asyncio.to_thread(merely_repeats, exchange.assistant, recalled):
             reason = "repeated"
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
@@ -113,7 +113,7 @@ class Memory:
         except (ValidationError, Forbidden):
             raise
         except (CragsideError, OSError) as error:
-            logger.warning("An exchange could not be stored in memory: %s", _told(error))
+            logger.warning("An exchange could not be stored in memory: %s", _message(error))
             return Remembered(False, _reason(error).reason, retryable=not isinstance(error, ReadOnlyStore))
         if acceptance.outcome == "unchanged":
             return Remembered(False, "known", acceptance.record.id)
@@ -140,7 +140,7 @@ class Memory:
         except ValidationError:
             raise
         except (CragsideError, OSError) as error:
-            logger.warning("Memory could not be asked: %s", _told(error))
+            logger.warning("Memory could not be asked: %s", _message(error))
             return Recollection("", degraded=(_reason(error),))
         text = recollect(documents, budget=self._budget, count_tokens=self._count_tokens)
         logger.debug("Recalled %d characters", len(text))
@@ -165,7 +165,7 @@ class Memory:
             async with asyncio.timeout(seconds):
                 found = await self._found(question, workspace, limit, mode)
         except (CragsideError, OSError, TimeoutError) as error:
-            logger.warning("Memory could not be asked: %s", _told(error))
+            logger.warning("Memory could not be asked: %s", _message(error))
             reason = "No answer in time." if isinstance(error, TimeoutError) else _reason(error).reason
             return Recollection("", degraded=(Degradation("memory", reason),))
         plausible = [document for document in found if document.score is None or document.score > least]
@@ -192,7 +192,7 @@ class Memory:
         return await repository.retrieve(question, limit=limit, mode=mode or self._mode)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return error.message if isinstance(error, CragsideError) else type(error).__name__
 
 

@@ -8,7 +8,7 @@ from cragside.domain.naming import names_below
 from cragside.ports.library import Library
 
 # The most documents that an error lists.
-_TOLD = 10
+_MOST_LISTED = 10
 
 
 async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
@@ -31,8 +31,8 @@ async def documents_meant(library: Library, called: str, *, path: str = "") -> l
 
 def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
     """The error for an ambiguous reference."""
-    told = ", ".join(f"{record.label} ({record.id})" for record in meant[:_TOLD])
-    more = f" and {len(meant) - _TOLD} more" if len(meant) > _TOLD else ""
+    listed = ", ".join(f"{record.label} ({record.id})" for record in meant[:_MOST_LISTED])
+    more = f" and {len(meant) - _MOST_LISTED} more" if len(meant) > _MOST_LISTED else ""
     return ValidationError(
-        f"{called} can mean {len(meant)} documents: {told}{more}. Say which one, by its id or its whole source."
+        f"{called} can mean {len(meant)} documents: {listed}{more}. Say which one, by its id or its whole source."
     )

@@ -99,12 +99,12 @@ class _Steps:
         self._watch = watch
         self._began = time.perf_counter()
 
-    def ended(self, timing: str, name: str, degraded: Sequence[Degradation] = (), **told: Any) -> None:
+    def ended(self, timing: str, name: str, degraded: Sequence[Degradation] = (), **facts: Any) -> None:
         now = time.perf_counter()
         spent, self._began = (now - self._began) * 1000, now
         self.timings_ms[timing] = spent
         if self._watch is not None:
-            self._watch(Step(name, spent, told, tuple(degradation.component for degradation in degraded)))
+            self._watch(Step(name, spent, facts, tuple(degradation.component for degradation in degraded)))
 
 
 def _considered(found: Sequence[Document], packed: Sequence[Document]) -> tuple[Candidate, ...]:

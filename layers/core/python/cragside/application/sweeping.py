@@ -49,7 +49,7 @@ class Sweeper:
             tasks = await library.restart(failures=False)
             await (await self._workspaces.open(name)).work.give_back()
         except CragsideError as error:
-            logger.warning("Workspace %s is left out for now: %s", spoken(name), error.told_to_operator)
+            logger.warning("Workspace %s is left out for now: %s", spoken(name), error.message_with_place)
             return None
         missing = [task for task in tasks if task.key not in in_hand]
         await self._queue.send(missing)

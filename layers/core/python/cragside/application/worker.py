@@ -71,14 +71,14 @@ class Worker:
         """
         tally = Counter[str]()
 
-        def told(handled: Handled) -> None:
+        def on_handled(handled: Handled) -> None:
             tally[handled.outcome] += 1
             if progress is not None:
                 progress(handled)
 
         extending = asyncio.create_task(self._extend())
         try:
-            await self._work(told, until_idle, idle_seconds, sweep)
+            await self._work(on_handled, until_idle, idle_seconds, sweep)
             if self._in_hand:
                 await asyncio.wait(self._in_hand, timeout=self._grace)
         finally:
@@ -88,7 +88,9 @@ class Worker:
             raise self._failure
         return tally
 
-    async def _work(self, told: Callable[[Handled], None], until_idle: bool, idle_seconds: float, sweep: bool) -> None:
+    async def _work(
+        self, on_handled: Callable[[Handled], None], until_idle: bool, idle_seconds: float, sweep: bool
+    ) -> None:
         busy_at, failures, first = time.monotonic(), 0, True
         wait = _ENDING_SECONDS if until_idle and not idle_seconds else _WAIT_SECONDS
         while not self._stopping.is_set():
@@ -105,12 +107,12 @@ class Worker:
                 idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()
             except ServiceUnavailable as error:
                 failures += 1
-                logger.warning("%s: %s", error.component, error.told_to_operator)
+                logger.warning("%s: %s", error.component, error.message_with_place)
                 await self._pause(min(2.0**failures, self._longest_pause))
                 continue
             failures = 0
             for delivery in deliveries:
-                task = asyncio.create_task(self._handle(delivery, told, ends=until_idle and not idle_seconds))
+                task = asyncio.create_task(self._handle(delivery, on_handled, ends=until_idle and not idle_seconds))
                 self._in_hand[task] = delivery
                 task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
             if not idle:
@@ -118,14 +120,14 @@ class Worker:
             elif time.monotonic() - busy_at >= idle_seconds:
                 return
 
-    async def _handle(self, delivery: Delivery, told: Callable[[Handled], None], *, ends: bool) -> None:
+    async def _handle(self, delivery: Delivery, on_handled: Callable[[Handled], None], *, ends: bool) -> None:
         while not self._stopping.is_set():
             try:
                 if (delay := self._attempts.wait_of(delivery.task)) > 0:
                     # A task in hand would take the place of another workspace's task.
                     await self._queue.put_off(delivery, delay=delay)
                     return
-                told(await self._attempts.handle(delivery))
+                on_handled(await self._attempts.handle(delivery))
             except ConfigurationError as error:
                 if ends:
                     self._failure = error
@@ -135,7 +137,7 @@ class Worker:
                 logger.error("Indexing pauses: %s", error.message)
                 continue
             except CragsideError as error:
-                logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.told_to_operator)
+                logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.message_with_place)
                 await self._hand_back(delivery)
             return
 
@@ -167,7 +169,7 @@ class Worker:
                 try:
                     await self._queue.extend(delivery)
                 except CragsideError as error:
-                    logger.warning("A lease could not be renewed: %s", error.told_to_operator)
+                    logger.warning("A lease could not be renewed: %s", error.message_with_place)
 
     async def _give_back(self) -> None:
         """Cancel running tasks. The queue hands them out again when this worker is gone."""

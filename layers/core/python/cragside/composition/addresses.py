@@ -41,16 +41,16 @@ def postgres_place(settings: "Settings") -> str:
 def _postgres(settings: "Settings") -> object:
     from cragside.adapters.postgres.address import PostgresAddress
 
-    return PostgresAddress.parse(_told(settings.postgres_uri))
+    return PostgresAddress.parse(_text(settings.postgres_uri))
 
 
 def _neo4j(settings: "Settings") -> object:
     from cragside.adapters.neo4j.address import Neo4jAddress
 
     return Neo4jAddress.parse(
-        _told(settings.neo4j_uri),
+        _text(settings.neo4j_uri),
         user=settings.neo4j_username,
-        password=_told(settings.neo4j_password),
+        password=_text(settings.neo4j_password),
         database=settings.neo4j_database,
         password_apart=settings.neo4j_password_secret is not None,
     )
@@ -59,14 +59,14 @@ def _neo4j(settings: "Settings") -> object:
 def _qdrant(settings: "Settings") -> object:
     from cragside.adapters.qdrant.address import QdrantAddress
 
-    return QdrantAddress.parse(_told(settings.qdrant_url), _told(settings.qdrant_api_key))
+    return QdrantAddress.parse(_text(settings.qdrant_url), _text(settings.qdrant_api_key))
 
 
 def _redis(settings: "Settings") -> object:
     from cragside.adapters.redis.address import RedisAddress
 
-    return RedisAddress.parse(_told(settings.redis_uri))
+    return RedisAddress.parse(_text(settings.redis_uri))
 
 
-def _told(value: "SecretStr | None") -> str:
+def _text(value: "SecretStr | None") -> str:
     return value.get_secret_value() if value else ""

@@ -208,13 +208,13 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     from cragside.adapters.redis.database import RedisFailure
 
     try:
-        told = await redis.run(lambda client: client.info())
+        info = await redis.run(lambda client: client.info())
     except RedisFailure as error:
         raise ServiceUnavailable("knowledge_base", f"The knowledge base {error.unusable}.") from error
-    policy, kept = str(told.get("maxmemory_policy", "")), bool(told.get("aof_enabled"))
+    policy, kept = str(info.get("maxmemory_policy", "")), bool(info.get("aof_enabled"))
     detail = f"maxmemory-policy {policy}, appendonly {'yes' if kept else 'no'}"
     remedy = "Set maxmemory-policy to noeviction, or Redis forgets what it has." if policy.startswith("allkeys") else ""
-    return DatabaseState(str(told.get("redis_version", "")), str(redis.address), detail, remedy)
+    return DatabaseState(str(info.get("redis_version", "")), str(redis.address), detail, remedy)
 
 
 async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:

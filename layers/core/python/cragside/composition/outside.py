@@ -54,7 +54,7 @@ def _check(component: str, server: str, ask: Callable[[], Awaitable[object]]) ->
         try:
             await ask()
         except (LedgerError, ServerFailure) as error:
-            said = f"The part of the store in {server} {error.unusable}."
-            raise ServiceUnavailable(component, said) from error
+            message = f"The part of the store in {server} {error.unusable}."
+            raise ServiceUnavailable(component, message) from error
 
     return check

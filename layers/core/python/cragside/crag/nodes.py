@@ -43,7 +43,7 @@ TRANSFORM_SHARE = 0.4
 SEARCH_SHARE = 0.9
 
 # What a watched run tells of each node: the name of the step, and what it found.
-_TOLD: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
+_STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
     "complete_question": ("complete", lambda update: {"question": update["question"]}),
     "retrieve": ("retrieve", lambda update: {"passages": len(update["local"])}),
     "grade": ("grade", lambda update: {"grader": update.get("grader")}),
@@ -65,9 +65,9 @@ def timed(node: Node) -> Node:
         update = await node(state, runtime)
         spent = (time.perf_counter() - started) * 1000
         if runtime.context.watch is not None:
-            name, told = _TOLD[node.__name__]
+            name, facts = _STEPS[node.__name__]
             lost = tuple(degradation.component for degradation in update.get("degraded", ()))
-            runtime.context.watch(Step(name, spent, told(update), lost))
+            runtime.context.watch(Step(name, spent, facts(update), lost))
         return {**update, "timings_ms": {node.__name__: spent}}
 
     return run

@@ -47,7 +47,7 @@ def pack(
     one. A document that exceeds the remaining budget is cut at a word; it is dropped if fewer than 32 tokens remain.
     """
     code = code or new_code()
-    told = instruction.replace(CODE, code)
+    instruction_line = instruction.replace(CODE, code)
     left = budget - _frame_tokens(count_tokens, instruction)
     entries: list[str] = []
     packed: list[Document] = []
@@ -64,7 +64,7 @@ def pack(
     if not entries:
         return PackedContext("", ())
     joined = "\n\n".join(entries)
-    return PackedContext(f"{told}\n{quoted(_NAME, joined, code)}", tuple(packed))
+    return PackedContext(f"{instruction_line}\n{quoted(_NAME, joined, code)}", tuple(packed))
 
 
 @lru_cache(maxsize=64)

@@ -49,7 +49,7 @@ class CragsideError(Exception):
         return error.place
 
     @property
-    def told_to_operator(self) -> str:
+    def message_with_place(self) -> str:
         """The message with its place."""
         return f"{self.message} [{self.where}]" if self.where else self.message
 

@@ -67,9 +67,9 @@ class Exchange:
         """The text of its document. Text in the exchange that looks like a label is altered."""
         skill = as_name(self.skill, _LONGEST_SKILL)
         lines = [f"Date: {self.when:%Y-%m-%d %H:%M}", *([f"Skill: {skill}"] if skill else [])]
-        said = (unlabelled(text.strip()) for text in (self.user, self.assistant))
+        spoken = (unlabelled(text.strip()) for text in (self.user, self.assistant))
         return "\n".join(
-            [*lines, *(f"{label}: {text}" for label, text in zip(("User", "Assistant"), said, strict=True))]
+            [*lines, *(f"{label}: {text}" for label, text in zip(("User", "Assistant"), spoken, strict=True))]
         )
 
 
@@ -117,12 +117,12 @@ def moment_of(name: str, text: str) -> str | None:
     return None
 
 
-def merely_repeats(answer: str, told: Sequence[str]) -> bool:
+def merely_repeats(answer: str, recalled: Sequence[str]) -> bool:
     """Whether most of an answer repeats the exchanges that the model was told.
 
     Only runs of four words count as repeated, so a new sentence with old names and numbers is new.
     """
-    known = {run for text in told for run in _runs(text)}
+    known = {run for text in recalled for run in _runs(text)}
     runs = _runs(answer)
     repeated = {start + word for start, run in enumerate(runs) if run in known for word in range(_RUN)}
     return bool(repeated) and len(repeated) >= _REPEATED * (len(runs) + _RUN - 1)
@@ -159,25 +159,25 @@ def _quoting(
     code = code or new_code()
     ahead = ahead.replace(CODE, code)
     left = budget - count_tokens(f"{ahead}\n{quoted(_NAME, '', code)}")
-    told: list[str] = []
+    memories: list[str] = []
     packed: list[Document] = []
     for document in documents:
         if left < _LEAST_ROOM:
             break
         memory, tokens = cut(_of_one_exchange(as_memory(document.content).strip()), left - 2, count_tokens)
         if memory:
-            told.append(memory)
+            memories.append(memory)
             packed.append(document)
             left -= tokens + 2
-    joined = "\n\n".join(told)
-    return PackedContext(f"{ahead}\n{quoted(_NAME, joined, code)}" if told else "", tuple(packed))
+    joined = "\n\n".join(memories)
+    return PackedContext(f"{ahead}\n{quoted(_NAME, joined, code)}" if memories else "", tuple(packed))
 
 
 def _of_one_exchange(text: str) -> str:
     """A memory with each label once, in order. Other texts that look like labels are altered."""
-    told, rest = "", text
+    cleaned, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):
-            told += unlabelled(rest[: found.start()]) + found.group()
+            cleaned += unlabelled(rest[: found.start()]) + found.group()
             rest = rest[found.end() :]
-    return told + unlabelled(rest)
+    return cleaned + unlabelled(rest)

@@ -56,7 +56,7 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form of `POST /v1/explain`."""
-        told = self.context.as_dict()
+        context = self.context.as_dict()
         shared = ("threshold", "verdict", "search_performed", "degraded", "processing_time_ms")
         messages = self.request.get("messages")
         return {
@@ -64,16 +64,16 @@ class Explanation:
             "question": self.context.query,
             "standalone_question": self.context.standalone_question,
             "steps": [step.as_dict() for step in self.steps],
-            "candidates": [_told(*each) for each in zip(self.candidates, self.reasons, strict=True)],
+            "candidates": [_candidate(*each) for each in zip(self.candidates, self.reasons, strict=True)],
             "mode": self.context.mode,
-            **{name: told[name] for name in shared},
-            **({"memory": told["memory"]} if "memory" in told else {}),
+            **{name: context[name] for name in shared},
+            **({"memory": context["memory"]} if "memory" in context else {}),
             "prompt": self.request["prompt"] if messages is None else None,
             "messages": messages,
         }
 
 
-def _told(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
+def _candidate(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
     document, strip = candidate.document, reasons.strip
     metadata = document.metadata
     return {

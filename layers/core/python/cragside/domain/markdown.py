@@ -15,8 +15,8 @@ _TICKS = re.compile("`+")
 
 def step_line(step: Step) -> str:
     """A step as an item of a list."""
-    told = [f"{name} {in_line(str(value))}" for name, value in step.told.items() if value is not None]
-    return f"- {step.name}: {step.ms:.1f} ms{''.join(f', {each}' for each in told)}\n"
+    facts = [f"{name} {in_line(str(value))}" for name, value in step.facts.items() if value is not None]
+    return f"- {step.name}: {step.ms:.1f} ms{''.join(f', {each}' for each in facts)}\n"
 
 
 def rest_of(explanation: Explanation) -> Iterator[str]:

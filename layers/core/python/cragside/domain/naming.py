@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 MOST_NAMESAKES = 200
 
 
-def told_apart(
+def distinct_labels(
     name: str, sources: Collection[str], *, taken: Callable[[Collection[str]], Collection[str]]
 ) -> dict[str, str]:
     """A label for each source of one name: the name with as much of the source as makes it unique.

@@ -76,9 +76,9 @@ class RagContext:
 
 def recalled(passage: Document) -> dict[str, Any]:
     """The id and the time of the exchange that a passage belongs to."""
-    told = passage.metadata
-    at = moment_of(str(told.get("filename", "")), passage.content) or told.get("uploadTimestamp")
-    return {"id": told.get("documentId", passage.id), "at": at}
+    metadata = passage.metadata
+    at = moment_of(str(metadata.get("filename", "")), passage.content) or metadata.get("uploadTimestamp")
+    return {"id": metadata.get("documentId", passage.id), "at": at}
 
 
 def _citation(document: Document) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the graph that has ended: its measured milliseconds, what it `told`, and the components that failed."""
+    """A step of the graph that has ended: its measured milliseconds, its `facts`, and the components that failed."""
 
     name: str
     ms: float
-    told: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Its JSON form."""
-        return {"name": self.name, "ms": round(self.ms, 3), **self.told}
+        return {"name": self.name, "ms": round(self.ms, 3), **self.facts}
 
 
 # Called with each step when it ends.

@@ -43,8 +43,8 @@ def examine_folder(settings: "Settings", manner: Manner) -> Finding:
     """Check that RAG_HOME exists or can be made, and is writable unless it is a baked store."""
 
     def found(state: State, place: object, what: str = "", remedy: str = "") -> Finding:
-        told = f"{place if manner.places else 'RAG_HOME'}{what}"
-        return Finding("folder", state, detail=told, remedy=remedy)
+        detail = f"{place if manner.places else 'RAG_HOME'}{what}"
+        return Finding("folder", state, detail=detail, remedy=remedy)
 
     if not isinstance(settings.home, Path):
         return found("ok", settings.home, ", a baked store that is fetched at the first use")
@@ -115,15 +115,15 @@ async def _patiently(
     except TimeoutError:
         fault = Fault.late(component, seconds)
     except Exception as error:
-        fault = Fault.of(component, error, manner.told(error))
+        fault = Fault.of(component, error, manner.message(error))
         if remedy := remedy_for(error):
             fault = Fault(component, str(fault) if isinstance(error, CragsideError) else fault.cause, remedy)
     return [Finding(component, "error", detail=fault.cause, remedy=fault.remedy)]
 
 
 def _database(component: str, state: State, found: DatabaseState, manner: Manner) -> Finding:
-    told = filter(None, (found.address if manner.places else "", found.detail))
-    return Finding(component, state, found.version, ", ".join(told), found.remedy)
+    parts = filter(None, (found.address if manner.places else "", found.detail))
+    return Finding(component, state, found.version, ", ".join(parts), found.remedy)
 
 
 async def _postgres(container: "Container", manner: Manner) -> list[Finding]:

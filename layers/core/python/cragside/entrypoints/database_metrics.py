@@ -73,17 +73,17 @@ class Shared(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The leases, and the changes that wait for another database."""
-        told = self._standing
+        standing = self._standing
         leases = GaugeMetricFamily("cragside_leases", "Leases of writers in PostgreSQL.", labels=("state",))
-        leases.add_metric(("held",), told.leases_held)
-        leases.add_metric(("expired",), told.leases_expired)
+        leases.add_metric(("held",), standing.leases_held)
+        leases.add_metric(("expired",), standing.leases_expired)
         changes = GaugeMetricFamily(
             "cragside_waiting_changes", "Changes that wait for another database.", labels=("role",)
         )
         ages = GaugeMetricFamily(
             "cragside_oldest_waiting_change_seconds", "How long the oldest of them has waited.", labels=("role",)
         )
-        for role, (count, seconds) in sorted(told.waiting.items()):
+        for role, (count, seconds) in sorted(standing.waiting.items()):
             changes.add_metric((role,), count)
             ages.add_metric((role,), seconds)
         yield from (leases, changes, ages)

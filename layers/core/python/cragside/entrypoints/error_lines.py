@@ -8,11 +8,11 @@ from cragside.domain.errors import CragsideError, ServiceUnavailable
 def message_of(error: Exception) -> str:
     """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
     if isinstance(error, ServiceUnavailable):
-        told = error.told_to_operator
-        names_it = told.lower().startswith(f"the {error.component.replace('_', ' ')} ")
-        return one_line(told if names_it else f"{error.component}: {told}")
+        message = error.message_with_place
+        names_it = message.lower().startswith(f"the {error.component.replace('_', ' ')} ")
+        return one_line(message if names_it else f"{error.component}: {message}")
     if isinstance(error, CragsideError):
-        return one_line(error.told_to_operator)
+        return one_line(error.message_with_place)
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return f"something inside failed ({type(error).__name__}); cragside --debug shows where"

@@ -25,14 +25,14 @@ class Manner:
     """How components are examined. Each has `seconds` to answer.
 
     A `thorough` examination reads whole stores and tries models and searches. With `places`, it tells paths and
-    addresses. `told` makes one line of an error.
+    addresses. `message` makes one line of an error.
     """
 
     seconds: float
     thorough: bool
     places: bool
-    told: Callable[[Exception], str]
+    message: Callable[[Exception], str]
 
 
 # An operator at the terminal may wait, and knows the machine.
-FOR_OPERATORS = Manner(10.0, thorough=True, places=True, told=message_of)
+FOR_OPERATORS = Manner(10.0, thorough=True, places=True, message=message_of)

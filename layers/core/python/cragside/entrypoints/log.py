@@ -48,19 +48,19 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "at": _at(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if request_id.get():
-            told["request_id"] = request_id.get()
+            entry["request_id"] = request_id.get()
         if isinstance(record.msg, Event):
-            told.update(record.msg.fields)
+            entry.update(record.msg.fields)
         if record.exc_info:
-            told["trace"] = trace_of(record.exc_info[1])
-        return json.dumps(told)
+            entry["trace"] = trace_of(record.exc_info[1])
+        return json.dumps(entry)
 
 
 class _StandardError(logging.StreamHandler[TextIO]):

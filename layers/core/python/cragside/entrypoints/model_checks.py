@@ -73,7 +73,7 @@ async def _tried(
         return Finding(finding.component, "error", detail=f"{model} gave no answer in {LOAD_SECONDS} s", remedy=remedy)
     except ServiceUnavailable as error:
         remedy = f"Try `ollama run {model}`, and see Ollama's log." if on_ollama else "See the log of the model host."
-        return Finding(finding.component, "error", detail=f"{model}: {manner.told(error)}", remedy=remedy)
+        return Finding(finding.component, "error", detail=f"{model}: {manner.message(error)}", remedy=remedy)
     return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
 
 

@@ -85,10 +85,10 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
         raise ValidationError(FETCHING_IS_OFF, field="url")
     allow = (container.settings.fetch_allow or "").split(",")
     errors: list[RefusedFile] = []
-    told = Taken()
+    taken = Taken()
     cloned = clone(url, branch=branch, allow=allow, folders=False)
     async with cloned as repository, aclosing(repository.files()) as files:
-        told = Taken(repo_id=repository.checkout.repo_id)
+        taken = Taken(repo_id=repository.checkout.repo_id)
         async for found in files:
             if isinstance(found, Refused):
                 name, document, reason = found.name, "", found.reason
@@ -97,10 +97,10 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
                 document, reason = await _take(container, found.name, found.content, found.metadata, workspace)
             if reason and len(errors) < MOST_ERRORS:
                 errors.append(RefusedFile(name, reason))
-            accepted, refused = told.accepted + (not reason), told.refused + bool(reason)
-            told = replace(told, accepted=accepted, refused=refused, name=name, document=document)
-            yield told
-    yield replace(told, errors=tuple(errors), complete=True)
+            accepted, refused = taken.accepted + (not reason), taken.refused + bool(reason)
+            taken = replace(taken, accepted=accepted, refused=refused, name=name, document=document)
+            yield taken
+    yield replace(taken, errors=tuple(errors), complete=True)
 
 
 @asynccontextmanager
@@ -113,12 +113,12 @@ async def followed(
     long before a slow reader has heard of it.
     """
     seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - time.monotonic())
-    told, limit = _Told(), asyncio.timeout(seconds)
+    progress, limit = _Progress(), asyncio.timeout(seconds)
     # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
-    working = asyncio.create_task(_tell(run, told, limit))
+    working = asyncio.create_task(_tell(run, progress, limit))
     working.add_done_callback(lambda _: over())
     try:
-        yield told.heard()
+        yield progress.read()
     finally:
         if limit.expired():
             await asyncio.wait({working})  # it is cleaning up already
@@ -126,38 +126,38 @@ async def followed(
             await stop(working)
 
 
-async def _tell(run: AsyncGenerator[Taken], told: "_Told", limit: asyncio.Timeout) -> None:
+async def _tell(run: AsyncGenerator[Taken], progress: "_Progress", limit: asyncio.Timeout) -> None:
     try:
         async with limit, aclosing(run):
             async for taken in run:
-                await told.tell(taken)
+                await progress.put(taken)
     except Exception as error:
-        told.fail(_too_long() if limit.expired() else error)
+        progress.fail(_too_long() if limit.expired() else error)
 
 
 def _too_long() -> DeadlineExceeded:
     return DeadlineExceeded("The repository takes too long. What was accepted stays: add it again for the rest.")
 
 
-class _Told:
+class _Progress:
     """What a run tells its reader. A run that goes on waits for a slow reader; one that ends does not."""
 
     def __init__(self) -> None:
-        self._told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+        self._queue: asyncio.Queue[Taken | Exception] = asyncio.Queue()
         self._room = asyncio.Semaphore(_AHEAD)
 
-    async def tell(self, taken: Taken) -> None:
+    async def put(self, taken: Taken) -> None:
         if not taken.complete:
             await self._room.acquire()
-        self._told.put_nowait(taken)
+        self._queue.put_nowait(taken)
 
     def fail(self, error: Exception) -> None:
-        self._told.put_nowait(error)
+        self._queue.put_nowait(error)
 
-    async def heard(self) -> AsyncIterator[Taken]:
+    async def read(self) -> AsyncIterator[Taken]:
         complete = False
         while not complete:
-            taken = await self._told.get()
+            taken = await self._queue.get()
             if isinstance(taken, Exception):
                 raise taken
             self._room.release()

@@ -34,8 +34,8 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         variable = variable_of(field) if field in Settings.model_fields else field
         unknown = first["type"] == "literal_error" and field.endswith("_storage")
         in_files = not any(given.get(name, "").strip() for name in ("postgres_uri", "postgres_uri_secret"))
-        said = storages.unknown(field, in_files=in_files) if unknown else f"{first['msg']}."
-        raise ConfigurationError(f"{variable}: {said}", variable=variable) from None
+        message = storages.unknown(field, in_files=in_files) if unknown else f"{first['msg']}."
+        raise ConfigurationError(f"{variable}: {message}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
         raise ConfigurationError(conflict, variable=variable)
     return settings

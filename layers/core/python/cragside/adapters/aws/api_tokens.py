@@ -22,6 +22,6 @@ def api_tokens(text: str) -> tuple[str, ...]:
     if len(tokens) > _MOST:
         raise UnfitSecret(f"it holds more than {_MOST} tokens")
     if not all(_TOKEN.fullmatch(token) for token in tokens):
-        said = "a token has a character other than letters, digits and -._~+/=, or more than 1,024 of them"
-        raise UnfitSecret(f"{said}; write two tokens on a line each")
+        problem = "a token has a character other than letters, digits and -._~+/=, or more than 1,024 of them"
+        raise UnfitSecret(f"{problem}; write two tokens on a line each")
     return tokens

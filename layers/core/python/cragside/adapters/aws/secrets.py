@@ -117,7 +117,7 @@ class Secret(Generic[T]):
             self._renew()
         value = self._trusted()
         if value is None:
-            raise ServiceUnavailable("secrets", f"{self._said()}; the log has the reason.")
+            raise ServiceUnavailable("secrets", f"{self._unreadable()}; the log has the reason.")
         return value
 
     async def current(self) -> T:
@@ -128,7 +128,7 @@ class Secret(Generic[T]):
                     await asyncio.to_thread(self._renew)
         value = self._trusted()
         if value is None:
-            raise Unreadable(self._said())
+            raise Unreadable(self._unreadable())
         return value
 
     async def after_refusal(self, refused: T) -> T | None:
@@ -156,7 +156,7 @@ class Secret(Generic[T]):
         """Forget the text. The next use reads it again."""
         self._text, self._value, self._renews_at, self._refused_at = None, None, None, None
 
-    def _said(self) -> str:
+    def _unreadable(self) -> str:
         return f"What {self._setting} names could not be read"
 
     def _trusted(self) -> T | None:

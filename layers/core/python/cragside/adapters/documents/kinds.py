@@ -170,7 +170,7 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported formats."""
     head = content[:1024]
     carried = media_type(content_type)
-    told = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
+    declared = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
     ending = ending_of(name)
     named = named_kind(name)
     for is_it, reason in _FOREIGN:
@@ -179,16 +179,16 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     if pictured := _picture(head):
         return PICTURE, ending.removeprefix(".") if ending in PICTURE.endings else pictured
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (told, named)):
+    if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (declared, named)):
         return PDF, "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        held = _zipped(content, told or named)
+        held = _zipped(content, declared or named)
         return held, (ending if ending in held.endings else held.endings[0]).removeprefix(".")
     if start.startswith(b"{\\rtf"):
         return RTF, "rtf"
     if start.startswith(b"WEBVTT"):
         return TRANSCRIPT, "vtt"
-    kind = told or named
+    kind = declared or named
     if kind in (None, TEXT) and start[:15].lower().startswith((b"<!doctype html", b"<html")) and ending != ".xml":
         return HTML, "html"
     if kind is None and carried.startswith("text/"):

@@ -32,7 +32,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 # process, because even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
-_MOST_PAGES_TOLD = 5
+_MOST_PAGES_NAMED = 5
 _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
@@ -171,10 +171,10 @@ def _at_the_end(reading: "Future[Reading]", give_back: Callable[[str], None], wo
 
 
 def _unread(pages: Sequence[int], reason: str) -> str:
-    told = ", ".join(map(str, pages[:_MOST_PAGES_TOLD]))
-    more = f" and {len(pages) - _MOST_PAGES_TOLD} more" if len(pages) > _MOST_PAGES_TOLD else ""
-    said = f"page {told} was" if len(pages) == 1 else f"pages {told}{more} were"
-    return f"{said} not read, because the file {reason}"
+    numbers = ", ".join(map(str, pages[:_MOST_PAGES_NAMED]))
+    more = f" and {len(pages) - _MOST_PAGES_NAMED} more" if len(pages) > _MOST_PAGES_NAMED else ""
+    pages_were = f"page {numbers} was" if len(pages) == 1 else f"pages {numbers}{more} were"
+    return f"{pages_were} not read, because the file {reason}"
 
 
 def too_large(size: int, limit: int) -> str:

@@ -72,9 +72,9 @@ def _language(book: Mapping[str, Any]) -> str:
     metadata = book.get("metadata")
     for name in ("kernelspec", "language_info"):
         about = metadata.get(name) if isinstance(metadata, dict) else None
-        told = (about.get("language") or about.get("name")) if isinstance(about, dict) else None
-        if isinstance(told, str) and told.isalnum():
-            return told[:_LANGUAGE].lower()
+        language = (about.get("language") or about.get("name")) if isinstance(about, dict) else None
+        if isinstance(language, str) and language.isalnum():
+            return language[:_LANGUAGE].lower()
     return ""
 
 

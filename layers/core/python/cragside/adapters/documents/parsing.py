@@ -154,8 +154,8 @@ class _Child:
         if len(answer) < size:
             raise EOFError
         self.answered += 1
-        told: dict[str, Any] = orjson.loads(answer)
-        return told
+        parsed: dict[str, Any] = orjson.loads(answer)
+        return parsed
 
     def _ending(self, late: bool, seconds: int) -> str:
         try:

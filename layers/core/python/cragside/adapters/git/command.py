@@ -63,10 +63,10 @@ class Git:
     async def check_version(self) -> None:
         """Raises `ConfigurationError` if git is too old to pin addresses."""
         async with self.running(["version"]) as process:
-            told = (await _drained(process)).decode("utf-8", "replace")
-        found = re.search(r"(\d{1,9})\.(\d{1,9})", told)
+            version = (await _drained(process)).decode("utf-8", "replace")
+        found = re.search(r"(\d{1,9})\.(\d{1,9})", version)
         if found is None or (int(found[1]), int(found[2])) < _OLDEST:
-            raise ConfigurationError(f"Indexing repositories needs git 2.37 or later; this is {told.strip()!r}.")
+            raise ConfigurationError(f"Indexing repositories needs git 2.37 or later; this is {version.strip()!r}.")
 
     @asynccontextmanager
     async def running(
@@ -119,8 +119,8 @@ async def _drained(process: asyncio.subprocess.Process) -> bytes:
 def _reason(errors: bytes) -> str:
     lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    said = (fatal or lines or ["nothing"])[0]
-    return re.sub(r"[^\x20-\x7e]", "?", re.sub(r"://[^/@\s]*@", "://", said))[:300]
+    reason = (fatal or lines or ["nothing"])[0]
+    return re.sub(r"[^\x20-\x7e]", "?", re.sub(r"://[^/@\s]*@", "://", reason))[:300]
 
 
 async def next_line(stream: asyncio.StreamReader | None, end: bytes) -> bytes:

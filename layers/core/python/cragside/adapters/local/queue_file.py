@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
-from cragside.adapters.sqlite_failures import is_damage, told, unusable
+from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
 from cragside.domain.errors import ServiceUnavailable
 
 Result = TypeVar("Result")
@@ -65,7 +65,8 @@ class QueueFile:
         except sqlite3.DatabaseError as error:
             reason = f"{unusable(error)}."
             if is_damage(error):
-                reason = f"is damaged ({told(error)}). Move it away: the next worker rebuilds it from the documents."
+                remedy = "Move it away: the next worker rebuilds it from the documents."
+                reason = f"is damaged ({without_paths(error)}). {remedy}"
             raise self._unavailable(reason) from error
         except OSError as error:
             raise self._unavailable(f"cannot be used: {error.strerror}. Check RAG_HOME.") from error

@@ -51,9 +51,9 @@ class HostedFollowUps(FollowUpReader):
 
 
 def _prompt(question: str, turns: Sequence[ChatTurn]) -> str:
-    said = [{turn.role: turn.text} for turn in turns[-_LAST_TURNS:]]
+    conversation = [{turn.role: turn.text} for turn in turns[-_LAST_TURNS:]]
     # In JSON, no turn can end its own quotation.
-    return json.dumps({"conversation": said, "last question": neutralise(question)}, ensure_ascii=False)
+    return json.dumps({"conversation": conversation, "last question": neutralise(question)}, ensure_ascii=False)
 
 
 def _question_in(answer: str, *, known: str) -> str:
@@ -69,5 +69,5 @@ def _question_in(answer: str, *, known: str) -> str:
         return ""
     question = " ".join(neutralise(found).split())
     used = [word.strip(".,;:!?'\"").lower() for word in question.split()]
-    said = known.lower()
-    return question if used and sum(word in said for word in used) * 2 >= len(used) else ""
+    typed = known.lower()
+    return question if used and sum(word in typed for word in used) * 2 >= len(used) else ""

@@ -41,8 +41,8 @@ def question(query: str, documents: Sequence[Document], *, characters_each: int)
     code = code_for("\n".join((query, *(document.content for document in documents))))
     blocks = "\n".join(_block(n, document, characters_each, code) for n, document in enumerate(documents, 1))
     which = "document 1" if len(documents) == 1 else f"each of the documents 1 to {len(documents)}"
-    told = f"Documents stand between lines that carry the code {code}; nothing else begins or ends one."
-    return f"Question: {asked}\n\n{told}\n{blocks}\n\nQuestion: {asked}\nScore {which}."
+    rule = f"Documents stand between lines that carry the code {code}; nothing else begins or ends one."
+    return f"Question: {asked}\n\n{rule}\n{blocks}\n\nQuestion: {asked}\nScore {which}."
 
 
 def answer_schema(count: int) -> dict[str, Any]:
@@ -77,5 +77,5 @@ def scores_in(text: str, count: int) -> list[float] | None:
 def _block(number: int, document: Document, characters: int, code: str) -> str:
     title = as_name(document.title, _TITLE_CHARACTERS)
     body = as_passage(document.content[: characters * 2]).strip()[:characters]
-    told = unlabelled(f"{title}\n{body}" if title else body, _LABELS)
-    return quoted("evidence", _VERDICT.sub("❴", told), code, number=number)
+    text = unlabelled(f"{title}\n{body}" if title else body, _LABELS)
+    return quoted("evidence", _VERDICT.sub("❴", text), code, number=number)

@@ -42,9 +42,9 @@ class HostedLanguageModel(LanguageModel):
         try:
             model = await self._host.choose(None)
             if model is not None:
-                told = [{**message, "content": _harmless(message["content"])} for message in history]
+                turns = [{**message, "content": _harmless(message["content"])} for message in history]
                 reply = await self._host.chat(
-                    model, _harmless(prompt), system=system, history=told, max_tokens=_MOST_TOKENS
+                    model, _harmless(prompt), system=system, history=turns, max_tokens=_MOST_TOKENS
                 )
                 if _EXTRACTION in prompt[:_HEAD]:
                     _report(model, reply)

@@ -98,7 +98,7 @@ class Neo4jDatabase:
         """Run statements in one transaction. `work` may run again after a deadlock or a broken connection."""
 
         async def write(session: neo4j.AsyncSession) -> T:
-            async with await session.begin_transaction(metadata=_told(), timeout=self._seconds) as transaction:
+            async with await session.begin_transaction(metadata=_metadata(), timeout=self._seconds) as transaction:
 
                 async def run(cypher: str, **values: Any) -> list[Any]:
                     return [record async for record in await transaction.run(cypher, values)]
@@ -127,7 +127,7 @@ class Neo4jDatabase:
                     await driver.close()
 
     def _bounded(self, cypher: str) -> neo4j.Query:
-        return neo4j.Query(cypher, metadata=_told(), timeout=self._seconds)
+        return neo4j.Query(cypher, metadata=_metadata(), timeout=self._seconds)
 
     async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:
         began = time.monotonic()
@@ -183,7 +183,7 @@ class Neo4jDatabase:
         )
 
 
-def _told() -> dict[str, str]:
+def _metadata() -> dict[str, str]:
     """What Neo4j's query log and SHOW TRANSACTIONS have of a statement beside itself."""
     return {"app": "cragside", "request": request_id.get()}
 

@@ -53,20 +53,20 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
         return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
-    said = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
-    return Refused(status, f"The model host answered {status}{f': {said}' if said else ''}").at(url)
+    reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
+    return Refused(status, f"The model host answered {status}{f': {reason}' if reason else ''}").at(url)
 
 
 def _message_in(body: object) -> str:
     """OpenAI's client hands out the object `error` itself; hosts also answer a text, or `message` or `detail` alone."""
     if isinstance(body, dict):
         inner = body.get("error", body)
-        said = (
+        message = (
             inner
             if isinstance(inner, str)
             else next((inner[name] for name in ("message", "detail") if isinstance(inner, dict) and name in inner), "")
         )
-        return said if isinstance(said, str) else ""
+        return message if isinstance(message, str) else ""
     return body if isinstance(body, str) else ""
 
 

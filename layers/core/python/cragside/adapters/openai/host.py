@@ -67,8 +67,8 @@ class OpenAIHost(TextHost):
 
     @override
     def lacking(self, model: str) -> ServiceUnavailable:
-        said = f"The model host does not list {model}. Name one of its models"
-        return ServiceUnavailable(COMPONENT, said).at(self.url)
+        message = f"The model host does not list {model}. Name one of its models"
+        return ServiceUnavailable(COMPONENT, message).at(self.url)
 
     @override
     async def context_length(self, model: str) -> int | None:

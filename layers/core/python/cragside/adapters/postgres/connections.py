@@ -140,8 +140,8 @@ class Connections:
     def _count(self, **changes: int) -> None:
         self._counts.update(changes)
         if self._figures is not None:
-            told = {name: max(self._counts[name], 0) for name in ("in_use", "waiting", "opened")}
-            self._figures.connections("postgres", most=self._most, **told)
+            counts = {name: max(self._counts[name], 0) for name in ("in_use", "waiting", "opened")}
+            self._figures.connections("postgres", most=self._most, **counts)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -196,7 +196,7 @@ class Connections:
         self._count(opened=1)
         connection.add_termination_listener(lambda _: self._count(opened=-1))
         if self._figures is not None:
-            connection.add_query_logger(partial(_told, self._figures))
+            connection.add_query_logger(partial(_count_statement, self._figures))
         try:
             if self._direct is None:
                 self._direct = await _is_direct(connection)
@@ -211,7 +211,7 @@ class Connections:
         return connection
 
 
-def _told(figures: DatabaseFigures, ended: Any) -> None:
+def _count_statement(figures: DatabaseFigures, ended: Any) -> None:
     figures.statement(kind_of(ended.query), ended.elapsed)
 
 

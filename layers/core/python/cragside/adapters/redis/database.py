@@ -159,6 +159,6 @@ def _failure(error: BaseException) -> RedisFailure:
             return RedisFailure(
                 "Redis asks for a password", "is refused by Redis. Check the user and the password in REDIS_URI"
             )
-        said = code if code.isalpha() and code.isupper() else "that it failed"
-        return RedisFailure(f"Redis said {said}", "failed in Redis. See its log")
+        reason = code if code.isalpha() and code.isupper() else "that it failed"
+        return RedisFailure(f"Redis said {reason}", "failed in Redis. See its log")
     return RedisFailure("Redis does not answer", "is out of reach: Redis does not answer")

@@ -65,8 +65,8 @@ def _objects(value: Any) -> Iterable[Mapping[str, Any]]:
 def _engine(entry: Any) -> str:
     if isinstance(entry, list):
         name, *reason = [_plain(part, 80) for part in entry] or [""]
-        said = ", ".join(filter(None, reason))
-        return f"{name} ({said})" if said else name
+        reasons = ", ".join(filter(None, reason))
+        return f"{name} ({reasons})" if reasons else name
     if isinstance(entry, dict):
         return _plain(entry.get("engine") or entry.get("name"), 80)
     return _plain(entry, 80)

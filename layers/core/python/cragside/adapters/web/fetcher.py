@@ -170,8 +170,8 @@ class _Fetch:
 
     def failed(self, reason: str, message: str) -> FetchFailed:
         # Clients cannot be sent characters that cannot be encoded.
-        told = self.url.encode("utf-8", "replace").decode()
-        return FetchFailed(told, reason, message, status=self.status)
+        shown = self.url.encode("utf-8", "replace").decode()
+        return FetchFailed(shown, reason, message, status=self.status)
 
 
 def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
@@ -185,8 +185,8 @@ def _content_type(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
     named = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if named in CONTENT_TYPES or (_TOKEN.fullmatch(named) and named.endswith("+json")):
         return named
-    told = named[:100] if _TOKEN.fullmatch(named) else "unknown"
-    raise fetch.failed(f"unsupported_content_type: {told}", f"Pages of the type {told} cannot be indexed.")
+    shown = named[:100] if _TOKEN.fullmatch(named) else "unknown"
+    raise fetch.failed(f"unsupported_content_type: {shown}", f"Pages of the type {shown} cannot be indexed.")
 
 
 def _charset(response: aiohttp.ClientResponse) -> str | None:

@@ -12,8 +12,8 @@ class RefusingFetcher(PageFetcher):
 
     @override
     async def fetch(self, url: str, *, workspace: str = "") -> NoReturn:
-        told = url.encode("utf-8", "replace").decode()
-        raise FetchFailed(told, "fetching_is_off", FETCHING_IS_OFF)
+        shown = url.encode("utf-8", "replace").decode()
+        raise FetchFailed(shown, "fetching_is_off", FETCHING_IS_OFF)
 
     @override
     async def close(self) -> None:

@@ -44,20 +44,20 @@ def observe(
 
     Components that are `expected` to be missing make no answer a degraded one.
     """
-    said: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
+    fields: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
     metrics.add_metric("Requests", MetricUnit.Count, 1)
     metrics.add_metric("Latency", MetricUnit.Milliseconds, milliseconds)
     metrics.add_metric("Failures", MetricUnit.Count, int(status >= 500))
     if context:
         degraded = sorted({degradation.component for degradation in context.degraded})
-        said |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
-        said["reasons"] = [f"{degradation.component}: {degradation.reason}" for degradation in context.degraded]
+        fields |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
+        fields["reasons"] = [f"{degradation.component}: {degradation.reason}" for degradation in context.degraded]
         failed = [component for component in degraded if component not in expected]
         metrics.add_metric(f"Verdict{context.verdict.capitalize()}", MetricUnit.Count, 1)
         metrics.add_metric("Degraded", MetricUnit.Count, int(bool(failed)))
         for component in failed:
             metrics.add_metric(f"Degraded{component.title().replace('_', '')}", MetricUnit.Count, 1)
-    logger.info("answered", extra=said)
+    logger.info("answered", extra=fields)
 
 
 def observe_secrets(*, unreadable: bool) -> None:

@@ -91,7 +91,7 @@ def _copied(session: Session, source: "Settings", target: "Settings") -> int:
             progress = await (await there.workspaces.open(workspace)).documents.progress()
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"A baked store needs the embedded model. {error.told_to_operator} Nothing was baked."
+                f"A baked store needs the embedded model. {error.message_with_place} Nothing was baked."
             ) from error
         finally:
             await there.close()

@@ -144,13 +144,13 @@ async def _compared(
     emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
     kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
     made = plan(states, documents, kept=(kept | empty) - emptied)
-    told = [_told(each, service, ids) for each in refused if each.source not in emptied]
+    refusals = [_with_remedy(each, service, ids) for each in refused if each.source not in emptied]
     unfinished = frozenset(each.source for each in known.values() if not each.settled or each.status == "failed")
     losses = _losses(made.removed, below, emptied)
-    return Comparison(made, files, told, losses, unfinished, ids, emptied, tuple(below))
+    return Comparison(made, files, refusals, losses, unfinished, ids, emptied, tuple(below))
 
 
-def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
+def _with_remedy(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
     """Add to the reason how to remove the document of this file, if there is one."""
     if refused.source not in ids:
         return refused

@@ -102,14 +102,16 @@ async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool
     there = [name for name in names if await copies.in_the_way(name)]
     if not there:
         return
-    told = f"The target has {'these workspaces' if len(there) > 1 else 'this workspace'} already: {', '.join(there)}."
+    existing = (
+        f"The target has {'these workspaces' if len(there) > 1 else 'this workspace'} already: {', '.join(there)}."
+    )
     if not replace:
-        raise ValidationError(f"{told} Nothing was copied. Pass --replace to replace what is there.")
+        raise ValidationError(f"{existing} Nothing was copied. Pass --replace to replace what is there.")
     if yes:
         return
     if not on_terminal():
-        raise ValidationError(f"{told} Nothing was copied. To replace what is there, pass --yes as well.")
-    if not typer.confirm(printable(f"{told} Replace for good?"), err=True):
+        raise ValidationError(f"{existing} Nothing was copied. To replace what is there, pass --yes as well.")
+    if not typer.confirm(printable(f"{existing} Replace for good?"), err=True):
         raise typer.Exit(exit_codes.FAILED)
 
 

@@ -61,8 +61,8 @@ def _examine(session: Session) -> "list[Finding]":
 def _show(findings: Sequence["Finding"]) -> None:
     console = output()
     for finding in findings:
-        said = " ".join(part for part in (finding.version, finding.detail) if part)
-        line = f"{finding.component:<17}{finding.state:<16}{printable(said)}".rstrip()
+        text = " ".join(part for part in (finding.version, finding.detail) if part)
+        line = f"{finding.component:<17}{finding.state:<16}{printable(text)}".rstrip()
         console.print(line, style=_STYLES[finding.state], soft_wrap=True)
         if finding.remedy:
             console.print(f"{'':<33}-> {finding.remedy}", soft_wrap=True)

@@ -40,36 +40,36 @@ def enrich_docs(
     """
     session = session_of(context)
     settings = session.settings(workspace)
-    told: dict[str, Any] = {"enqueued": 0, "stopped": None}
+    stats: dict[str, Any] = {"enqueued": 0, "stopped": None}
 
     async def work(service: "Service") -> None:
         if not stats_only:
-            told["enqueued"] = await service.enqueue(document, force=force)
+            stats["enqueued"] = await service.enqueue(document, force=force)
         if watch or not (api or stats_only):
-            told["stopped"] = await until_idle(service, look_on=stats_only, as_json=as_json) or None
-        told.update(await service.stats())
+            stats["stopped"] = await until_idle(service, look_on=stats_only, as_json=as_json) or None
+        stats.update(await service.stats())
 
     try:
         ask(session, settings, work, address=api, token=token)
     except KeyboardInterrupt:
-        if told["enqueued"]:
+        if stats["enqueued"]:
             tell_what_waits(address=api)
         raise
     if as_json:
-        print_json(told)
+        print_json(stats)
     else:
-        _show(told, stats_only=stats_only)
-    if told["stopped"]:
-        tell_why_it_stopped(told["stopped"], address=api)
+        _show(stats, stats_only=stats_only)
+    if stats["stopped"]:
+        tell_why_it_stopped(stats["stopped"], address=api)
         raise typer.Exit(exit_codes.UNAVAILABLE)
-    if told["totals"]["failed"] and not stats_only:
+    if stats["totals"]["failed"] and not stats_only:
         raise typer.Exit(exit_codes.FAILED)
 
 
-def _show(told: dict[str, Any], *, stats_only: bool) -> None:
+def _show(stats: dict[str, Any], *, stats_only: bool) -> None:
     console = output()
     if not stats_only:
-        console.print(f"{told['enqueued']} tasks enqueued.")
-    queue, totals = told["queue"], told["totals"]
+        console.print(f"{stats['enqueued']} tasks enqueued.")
+    queue, totals = stats["queue"], stats["totals"]
     console.print(f"tasks     {queue['pending']} pending, {queue['processing']} processing, {queue['deadLetter']} dead")
     console.print(printable("passages  " + ", ".join(f"{count} {state}" for state, count in totals.items())))

@@ -44,9 +44,9 @@ def show_sources(console: Console, context: RagContext) -> None:
 
 def _place(document: Document) -> str:
     """Where a passage stands: its file or address, page and section."""
-    told = document.metadata
-    page = f"page {told['page']}" if told.get("page") else ""
-    section = f"section {told['section']}" if told.get("section") else ""
+    metadata = document.metadata
+    page = f"page {metadata['page']}" if metadata.get("page") else ""
+    section = f"section {metadata['section']}" if metadata.get("section") else ""
     return ", ".join(_one_line(part) for part in (_origin(document), page, section) if part)
 
 

@@ -37,13 +37,13 @@ def explain(
     body = {"prompt": question, **({} if model is None else {"model": model})}
 
     async def work(service: "Service") -> dict[str, Any]:
-        told: dict[str, Any] = await service.client.post("/v1/explain", body)
-        return told
+        explanation: dict[str, Any] = await service.client.post("/v1/explain", body)
+        return explanation
 
-    told = ask(session, settings, work, address=api, token=token)
+    explanation = ask(session, settings, work, address=api, token=token)
     if as_json:
-        print_json(told)
+        print_json(explanation)
         return
     from cragside.entrypoints.cli.explanation_report import show_explanation
 
-    show_explanation(told)
+    show_explanation(explanation)

@@ -10,25 +10,29 @@ from cragside.entrypoints.cli.wrapping import print_prose
 _LONGEST = 300
 
 
-def show_explanation(told: dict[str, Any]) -> None:
+def show_explanation(explanation: dict[str, Any]) -> None:
     """Print the steps, the candidates with their reasons, and the prompt."""
     console = output()
-    question = told["standalone_question"] or told["question"]
+    question = explanation["standalone_question"] or explanation["question"]
     print_prose(console, f"Question {_one_line(question)}")
-    how = f"with a threshold of {told['threshold']:g}" if told["mode"] == "corrective" else f"mode {told['mode']}"
-    console.print(f"Verdict  {told['verdict']}, {how}")
-    for step in told["steps"]:
+    how = (
+        f"with a threshold of {explanation['threshold']:g}"
+        if explanation["mode"] == "corrective"
+        else f"mode {explanation['mode']}"
+    )
+    console.print(f"Verdict  {explanation['verdict']}, {how}")
+    for step in explanation["steps"]:
         facts = [f"{name} {value}" for name, value in step.items() if name not in ("name", "ms") and value is not None]
         line = ", ".join([f"{step['name']} {step['ms']:.1f} ms", *facts])
         print_prose(console, f"Step     {_one_line(line)}")
-    for failed in told["degraded"]:
+    for failed in explanation["degraded"]:
         print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
-    if not told["candidates"]:
-        print_prose(console, f"\n{no_candidates(told['mode'])}")
-    for candidate in told["candidates"]:
+    if not explanation["candidates"]:
+        print_prose(console, f"\n{no_candidates(explanation['mode'])}")
+    for candidate in explanation["candidates"]:
         _show(candidate)
     console.print("\nThe prompt that a model would get:\n")
-    print_prose(console, told["prompt"])
+    print_prose(console, explanation["prompt"])
 
 
 def _show(candidate: dict[str, Any]) -> None:

@@ -41,8 +41,8 @@ def forget(
         if refused:
             for name in (name for name, documents in meant.items() if len(documents) > 1):
                 console.print(f"{'unclear':<10}{printable(name)}", soft_wrap=True)
-            told = " ".join(error.message for error in refused)
-            raise ValidationError(printable(f"{told} Nothing was forgotten."))
+            reasons = " ".join(error.message for error in refused)
+            raise ValidationError(printable(f"{reasons} Nothing was forgotten."))
         for name, documents in meant.items():
             if documents and await container.intake.delete(documents[0].id, workspace=settings.workspace):
                 console.print(f"{'forgotten':<10}{printable(documents[0].label)}", soft_wrap=True)

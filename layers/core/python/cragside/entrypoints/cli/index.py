@@ -121,8 +121,8 @@ def index(
     if gone and not prune and not as_json:
         _tell_vanished(gone)
     summary = f"{where_of(settings, api)}\nDone. repoId={printable(str(repository.repo_id))}"
-    told = {"workspace": named_workspace(settings, api), "repoId": repository.repo_id, "gone": gone}
-    end(report, summary, as_json=as_json, address=api, **told)
+    fields = {"workspace": named_workspace(settings, api), "repoId": repository.repo_id, "gone": gone}
+    end(report, summary, as_json=as_json, address=api, **fields)
 
 
 async def _vanished(service: "Service", repository: Repository, report: Report, *, prune: bool) -> list[str]:

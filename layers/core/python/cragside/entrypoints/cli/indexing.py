@@ -139,10 +139,10 @@ async def _follow(service: "Service", report: Report, shown: "Progress") -> None
     done = 0
     async with service.working() as trouble:
         while waiting:
-            said = trouble()
+            reason = trouble()
             settled = unsettled = 0
             for identifier in list(waiting):
-                if unsettled == _LOOKED_AT and not said:
+                if unsettled == _LOOKED_AT and not reason:
                     break
                 number, before = waiting[identifier]
                 progress = await service.progress(identifier)
@@ -155,12 +155,12 @@ async def _follow(service: "Service", report: Report, shown: "Progress") -> None
                 settled += 1
                 del waiting[identifier]
             under_way = sum(progress.done for _, progress in islice(waiting.values(), _LOOKED_AT))
-            told = f"Indexing: {documents - len(waiting)} of {counted(documents, 'document')}"
-            shown.update(step, completed=min(done + under_way, total), description=told)
+            description = f"Indexing: {documents - len(waiting)} of {counted(documents, 'document')}"
+            shown.update(step, completed=min(done + under_way, total), description=description)
             if settled:
                 continue
-            if said and waiting:
-                report.stopped = said
+            if reason and waiting:
+                report.stopped = reason
                 report.leave(waiting.values(), "waiting")
                 return
             await asyncio.sleep(service.looks_every)
@@ -171,12 +171,12 @@ async def until_idle(service: "Service", *, look_on: bool = False, as_json: bool
     with progress(as_json=as_json).status("Enriching ...") as shown:
         async with nullcontext(_nothing_said) if look_on else service.working() as trouble:
             while True:
-                said, stats = trouble(), await service.stats()
+                reason, stats = trouble(), await service.stats()
                 left = stats["queue"]["pending"] + stats["queue"]["processing"]
                 if not left:
                     return ""
-                if said:
-                    return said
+                if reason:
+                    return reason
                 shown.update(f"Enriching: {left} tasks left, {stats['totals']['enriched']} passages enriched ...")
                 await asyncio.sleep(service.looks_every)
 
@@ -213,10 +213,10 @@ def where_of(settings: "Settings", address: str | None) -> str:
     return f"Workspace {workspace} in {place}" if workspace else f"In {place}"
 
 
-def end(report: Report, summary: str, *, as_json: bool, address: str | None, **told: Any) -> None:
+def end(report: Report, summary: str, *, as_json: bool, address: str | None, **fields: Any) -> None:
     """Print the report and end the command with its exit code."""
     if as_json:
-        print_json({**told, **report.body()})
+        print_json({**fields, **report.body()})
     else:
         report.show()
         output().print(f"{report}. {summary}", soft_wrap=True)

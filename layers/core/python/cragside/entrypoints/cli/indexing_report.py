@@ -9,10 +9,10 @@ from typing import Any
 from cragside.composition.local_files import FoundFile, Refused
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
-from cragside.domain.naming import told_apart
+from cragside.domain.naming import distinct_labels
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken
-from cragside.entrypoints.cli.skipped import told_in_one_line
+from cragside.entrypoints.cli.skipped import counted_by_kind
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
 FoundItem = FoundFile | Refused | Offer
@@ -36,10 +36,10 @@ class Line:
     @property
     def remark(self) -> str:
         """The remark behind the status."""
-        told = self.reason
-        if not told and self.passages and self.status != "unchanged":
-            told = counted(self.passages, "passage")
-        return "; ".join(filter(None, (told, self.unread)))
+        detail = self.reason
+        if not detail and self.passages and self.status != "unchanged":
+            detail = counted(self.passages, "passage")
+        return "; ".join(filter(None, (detail, self.unread)))
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Report:
         sources: dict[str, set[str]] = {}
         for line in self.lines:
             sources.setdefault(line.name, set()).add(line.source or line.name)
-        labels = {name: told_apart(name, known, taken=sources.keys().__and__) for name, known in sources.items()}
+        labels = {name: distinct_labels(name, known, taken=sources.keys().__and__) for name, known in sources.items()}
         skipped = [(line.name, line.reason) for line in self.lines if line.status == "skipped"]
         for line in self.lines:
             if line.status == "skipped" and len(skipped) > 1:
@@ -121,8 +121,8 @@ class Report:
             note = f"  ({printable(line.remark)})" if line.remark else ""
             console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
         if len(skipped) > 1:
-            told = printable(told_in_one_line(skipped))
-            console.print(f"skipped   {told}; --json lists them", style="dim", soft_wrap=True)
+            counts = printable(counted_by_kind(skipped))
+            console.print(f"skipped   {counts}; --json lists them", style="dim", soft_wrap=True)
 
     def body(self) -> dict[str, Any]:
         """The report as JSON."""

@@ -77,5 +77,5 @@ def ingest(
     report, found = Report(), found_in(given, urls or [], as_json=as_json)
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)
-    told = {"workspace": named_workspace(settings, api)}
-    end(report, where_of(settings, api), as_json=as_json, address=api, **told)
+    fields = {"workspace": named_workspace(settings, api)}
+    end(report, where_of(settings, api), as_json=as_json, address=api, **fields)

@@ -113,15 +113,15 @@ def list_(
         print_json(answer)
         return
     try:
-        told = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
+        lines = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
     except (KeyError, TypeError, ValueError) as error:
         raise ProcessingError("The service did not answer with exchanges. Is --api the address of cragside?") from error
     console = output()
-    for heading, text in told:
+    for heading, text in lines:
         console.print(printable(heading), soft_wrap=True)
         print_prose(console, f"{text}\n")
-    console.print(f"{len(told)} of {total} exchanges.")
+    console.print(f"{len(lines)} of {total} exchanges.")
 
 
 @memory.command()
@@ -146,5 +146,5 @@ def forget(
 
     ask(session, settings, work, address=api, token=token)
     if unknown:
-        told = ", ".join(map(printable, unknown))
-        raise NotFound(f"There is no exchange {told} in memory. `cragside memory list` shows the ids.")
+        names = ", ".join(map(printable, unknown))
+        raise NotFound(f"There is no exchange {names} in memory. `cragside memory list` shows the ids.")

@@ -33,8 +33,8 @@ async def working(container: "Container | None") -> AsyncIterator[Trouble]:
     def trouble() -> str:
         if running.done():
             running.result()  # raises what ended it
-            return outage.said or "the queue has nothing left to do"
-        return outage.said
+            return outage.reason or "the queue has nothing left to do"
+        return outage.reason
 
     try:
         yield trouble
@@ -63,7 +63,7 @@ class Outage:
         self._reason = handled.reason
 
     @property
-    def said(self) -> str:
+    def reason(self) -> str:
         """What is down, or ""."""
         lasted = self._tries >= TRIES and self._clock() - self._began >= TRIED_SECONDS
         return self._reason if lasted else ""

@@ -46,21 +46,27 @@ class Service:
 
     async def take(self, offer: Offer, options: Options) -> Taken:
         """Send a document. Raises `ValidationError` if it cannot be indexed."""
-        told = {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
+        options_sent = {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
         if offer.content is None:
-            body = {"url": offer.name, "metadata": dict(offer.metadata), **told}
+            body = {"url": offer.name, "metadata": dict(offer.metadata), **options_sent}
             answer = await self.client.post("/v1/documents", body)
         elif self.container is not None:
             return await _read_here(self.container, offer.content, offer, options)
         else:
             identity = {"source": offer.source} if offer.source else {}
-            fields = {name: str(value).lower() for name, value in told.items()}
+            fields = {name: str(value).lower() for name, value in options_sent.items()}
             fields["metadata"] = json.dumps(dict(offer.metadata))
             try:
                 answer = await self.client.upload("/v1/documents", offer.name, offer.content, fields | identity)
             except PayloadTooLarge as refusal:
                 upload = await self._uploaded(offer.content, refusal)
-                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **identity, **told}
+                body = {
+                    "upload": upload,
+                    "name": offer.name,
+                    "metadata": dict(offer.metadata),
+                    **identity,
+                    **options_sent,
+                }
                 answer = await self.client.post("/v1/documents", body)
         (document,) = documents_in(answer)
         return Taken.of(document)
@@ -86,11 +92,11 @@ class Service:
         found = await self.client.find(_path(document_id))
         return None if found is None else IndexingProgress.of(found)
 
-    async def documents(self, **chosen: str) -> AsyncIterator[IndexingProgress]:
+    async def documents(self, **options_sent: str) -> AsyncIterator[IndexingProgress]:
         """All documents, or those that match the parameters of the route."""
         offset, total = 0, 1
         while offset < total:
-            page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **chosen)
+            page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **options_sent)
             for document in documents_in(page):
                 yield IndexingProgress.of(document)
             total = page["total"]
@@ -103,8 +109,8 @@ class Service:
             raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
         return found
 
-    async def _all(self, **chosen: str) -> list[IndexingProgress]:
-        return list({document.id: document async for document in self.documents(**chosen)}.values())
+    async def _all(self, **options_sent: str) -> list[IndexingProgress]:
+        return list({document.id: document async for document in self.documents(**options_sent)}.values())
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""

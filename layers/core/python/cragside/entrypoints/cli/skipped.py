@@ -12,13 +12,13 @@ _UNSUPPORTED = "not supported"
 _TOO_LARGE = " bytes, the limit is "
 
 
-def told_in_one_line(files: Iterable[tuple[str, str]]) -> str:
+def counted_by_kind(files: Iterable[tuple[str, str]]) -> str:
     """The names and reasons of skipped files by kind: "12 files: 9 .png (not supported), 3 empty"."""
     kinds = Counter(_kind(name, reason) for name, reason in files)
-    told = [f"{count} {kind}" for kind, count in kinds.most_common(_MOST_KINDS)]
+    counts = [f"{count} {kind}" for kind, count in kinds.most_common(_MOST_KINDS)]
     if len(kinds) > _MOST_KINDS:
-        told.append(f"{kinds.total() - sum(count for _, count in kinds.most_common(_MOST_KINDS))} others")
-    return f"{kinds.total()} files: {', '.join(told)}"
+        counts.append(f"{kinds.total() - sum(count for _, count in kinds.most_common(_MOST_KINDS))} others")
+    return f"{kinds.total()} files: {', '.join(counts)}"
 
 
 def _kind(name: str, reason: str) -> str:

@@ -80,11 +80,11 @@ def sync(
             raise
         run.watch.end(address=api)
         return
-    told = {"workspace": named_workspace(settings, api)}
+    fields = {"workspace": named_workspace(settings, api)}
     if dry_run:
-        run.show_plan(as_json=as_json, told=told)
+        run.show_plan(as_json=as_json, fields=fields)
     else:
-        end(run.report, where_of(settings, api), as_json=as_json, address=api, **told)
+        end(run.report, where_of(settings, api), as_json=as_json, address=api, **fields)
 
 
 @dataclass
@@ -120,13 +120,13 @@ class _Run:
                 self.watch = Watch(service, self.folders, digests, self.options, wait=self.wait)
                 await self.watch.follow()
 
-    def show_plan(self, *, as_json: bool, told: Mapping[str, Any]) -> None:
+    def show_plan(self, *, as_json: bool, fields: Mapping[str, Any]) -> None:
         """Show what a run without --dry-run would do. Ends the command with 1 when something would fail."""
         from cragside.entrypoints.cli.sync_plan import plan_body, show_plan
 
         assert self.compared is not None  # noqa: S101 (`work` has run)
         if as_json:
-            print_json({**told, **plan_body(self.compared)})
+            print_json({**fields, **plan_body(self.compared)})
         else:
             show_plan(self.compared)
         if self.compared.failing:

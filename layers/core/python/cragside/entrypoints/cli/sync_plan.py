@@ -21,9 +21,9 @@ def show_plan(found: "Comparison") -> None:
     for what, name in lines:
         console.print(f"{what:<10}{printable(name)}", soft_wrap=True)
     counts = (made.added, made.changed, made.moved, made.removed)
-    told = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
+    changes = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
     failing = f" {len(found.failing)} would fail;" if found.failing else ""
-    summary = f"Would {told or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
+    summary = f"Would {changes or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
     console.print(summary, soft_wrap=True)
 
 

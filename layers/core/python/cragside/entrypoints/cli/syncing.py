@@ -62,12 +62,12 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
     """Ask at the terminal whether to remove that much. Raises `ValidationError` where there is no terminal."""
     if yes or not losses:
         return True
-    told = printable("; ".join(map(str, losses)))
+    lost = printable("; ".join(map(str, losses)))
     if not on_terminal():
         raise ValidationError(
-            f"{told}. Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
+            f"{lost}. Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
         )
-    return typer.confirm(f"{told}. Remove them?", err=True)
+    return typer.confirm(f"{lost}. Remove them?", err=True)
 
 
 def on_terminal() -> bool:
@@ -93,8 +93,8 @@ async def carry_out(
         except (NotFound, ValidationError) as error:
             report.add(Line(move.to.name, "failed", error.message, move.document.id, source=move.to.source))
         else:
-            told = f"was {found.earlier_name(move)}"
-            report.add(Line(move.to.name, "moved", told, move.document.id, source=move.to.source))
+            earlier = f"was {found.earlier_name(move)}"
+            report.add(Line(move.to.name, "moved", earlier, move.document.id, source=move.to.source))
     again = [state for state in made.unchanged if state.source in found.unfinished]
     wanted = [found.files[state.source] for state in (*made.added, *made.changed, *again)]
     for refused in found.refused:

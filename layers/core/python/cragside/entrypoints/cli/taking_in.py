@@ -33,26 +33,26 @@ class TakingIn:
         # Nobody sees the sizes of a mute bar, so the files are not asked for them.
         self._bytes = 0 if shown.disable else sum(map(_size, found or ()))
         self._files = self._read = 0
-        self._step: TaskID = shown.add_task(self._told(), total=self._bytes or None)
+        self._step: TaskID = shown.add_task(self._description(), total=self._bytes or None)
 
     def begin(self, offer: Offer | Refused) -> None:
         """This file is next. Taking it in may last, as OCR does."""
         name = printable(offer.name)
         short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
-        self._shown.update(self._step, description=f"{self._told()}: {short}")
+        self._shown.update(self._step, description=f"{self._description()}: {short}")
 
     def end(self, offer: Offer | Refused) -> None:
         """The file is taken in, or refused."""
         self._files += 1
         content = offer.content if isinstance(offer, Offer) else None
         self._read += len(content or b"")
-        self._shown.update(self._step, completed=self._read, description=self._told())
+        self._shown.update(self._step, completed=self._read, description=self._description())
 
     def close(self) -> None:
         """All files are taken in."""
         self._shown.remove_task(self._step)
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         from rich.filesize import decimal
 
         files = f"{self._files}" if self._all is None else f"{self._files} of {self._all}"

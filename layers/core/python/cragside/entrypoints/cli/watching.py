@@ -36,7 +36,7 @@ class Watch:
     wait: bool = True
     busy: bool = False
     report: Report = field(default_factory=Report)
-    _told: set[str] = field(default_factory=set)
+    _shown: set[str] = field(default_factory=set)
 
     async def follow(self) -> None:
         """Bring the knowledge base in line with the folders after each change, and never return."""
@@ -95,9 +95,9 @@ class Watch:
             line
             for line in report.lines
             if line.status != "unchanged"
-            and not (line.status in _REFUSED and f"{line.source or line.name}: {line.reason}" in self._told)
+            and not (line.status in _REFUSED and f"{line.source or line.name}: {line.reason}" in self._shown)
         ]
-        self._told |= refusals
+        self._shown |= refusals
         report.show()
 
     def _tell_losses(self, losses: Sequence[Loss]) -> None:
@@ -106,8 +106,8 @@ class Watch:
             self._tell_once(f"{loss}. They are kept. To remove them: cragside sync --yes {folders}")
 
     def _tell_once(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._shown:
+            self._shown.add(message)
             notices().print(printable(message), soft_wrap=True)
 
     async def _all_there(self) -> list[tuple[int, int] | None]:

@@ -71,13 +71,13 @@ def worker(
 
     async def work(container: "Container") -> Counter[str]:
         made = container.worker()
-        with _stopping(made), _progress(as_json) as told:
-            async with _totals(container, told, seconds=_SECONDS_ON_SQS if settings.queue_url else _SECONDS):
+        with _stopping(made), _progress(as_json) as progress:
+            async with _totals(container, progress, seconds=_SECONDS_ON_SQS if settings.queue_url else _SECONDS):
                 return await made.run(
                     until_idle=until_idle or idle is not None,
                     idle_seconds=idle or 0.0,
                     sweep=sweeps,
-                    progress=_giving_way(nice, _counting(session.environment, told)),
+                    progress=_giving_way(nice, _counting(session.environment, progress)),
                 )
 
     raise_limit()
@@ -156,12 +156,12 @@ def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[
     """Lower the priority of this process after its first task: somebody may wait to search that document."""
     waiting = [nice] if nice and hasattr(os, "nice") else []
 
-    def told(handled: "Handled") -> None:
+    def on_handled(handled: "Handled") -> None:
         while waiting:
             os.nice(waiting.pop())
         progress(handled)
 
-    return told
+    return on_handled
 
 
 @contextmanager
@@ -201,7 +201,7 @@ class _Progress:
         self._counts[handled.outcome] += 1
         task = handled.task
         if self._as_json:
-            told = {
+            line = {
                 "workspace": owner_of(task.workspace),
                 **({"memory": True} if is_memory(task.workspace) else {}),
                 "document": task.document_id,
@@ -212,7 +212,7 @@ class _Progress:
                 "seconds": round(handled.seconds, 3),
                 **({"reason": handled.reason} if handled.reason else {}),
             }
-            typer.echo(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+            typer.echo(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
             return
         if handled.outcome != "done":
             remark = f"{spoken(task.workspace)} {task.document_id} part {task.part} {task.stage}: {handled.reason}"
@@ -224,14 +224,14 @@ class _Progress:
     def _show(self) -> None:
         over = self._counts["done"] + self._counts["buried"]
         troubles = [f"{self._counts[outcome]} {outcome}" for outcome in ("retried", "buried") if self._counts[outcome]]
-        told = ", ".join([f"{over} of {over + (self._left or 0)} tasks", *troubles])
-        self.status.update(f"Indexing: {told} ..." if self._left else f"Waiting for tasks ({told}) ...")
+        counts = ", ".join([f"{over} of {over + (self._left or 0)} tasks", *troubles])
+        self.status.update(f"Indexing: {counts} ..." if self._left else f"Waiting for tasks ({counts}) ...")
 
 
 @asynccontextmanager
-async def _totals(container: "Container", told: _Progress, *, seconds: float) -> AsyncIterator[None]:
+async def _totals(container: "Container", progress: _Progress, *, seconds: float) -> AsyncIterator[None]:
     """While the block runs, tell somebody who watches how many tasks are left. For nobody, the queue is not asked."""
-    if not told.watched:
+    if not progress.watched:
         yield
         return
 
@@ -239,7 +239,7 @@ async def _totals(container: "Container", told: _Progress, *, seconds: float) ->
         while True:
             with suppress(CragsideError):  # the worker reports what is down
                 stats = await container.queue.stats()
-                told.count(stats.pending + stats.processing)
+                progress.count(stats.pending + stats.processing)
             await asyncio.sleep(seconds)
 
     counting = asyncio.create_task(count())

@@ -83,10 +83,10 @@ def _agreed(size: _Size, *, yes: bool) -> bool:
     if yes:
         return True
     amount = f"{size.documents} documents and {size.exchanges} exchanges, {size.bytes / 1024**2:.1f} MB"
-    told = f"Workspace {size.workspace} has {size.error or amount}."
+    held = f"Workspace {size.workspace} has {size.error or amount}."
     if not on_terminal():
-        raise ValidationError(printable(f"{told} Nothing was removed. To remove it, pass --yes."))
-    return typer.confirm(printable(f"{told} Remove it for good?"), err=True)
+        raise ValidationError(printable(f"{held} Nothing was removed. To remove it, pass --yes."))
+    return typer.confirm(printable(f"{held} Remove it for good?"), err=True)
 
 
 async def _remove(container: "Container", name: str) -> None:
@@ -110,7 +110,7 @@ async def _size(container: "Container", name: str) -> _Size:
         documents = await container.workspaces.stored(name)
         exchanges = await container.workspaces.stored(memory_of(name))
     except ServiceUnavailable as error:
-        return _Size(name, error=error.told_to_operator)
+        return _Size(name, error=error.message_with_place)
     return _Size(name, documents.documents, exchanges.documents, documents.bytes + exchanges.bytes)
 
 
@@ -122,8 +122,8 @@ def _show(sizes: list[_Size]) -> None:
     width = max(len("workspace"), *(len(size.workspace) for size in sizes))
     console.print(f"{'workspace':<{width}}  documents  exchanges       size")
     for size in sizes:
-        told = size.error or f"{size.documents:>9}  {size.exchanges:>9}  {size.bytes / 1024**2:>6.1f} MB"
-        console.print(printable(f"{size.workspace:<{width}}  {told}"), soft_wrap=True)
+        amount = size.error or f"{size.documents:>9}  {size.exchanges:>9}  {size.bytes / 1024**2:>6.1f} MB"
+        console.print(printable(f"{size.workspace:<{width}}  {amount}"), soft_wrap=True)
     documents, exchanges = sum(size.documents for size in sizes), sum(size.exchanges for size in sizes)
     total = sum(size.bytes for size in sizes) / 1024**2
     console.print(f"{'total':<{width}}  {documents:>9}  {exchanges:>9}  {total:>6.1f} MB")

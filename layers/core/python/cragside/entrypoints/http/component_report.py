@@ -17,7 +17,7 @@ _HOLDS_SECONDS = 5.0
 _log = logging.getLogger("cragside")
 
 
-def told_to_clients(error: Exception) -> str:
+def message_for_clients(error: Exception) -> str:
     """One line without paths and addresses. The log has them."""
     if not isinstance(error, CragsideError):
         _log.warning("A component failed", exc_info=error)
@@ -26,7 +26,7 @@ def told_to_clients(error: Exception) -> str:
     return one_line(f"{shown.component}: {shown.message}" if isinstance(shown, ServiceUnavailable) else shown.message)
 
 
-FOR_CLIENTS = Manner(3.0, thorough=False, places=False, told=told_to_clients)
+FOR_CLIENTS = Manner(3.0, thorough=False, places=False, message=message_for_clients)
 
 
 class ComponentReport:

@@ -84,7 +84,7 @@ def for_client(error: CragsideError) -> CragsideError:
     """The error as a client may see it. Details of settings and paths go to the log instead."""
     if not isinstance(error, ConfigurationError):
         if error.where:
-            _log.warning("%s", error.told_to_operator)
+            _log.warning("%s", error.message_with_place)
         return error
     if isinstance(error, ReadOnlyStore):
         return ValidationError("This knowledge base is read-only. Bring documents to one that is not baked.")
@@ -156,8 +156,8 @@ def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
         return Response(status_code=400)
 
     async def unexpected(request: Request, error: Exception) -> Response:
-        told = hidden(error, request.method, request.url.path)
-        return error_response(told, getattr(request.state, "identifier", None))
+        shown = hidden(error, request.method, request.url.path)
+        return error_response(shown, getattr(request.state, "identifier", None))
 
     app.add_exception_handler(HTTPException, routing)
     app.add_exception_handler(RequestValidationError, invalid)

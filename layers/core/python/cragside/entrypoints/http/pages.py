@@ -52,8 +52,8 @@ def _page(document: dict[str, Any]) -> str:
     rows: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            said = operation.get("description") or operation.get("summary", "")
-            row = f"<tr><td><code>{method.upper()} {escape(path)}</code></td><td>{escape(said.split(chr(10))[0])}</td>"
+            description, _, _ = (operation.get("description") or operation.get("summary", "")).partition("\n")
+            row = f"<tr><td><code>{method.upper()} {escape(path)}</code></td><td>{escape(description)}</td>"
             rows.setdefault(operation["tags"][0], []).append(row)
     sections = [f"<h2>{escape(tag)}</h2><table>{''.join(each)}</table>" for tag, each in rows.items()]
     return _PAGE.format(version=escape(document["info"]["version"]), sections="\n".join(sections))

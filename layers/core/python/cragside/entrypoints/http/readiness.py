@@ -32,7 +32,7 @@ class Readiness:
         self._patience = patience
         self._looked: float | None = None
         self._looking: asyncio.Task[list[str]] | None = None
-        self._told: list[str] = []
+        self._reported: list[str] = []
 
     async def missing(self) -> list[str]:
         """The components that do not answer, by name. The log has the reasons, once for each change."""
@@ -48,8 +48,8 @@ class Readiness:
         checks = self._checks()
         reasons = await asyncio.gather(*(self._reason(*each) for each in checks.items()))
         missing = {name: reason for name, reason in zip(checks, reasons, strict=True) if reason}
-        if list(missing) != self._told:
-            self._told = list(missing)
+        if list(missing) != self._reported:
+            self._reported = list(missing)
             if missing:
                 _log.warning("Not ready: %s", " ".join(f"{name}: {reason}" for name, reason in missing.items()))
             else:

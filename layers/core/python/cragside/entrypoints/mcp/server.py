@@ -111,14 +111,14 @@ async def ask(question: Question) -> dict[str, Any]:
 
 async def explain(question: Question) -> dict[str, Any]:
     """Explain why a question gets its evidence: each step with its time, each candidate with its score and reasons."""
-    told: dict[str, Any] = await _client.get().post("/v1/explain", {"prompt": question})
-    return told
+    explanation: dict[str, Any] = await _client.get().post("/v1/explain", {"prompt": question})
+    return explanation
 
 
 async def recall(query: Question, limit: Most = 5) -> dict[str, Any]:
     """Recall what was said on something in earlier conversations with the user."""
-    told: dict[str, Any] = await _client.get().post("/v1/memories/search", {"query": query, "limit": limit})
-    return told
+    answer: dict[str, Any] = await _client.get().post("/v1/memories/search", {"query": query, "limit": limit})
+    return answer
 
 
 async def remember(
@@ -126,8 +126,8 @@ async def remember(
     assistant: Annotated[str, Field(description="What the assistant answered.")],
 ) -> dict[str, Any]:
     """Remember an exchange of this conversation, for `recall` in later ones. Trivial exchanges are skipped."""
-    told: dict[str, Any] = await _client.get().post("/v1/memories", {"user": user, "assistant": assistant})
-    return told
+    answer: dict[str, Any] = await _client.get().post("/v1/memories", {"user": user, "assistant": assistant})
+    return answer
 
 
 async def ingest(

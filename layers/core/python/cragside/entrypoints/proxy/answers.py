@@ -79,8 +79,8 @@ def _responses(body: bytes) -> str | None:
 def _output(response: Mapping[str, Any]) -> str | None:
     if response.get("error") or response["status"] != "completed":
         return None
-    said = (item["content"] for item in response["output"] if item["type"] == "message")
-    return "".join(part["text"] for content in said for part in content if part["type"] == "output_text")
+    contents = (item["content"] for item in response["output"] if item["type"] == "message")
+    return "".join(part["text"] for content in contents for part in content if part["type"] == "output_text")
 
 
 def _messages(body: bytes) -> str | None:

@@ -49,13 +49,13 @@ class Asking:
             found = self._finder.uncommanded(path, body)
         if found is None:
             return await self._by_setting(grant, scope, body) if welcome and grant.allows("read") else None
-        return None if await self._said(grant, scope, found.request) == "never" else found
+        return None if await self._wish_of(grant, scope, found.request) == "never" else found
 
     async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Commanded | None:
         """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
         # Most bodies name no workspace and are not read.
         request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None
-        if await self._said(grant, scope, request or {}) != "always":
+        if await self._wish_of(grant, scope, request or {}) != "always":
             return None
         try:
             found = self._finder.uncommanded(scope["path"], body)
@@ -63,7 +63,7 @@ class Asking:
             return None
         return found if found and len(found.question) <= self._settings.max_prompt_characters else None
 
-    async def _said(self, grant: Grant, scope: Scope, request: dict[str, Any]) -> Prompts:
+    async def _wish_of(self, grant: Grant, scope: Scope, request: dict[str, Any]) -> Prompts:
         """The workspace's setting; `command` for a request that may not read the workspace."""
         try:
             reading = grant.narrowed("read")

@@ -119,7 +119,7 @@ class Exchanges:
             exchange = await asyncio.to_thread(self._read, recording)
             if exchange is not None:
                 remembered = await self._memory.remember(
-                    exchange, workspace=recording.workspace, told=recording.recalled
+                    exchange, workspace=recording.workspace, recalled=recording.recalled
                 )
                 if recording.remembered is not None and remembered.indexed:
                     recording.remembered(remembered.document_id)

@@ -34,8 +34,8 @@ async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: Asyn
         async for piece in pieces:
             await _send(send, answer.piece(piece))
     except CragsideError as error:
-        told = for_client(error)
-        await _send(send, answer.failure(error_body(path, code_of(told), told.message)), more=False)
+        shown = for_client(error)
+        await _send(send, answer.failure(error_body(path, code_of(shown), shown.message)), more=False)
         return
     await _send(send, answer.end(), more=False)
 

@@ -68,9 +68,9 @@ class _OllamaAnswer:
         return self._line(text, self._done())
 
     def _line(self, text: str, state: Mapping[str, Any]) -> bytes:
-        told = {"response": text} if self._path == GENERATE else {"message": {"role": "assistant", "content": text}}
+        content = {"response": text} if self._path == GENERATE else {"message": {"role": "assistant", "content": text}}
         head = {"model": self._model, "created_at": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
-        return json.dumps({**head, **told, **state}).encode() + b"\n"
+        return json.dumps({**head, **content, **state}).encode() + b"\n"
 
     def _done(self) -> dict[str, Any]:
         nanoseconds = int((time.perf_counter() - self._started) * 1e9)

@@ -21,20 +21,20 @@ class ResponsesAnswer:
         self._id, self._item = f"resp_{secrets.token_hex(12)}", f"msg_{secrets.token_hex(12)}"
         self._model = str(fields.get("model"))
         self._created = int(time.time())
-        self._said: list[str] = []
+        self._pieces: list[str] = []
         self._number = 0
         self.streams = fields.get("stream") is True
         self.media_type = _TYPES[self.streams]
 
     def piece(self, text: str) -> bytes:
         """A piece of a streamed answer. The first one follows what begins an answer."""
-        begun = b"" if self._said else self._begin()
-        self._said.append(text)
+        begun = b"" if self._pieces else self._begin()
+        self._pieces.append(text)
         return begun + self._numbered("response.output_text.delta", **self._place(), delta=text, logprobs=[])
 
     def end(self) -> bytes:
         """The end of a streamed answer."""
-        text = "".join(self._said)
+        text = "".join(self._pieces)
         return b"".join(
             (
                 self._numbered("response.output_text.done", **self._place(), text=text, logprobs=[]),
@@ -46,8 +46,8 @@ class ResponsesAnswer:
 
     def failure(self, error: Mapping[str, Any]) -> bytes:
         """An error within a streamed answer, which ends it."""
-        told = error["error"]
-        return self._numbered("error", code=told["code"], message=told["message"], param=None)
+        detail = error["error"]
+        return self._numbered("error", code=detail["code"], message=detail["message"], param=None)
 
     def whole(self, text: str) -> bytes:
         """An answer that is not streamed."""

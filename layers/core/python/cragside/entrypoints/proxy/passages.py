@@ -30,9 +30,9 @@ class Passages:
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's `rag_context`, with a `link` for each passage."""
-        told = self.context.as_dict()
-        linked = zip(told["documents"], self.links, strict=True)
-        return {**told, "documents": [{**document, "link": link} for document, link in linked]}
+        context = self.context.as_dict()
+        linked = zip(context["documents"], self.links, strict=True)
+        return {**context, "documents": [{**document, "link": link} for document, link in linked]}
 
     def annotations(self, text: str) -> list[dict[str, Any]]:
         """A `url_citation` for each citation in the text that names a passage. Positions count characters."""

@@ -87,8 +87,8 @@ class ResponseAnnotations:
             if numbered:
                 event["sequence_number"] = done["sequence_number"]
                 done["sequence_number"] += 1
-            said = json.dumps(event).encode()
-            events.append(b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, said, ending, ending))
+            data = json.dumps(event).encode()
+            events.append(b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, data, ending, ending))
         return events
 
     def _annotate_item(self, item: dict[str, Any]) -> bool:

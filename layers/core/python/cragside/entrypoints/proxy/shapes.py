@@ -44,8 +44,8 @@ def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
     form = {name: value for name, value in request.items() if name not in ("messages", "prompt", "input")}
     given = request.get("input")
     form["messages" if isinstance(given, list) else "prompt"] = given
-    if isinstance(told := request.get("instructions"), str):
-        form["system"] = told
+    if isinstance(instructions := request.get("instructions"), str):
+        form["system"] = instructions
     return form
 
 

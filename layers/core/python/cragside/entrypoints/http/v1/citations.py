@@ -73,10 +73,10 @@ async def check_citations(request: Request, body: CitedAnswer, container: AppCon
     if sum(len(each.content) for each in body.passages) > _MOST_CHARACTERS:
         raise ValidationError(f"The passages can have {_MOST_CHARACTERS:,} characters in all.", field="passages")
     checked = await container.citations.check(body.answer, passages, holder=holder_of(request))
-    return CitationsBody(citations=[_told(each) for each in checked])
+    return CitationsBody(citations=[_citation_body(each) for each in checked])
 
 
-def _told(checked: CheckedCitation) -> CitationBody:
+def _citation_body(checked: CheckedCitation) -> CitationBody:
     cited, support = checked.cited, checked.support
     return CitationBody(
         number=cited.number,

@@ -240,8 +240,8 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
     """An accepted document."""
-    told = dict(body_of(acceptance.record))
-    return AcceptedDocument(**told, outcome=acceptance.outcome, unread=acceptance.unread)
+    fields = dict(body_of(acceptance.record))
+    return AcceptedDocument(**fields, outcome=acceptance.outcome, unread=acceptance.unread)
 
 
 def progress_of(record: DocumentRecord) -> DocumentProgress:

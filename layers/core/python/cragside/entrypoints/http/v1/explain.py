@@ -103,8 +103,8 @@ async def _events(
     except CragsideError as error:
         yield sent_event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
     except Exception as error:
-        told = hidden(error, "POST", "/v1/explain")
-        yield sent_event("failed", error_envelope(told, getattr(request.state, "identifier", None)))
+        shown = hidden(error, "POST", "/v1/explain")
+        yield sent_event("failed", error_envelope(shown, getattr(request.state, "identifier", None)))
 
 
 def _event(item: Step | Explanation) -> bytes:

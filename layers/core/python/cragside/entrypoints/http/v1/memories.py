@@ -98,10 +98,10 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=Bounded
 async def add_memory(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
     """Add an exchange to memory, unless it is trivial. It is indexed afterwards."""
     workspace = choose_workspace(request, exchange.workspace)
-    said = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
+    dated = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
     if exchange.date is not None:
-        said = Exchange(said.user, said.assistant, said.skill, exchange.date)
-    remembered = await container.memory.remember(said, workspace=workspace)
+        dated = Exchange(dated.user, dated.assistant, dated.skill, exchange.date)
+    remembered = await container.memory.remember(dated, workspace=workspace)
     note_documents(request, [remembered.document_id] if remembered.document_id else [])
     return RememberedBody(
         indexed=remembered.indexed,

@@ -68,8 +68,8 @@ def _run(workspaces: Workspaces, workspace: str, ends: float | None) -> Any:
             async with asyncio.timeout(seconds):
                 return await workspaces.reindex(workspace, progress)
         except TimeoutError as error:
-            said = "The host's time was over before all was built. Run cragside reindex where no limit applies."
-            raise DeadlineExceeded(said) from error
+            message = "The host's time was over before all was built. Run cragside reindex where no limit applies."
+            raise DeadlineExceeded(message) from error
 
     return run
 

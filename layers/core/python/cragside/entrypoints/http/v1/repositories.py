@@ -76,8 +76,8 @@ async def _run(
     run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
     ends: float | None = getattr(request.state, "ends", None)
     # A client that leaves ends the request, and with it the clone.
-    async with followed(run, ends=ends, over=lambda: turns.give_back(workspace)) as told:
-        yield told
+    async with followed(run, ends=ends, over=lambda: turns.give_back(workspace)) as progress:
+        yield progress
 
 
 @router.post("", response_class=EventSourceResponse)

@@ -22,7 +22,7 @@ from cragside.domain.indexing import (
     Task,
 )
 from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
+from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full
 
 
 class MemoryCatalogue(MemoryMentions):
@@ -235,7 +235,7 @@ class MemoryCatalogue(MemoryMentions):
         name, source = version.source.name, self._origin(version)
         if len(namesakes) > MOST_NAMESAKES:
             return in_full(name, source)
-        return told_apart(name, {source, *namesakes}, taken=self._names_among)[source]
+        return distinct_labels(name, {source, *namesakes}, taken=self._names_among)[source]
 
     def _names_among(self, names: Collection[str]) -> list[str]:
         return [version.source.name for version in self._current() if version.source.name in names]

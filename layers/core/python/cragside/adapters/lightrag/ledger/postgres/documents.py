@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, in_full, names_below, told_apart
+from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full, names_below
 
 # In the order of `record_of`.
 FIELDS = (
@@ -174,4 +174,6 @@ class DocumentReads(Ledger):
             return {source: in_full(name, source) for source in wanted}
         longer = {each for source in {*wanted, *namesakes} for each in names_below(source)}
         taken = {row[0] for row in await self._store.all(_OF_NAMES, list(longer))}
-        return told_apart(name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken])
+        return distinct_labels(
+            name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken]
+        )

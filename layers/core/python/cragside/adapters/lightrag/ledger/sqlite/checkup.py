@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.sqlite_failures import is_damage, told
+from cragside.adapters.sqlite_failures import is_damage, without_paths
 
 _HEADER = b"SQLite format 3\0"
 # A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.
@@ -80,6 +80,6 @@ def _pages(path: Path, read_only: bool) -> str:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             rows = connection.execute("PRAGMA quick_check(1)").fetchall()
     except sqlite3.Error as error:
-        return told(error) if is_damage(error) else ""
+        return without_paths(error) if is_damage(error) else ""
     said = str(rows[0][0]) if rows else "ok"
     return "" if said == "ok" else " ".join(said.split())

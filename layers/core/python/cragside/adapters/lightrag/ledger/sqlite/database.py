@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerErro
 from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
-from cragside.adapters.sqlite_failures import is_damage, told, unusable
+from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; longer work takes a lease.
@@ -31,7 +31,7 @@ BATCH = 500
 
 def failure_of(error: sqlite3.Error) -> LedgerError:
     """What SQLite says, as the ledger's own exception."""
-    return (LedgerDamaged if is_damage(error) else LedgerError)(told(error), unusable(error))
+    return (LedgerDamaged if is_damage(error) else LedgerError)(without_paths(error), unusable(error))
 
 
 class Database:

@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.ledger.sqlite.listing import FILE_TYPES, STATUS,
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
+from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full
 
 FIELDS = (
     "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
@@ -154,7 +154,7 @@ class DocumentReads(Ledger):
         namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
         if len(namesakes) > MOST_NAMESAKES:
             return {source: in_full(name, source) for source in wanted}
-        return told_apart(name, {*wanted, *namesakes}, taken=self._names_among)
+        return distinct_labels(name, {*wanted, *namesakes}, taken=self._names_among)
 
     def _names_among(self, names: Collection[str]) -> list[str]:
         rows = self._database.within("SELECT name FROM document WHERE state = 'current' AND name IN ({})", names)
