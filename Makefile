@@ -47,6 +47,10 @@ COMPOSE := docker compose --file docker-compose.local.yml
 # Marks of tests that share servers, and of all that need more than Python packages or take long.
 SHARED_MARKS := services or real_ollama or real_searxng or browser
 SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers or slow
+# The second Python leaves out what needs servers or is slow, unless it is about what an interpreter does itself, and what
+# reads texts: documentation, the console's files, compose and systemd files, the patterns of the source.
+TEXTS := $(addprefix tests/unit/,docs console test_compose_file.py test_systemd_unit.py test_regular_expressions.py)
+SECOND := -m "interpreter or not ($(SERVER_MARKS))" $(addprefix --ignore=,$(TEXTS))
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -74,11 +78,11 @@ test: $(UV) ## run the tests that need no server and are not slow, on all proces
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
 	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
 
-check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
+check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, and on a second Python the unit tests of code
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
-	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
+	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL) $(SECOND)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
 	@rm -f dist/cragside-*.whl

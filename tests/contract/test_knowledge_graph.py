@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
@@ -18,6 +19,9 @@ from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
 from tests.indexing import delete
 from tests.services.backends import BACKENDS, made
+
+# One loop for all tests, which share the graphs.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
 STAFF = "Alice Weber leads the Harbour Museum since 1990."
@@ -68,9 +72,11 @@ class Case:
     passages: dict[str, str]
 
 
-@pytest.fixture(params=[*BACKENDS, "baked"])
-async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
-    home = tmp_path / "home"
+@pytest_asyncio.fixture(params=[*BACKENDS, "baked"], scope="module", loop_scope="module")
+async def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Case]:
+    """A graph of each kind for all tests of the file, which only read it."""
+    folder = tmp_path_factory.mktemp("graph")
+    home = folder / "home"
     baked = request.param == "baked"
     with nullcontext(SqliteBackend()) if baked else made(request) as backend:
         container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=backend)
@@ -81,10 +87,10 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         if baked:
             known = await repository.status()
             await container.close()
-            with Baking.into(tmp_path / "baked") as baking:
+            with Baking.into(folder / "baked") as baking:
                 home.rename(baking.home)
                 baking.publish(known)
-            container = Container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
+            container = Container(load_settings({"RAG_HOME": str(folder / "baked")}))
         library = (await container.workspaces.open("default")).documents
         passages = {}
         for document in (await library.documents())[0]:

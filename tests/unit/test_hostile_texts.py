@@ -24,7 +24,7 @@ from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled
 from tests.bounds import read_within
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
 # A fork has what its parent has imported.
 FORK = get_context("fork")

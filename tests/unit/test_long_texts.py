@@ -26,7 +26,7 @@ from cragside.domain.neutral import neutralise
 from cragside.domain.token_counts import count_tokens
 from tests.bounds import TooSlow, read_within
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
 _PIECES = (
     "a", "a ", "A. ", "! ", "?", " ", "\t", "\n", "a\n", "- a\n", "# a\n", "é ", "漢", "漢。", "ー", '"', "`a", "<a",

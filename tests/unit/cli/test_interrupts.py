@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
 PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
 Ready = Callable[[Path], bool]

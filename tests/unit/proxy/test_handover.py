@@ -25,7 +25,7 @@ from cragside.entrypoints.proxy import handover, server
 from cragside.entrypoints.proxy.handover import Handover
 from cragside.entrypoints.proxy.workers import supervise
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
 FORK = get_context("fork")
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(server.loop_factory(), id="fastest")]
