@@ -19,7 +19,7 @@ import pytest
 from tests.console.looks import LIGHT, Look
 from tests.console.watch import Watch
 from tests.services.axe import Violation, violations
-from tests.services.cragside_server import NOBODY, CragsideServer, Given
+from tests.services.cragside_server import NOBODY, CragsideServer, ForkedServer, Given
 from tests.services.stub_ollama import StubOllama
 from tests.services.threads import in_a_thread
 
@@ -93,7 +93,7 @@ def stub() -> Iterator[StubOllama]:
 def service(given: Given, request: pytest.FixtureRequest) -> Iterator[CragsideServer]:
     """A service for one test."""
     stub = request.getfixturevalue("stub").url if given.ollama == "stub" else ""
-    with CragsideServer(given, ollama=_ollama(given, stub, request)) as running:
+    with ForkedServer(given, ollama=_ollama(given, stub, request)) as running:
         yield running
 
 
@@ -101,7 +101,7 @@ def service(given: Given, request: pytest.FixtureRequest) -> Iterator[CragsideSe
 def start_service() -> Iterator[Callable[[Given], CragsideServer]]:
     """A function that starts a service of which only the test knows what it is given."""
     with ExitStack() as stack:
-        yield lambda given: stack.enter_context(CragsideServer(given, ollama=NOBODY))
+        yield lambda given: stack.enter_context(ForkedServer(given, ollama=NOBODY))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def services(request: pytest.FixtureRequest) -> Iterator[Callable[[Given], Crags
         def start(given: Given) -> CragsideServer:
             if repr(given) not in running:
                 stub = stack.enter_context(in_a_thread(StubOllama(_answer))).url if given.ollama == "stub" else ""
-                server = CragsideServer(given, ollama=_ollama(given, stub, request))
+                server = ForkedServer(given, ollama=_ollama(given, stub, request))
                 running[repr(given)] = stack.enter_context(server)
             return running[repr(given)]
 

@@ -1,6 +1,7 @@
 """cragside as users run it: a real `cragside serve` on a free loopback port."""
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Literal
 
 import httpx
 
-from tests.services import tools
+from tests.services import forks, tools
 from tests.services.server import Server
 from tests.services.tools import Unavailable
 
@@ -83,7 +84,7 @@ class CragsideServer(Server):
 
     def command(self) -> list[str]:
         """The program as the installed command starts it."""
-        return [*_PROGRAM, "serve", "--host", "127.0.0.1", "--port", str(self.port)]
+        return [*_PROGRAM, *self._arguments()]
 
     def environment(self) -> dict[str, str]:
         """Nothing of the user's but where programs are."""
@@ -99,6 +100,9 @@ class CragsideServer(Server):
             **self.given.environment,
         }
 
+    def _arguments(self) -> list[str]:
+        return ["serve", "--host", "127.0.0.1", "--port", str(self.port)]
+
     def _bake(self) -> None:
         texts = self.home / "texts"
         texts.mkdir()
@@ -108,3 +112,12 @@ class CragsideServer(Server):
         environment = self.environment()
         del environment["RAG_HOME"]
         tools.run(command, env=environment, inherit=False, cwd=self.home)
+
+
+class ForkedServer(CragsideServer):
+    """One that starts from a process in which all is loaded, for the many tests that need a service of their own."""
+
+    def _begun(self) -> subprocess.Popen[bytes] | forks.Forked:
+        log = self.home / "log"
+        log.write_bytes(b"")
+        return forks.fork(self._arguments(), self.environment(), log)

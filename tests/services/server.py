@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import psutil
 
 from tests.services import tools
+from tests.services.forks import Forked
 from tests.services.tools import Unavailable
 
 PID = "pid"
@@ -35,7 +36,7 @@ class Server:
         self._health = health
         self.home = Path(tempfile.mkdtemp(prefix=f"cragside-{name}-", dir=self.homes))
         self._account = tools.unprivileged() if self.unprivileged else {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self.port = tools.free_port()
         if self._account:
             os.chown(self.home, self._account["user"], self._account["group"])
@@ -57,17 +58,7 @@ class Server:
 
     def start(self) -> None:
         """Start and wait until it answers. Raises `Unavailable`."""
-        command, environment = self.command(), self.environment()
-        with (self.home / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                **self._account,
-            )
+        self._process = self._begun()
         (self.home / PID).write_text(f"{self._process.pid} {psutil.Process(self._process.pid).create_time()}")
         deadline = time.monotonic() + self.start_seconds
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -142,6 +133,20 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+    def _begun(self) -> subprocess.Popen[bytes] | Forked:
+        """A process that leads a group of its own and writes into the log. Raises `Unavailable`."""
+        command, environment = self.command(), self.environment()
+        with (self.home / "log").open("wb") as log:
+            return subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **self._account,
+            )
 
     def _end(self, family: Iterable[psutil.Process]) -> None:
         if self._process is not None:
