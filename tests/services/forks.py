@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import psutil
 _FOR_SERVING = (
     "cragside.entrypoints.cli.app",
     "cragside.entrypoints.http.readiness",
+    "cragside.entrypoints.proxy.forking",
     "cragside.entrypoints.proxy.server",
     "uvicorn.protocols.http.httptools_impl",
     "uvloop",
@@ -119,11 +121,44 @@ def _become(task: Mapping[str, Any]) -> None:
     os.environ.update(task["environment"])
     tempfile.tempdir = None
     sys.argv = ["cragside", *task["arguments"]]
+    _fork_workers()
 
     from cragside.entrypoints.cli.main import main
 
     main()
     sys.exit()
+
+
+def _fork_workers() -> None:
+    """Have the service's indexing worker forked as well, as `cragside serve --workers` has, by a process that waits."""
+    from cragside.entrypoints import worker_process
+    from cragside.entrypoints.proxy.forking import Forker
+
+    forker = Forker(_work)
+    if not os.fork():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends when its service has ended
+        forker._servers.close()
+        with suppress(EOFError, BrokenPipeError):
+            while wait([forker.awaited()]):
+                forker.attend()
+        os._exit(0)
+    forker._ours.close()
+
+    def forking(command: Sequence[str], environment: Mapping[str, str]) -> Any:
+        own = command[command.index("worker") :]
+        return lambda arguments: forker.run([json.dumps(dict(environment)), *own, *arguments])
+
+    worker_process.executing = forking
+
+
+def _work(task: Sequence[str]) -> None:
+    from typer.main import get_command
+
+    from cragside.entrypoints.cli.app import app
+    from cragside.entrypoints.cli.worker import run_forked
+
+    environment, *arguments = task
+    run_forked(get_command(app).main, arguments, json.loads(environment))
 
 
 if __name__ == "__main__":
