@@ -1,6 +1,8 @@
 """The compose file and what belongs to it, read as a program reads it."""
 
 import re
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,11 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?:(:?[-?])([^}]*))?\}")
 
 def services() -> dict[str, dict[str, Any]]:
     """The services by name, with anchors resolved and variables as they stand."""
+    return deepcopy(_read())
+
+
+@cache
+def _read() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
     return found
 

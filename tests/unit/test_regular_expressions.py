@@ -8,6 +8,8 @@ import pytest
 from tests.bounds import TooSlow, read_within
 from tests.expressions import Expression, apply, expressions, hostile_texts
 
+pytestmark = pytest.mark.slow
+
 # For a text of this length a linear expression takes some 4 ms, and a quadratic one from 0.8 to 5 seconds.
 _SECONDS = 0.3
 _LENGTH = 40_000

@@ -25,6 +25,8 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
 from tests.unit.documents.archives import epub_of, opendocument_of, packed, pdf_of, pptx_of, shape
 
+pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
+
 DATA = Path(__file__).parents[2] / "data"
 SURVEY = (DATA / "survey.pdf").read_bytes()
 WEIR = (DATA / "weir.docx").read_bytes()

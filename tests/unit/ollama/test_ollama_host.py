@@ -304,6 +304,7 @@ async def everything(host):
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/show", "/api/tags", "/api/ps", "/api/version", "/api/chat", "/api/embed"])
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=lambda nonsense: json.dumps(nonsense)[:60])
 async def test_nonsense_from_the_host_is_an_answer_or_a_failure_of_the_host(stub, host, path, nonsense, monkeypatch):
