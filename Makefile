@@ -48,8 +48,8 @@ COMPOSE := docker compose --file docker-compose.local.yml
 SHARED_MARKS := services or real_ollama or real_searxng or browser
 SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers or slow
 # The second Python leaves out what needs servers or is slow, unless it is about what an interpreter does itself, and what
-# reads texts: documentation, the console's files, compose and systemd files, the patterns of the source.
-TEXTS := $(addprefix tests/unit/,docs console test_compose_file.py test_systemd_unit.py test_regular_expressions.py)
+# reads texts: documentation, the files of the console, of compose and of systemd.
+TEXTS := $(addprefix tests/unit/,docs console test_compose_file.py test_systemd_unit.py)
 SECOND := -m "interpreter or not ($(SERVER_MARKS))" $(addprefix --ignore=,$(TEXTS))
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
