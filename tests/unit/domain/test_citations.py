@@ -3,6 +3,7 @@
 import pytest
 
 from cragside.domain.citations import citations_in, sentences_of
+from tests.bounds import bounded
 
 
 def found(answer: str) -> list[tuple[int, str, str]]:
@@ -60,14 +61,19 @@ def test_places_are_code_points() -> None:
 
 @pytest.mark.parametrize("answer", ["", "No citation.", "A link [here](x) and [12345] and [a1].", "[]"])
 def test_other_brackets_are_no_citations(answer: str) -> None:
-    assert citations_in(answer) == []
+    assert list(citations_in(answer)) == []
 
 
 @pytest.mark.parametrize("piece", ["[1] ", "[1, ", ". ", "a. ", " ", "\n", "[1", "1,"])
 def test_long_answers_of_one_piece_are_read(piece: str) -> None:
-    assert len(citations_in(piece * 10_000)) == (10_000 if piece == "[1] " else 0)
+    assert len(list(citations_in(piece * 10_000))) == (10_000 if piece == "[1] " else 0)
 
 
 def test_a_long_claim_is_cut() -> None:
     (only,) = citations_in("word " * 5_000 + "[1].")
     assert len(only.claim) == 1_000
+
+
+def test_of_a_long_answer_no_more_is_read_than_asked_for() -> None:
+    with bounded(0.5):
+        assert next(citations_in("It is lit [1]. " * 70_000)).claim == "It is lit."

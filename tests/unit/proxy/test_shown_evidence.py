@@ -10,11 +10,13 @@ from openai.types.responses import ResponseOutputTextAnnotationAddedEvent
 from proxy_stub import Proxied, Recorded
 from starlette.types import Message
 
+from cragside.domain.citation_marks import marks_in
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.passages import Passages, passages_of
 from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
+from tests.bounds import bounded
 from tests.hosts import forms
 from tests.hosts.upstream import ANSWER, PIECES
 
@@ -175,7 +177,7 @@ def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
     passages = passages_of(context, {"scheme": "https", "headers": [(b"host", b"rag.example")]}, "/rag")
     link = "https://rag.example/rag/console/#/documents?open=d%201&passage=p%261"
     assert passages.as_dict()["documents"][0]["link"] == link
-    found = passages.annotations("x [1]. y [2, 3]. z [4] [0].")
+    found = passages.annotations(marks_in("x [1]. y [2, 3]. z [4] [0]."))
     assert [(each["title"], each["url"]) for each in found] == [
         ("A", link),
         ("B", "https://example.org/b"),
@@ -189,14 +191,14 @@ def test_links_carry_no_mark_up() -> None:
         Document("p2", "b", "web", title="B", url='https://example.org/"><script>'),
     )
     passages = passages_of(RagContext("q", documents, False, 1, "mixed", 0.6), {"headers": [(b"host", b'evil"><x')]})
-    assert [each["url"] for each in passages.annotations("x [1]. y [2].")] == [
+    assert [each["url"] for each in passages.annotations(marks_in("x [1]. y [2]."))] == [
         "/console/#/documents",
         "https://example.org/%22%3E%3Cscript%3E",
     ]
 
 
-async def sent_on(path: str, pieces: list[bytes]) -> bytes:
-    """What a client gets of a stream in these pieces."""
+async def sent_on(path: str, pieces: list[bytes], kind: bytes = b"") -> bytes:
+    """What a client gets of a stream in these pieces, or of an answer of another kind."""
     got: list[bytes] = []
 
     async def send(message: Message) -> None:
@@ -205,7 +207,7 @@ async def sent_on(path: str, pieces: list[bytes]) -> bytes:
     document = Document("p", "a passage", "local")
     context = RagContext("why?", (document,), False, 1, "local", 0.6)
     shown = ShownEvidence(send, path, passages_of(context, {"headers": []}))
-    await shown({"type": "http.response.start", "status": 200, "headers": []})
+    await shown({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
     for piece in pieces:
         await shown({"type": "http.response.body", "body": piece, "more_body": True})
     await shown({"type": "http.response.body", "body": b"", "more_body": False})
@@ -222,3 +224,47 @@ async def test_a_long_line_in_many_pieces_takes_no_time() -> None:
 async def test_a_number_that_json_cannot_say_passes_unchanged() -> None:
     line = b'{"done":true,"x":1e999}\n'
     assert await sent_on("/api/chat", [line[:9], line[9:]]) == line
+
+
+def chunk(piece: str, index: int = 0, *, ends: bool = False) -> bytes:
+    choice = {"index": index, "delta": {"content": piece}, "finish_reason": "stop" if ends else None}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+def annotated(line: bytes) -> list[int]:
+    """Where the citations begin that a chunk has annotations for."""
+    delta = json.loads(line.removeprefix(b"data: "))["choices"][0]["delta"]
+    return [each["url_citation"]["start_index"] for each in delta.get("annotations", ())]
+
+
+@pytest.mark.parametrize("text", ["[1]", "[1] ", "[9999]", "[1, ", "so. [1]", "[1].\n"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_an_answer_that_is_made_of_citations_does_not_stall_the_others(path: str, text: str) -> None:
+    said = text * (1_000_000 // len(text))
+    whole = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+    if path == "/v1/responses":
+        content = [{"type": "output_text", "text": said}]
+        whole = {"object": "response", "status": "completed", "output": [{"content": content}]}
+    with bounded(0.5):  # seconds, when each citation was read
+        told = json.loads(await sent_on(path, [json.dumps(whole).encode()], b"application/json"))
+    piece = told["output"][0]["content"][0] if path == "/v1/responses" else told["choices"][0]["message"]
+    assert len(piece.get("annotations", ())) == (1000 if "[1]" in text else 0)
+
+
+async def test_a_long_stream_is_not_kept() -> None:
+    piece = chunk("[1] " + "y" * 2000)
+    with bounded(3):
+        line = (await sent_on("/v1/chat/completions", [piece] * 10_000 + [chunk("", ends=True)])).splitlines()[-2]
+    assert annotated(line) == [2004 * number for number in range(1000)]
+
+
+async def test_a_citation_may_come_in_pieces_and_each_choice_has_its_own() -> None:
+    pieces = [chunk("so [", 1), chunk("no [2", 0), chunk("1", 1), chunk(", 1] x [1].", 1, ends=True)]
+    line = (await sent_on("/v1/chat/completions", pieces)).splitlines()[-2]
+    assert annotated(line) == [4, 7, 12]
+
+
+async def test_of_endless_choices_some_are_annotated() -> None:
+    pieces = [chunk("[1]", number) for number in range(200)] + [chunk("", 0, ends=True), chunk("", 199, ends=True)]
+    lines = (await sent_on("/v1/chat/completions", pieces)).splitlines()
+    assert (annotated(lines[-4]), annotated(lines[-2])) == ([0], [])

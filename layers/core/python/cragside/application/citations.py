@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from cragside.domain.citation_marks import marks_in
 from cragside.domain.citations import Cited, citations_in
 from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.ports.support_judge import Support, SupportJudge
@@ -60,10 +61,9 @@ class CitationChecker:
     def _checked(self, answer: str, passages: Mapping[int, CitedPassage], ends: float) -> list[CheckedCitation]:
         known: dict[tuple[str, int], Support] = {}
         checked = []
-        citations = citations_in(answer)
-        if len(citations) > _MOST_CITATIONS:
-            raise ValidationError(f"The answer has {len(citations):,} citations; {_MOST_CITATIONS:,} can be checked.")
-        for cited in citations:
+        if (count := sum(1 for _ in marks_in(answer))) > _MOST_CITATIONS:
+            raise ValidationError(f"The answer has {count:,} citations; {_MOST_CITATIONS:,} can be checked.")
+        for cited in citations_in(answer):
             if time.monotonic() > ends:
                 raise TimeoutError
             key = cited.claim, cited.number

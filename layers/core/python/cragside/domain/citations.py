@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# [1], and [1, 2] for two passages.
-_MARK = re.compile(r"\[\s?[0-9]{1,4}(?:\s?[,;]\s?[0-9]{1,4}){0,50}\s?\]")
-_MARKS = re.compile(rf"{_MARK.pattern}(?:\s{{0,3}}{_MARK.pattern})*")
-_NUMBER = re.compile(r"[0-9]+")
+from cragside.domain.citation_marks import MARK, marks_in
+
+_MARKS = re.compile(rf"{MARK.pattern}(?:\s{{0,3}}{MARK.pattern})*")
 # A full stop with the quotes and citations behind it, when something else begins after a blank; or a line's end.
-_CITED = rf"(?:\s{{0,3}}{_MARK.pattern})*"
+_CITED = rf"(?:\s{{0,3}}{MARK.pattern})*"
 _END = re.compile(rf"[.!?][\"'”’“»)]{{0,3}}{_CITED}[.!?]?(?=\s|$)|[。！？]{_CITED}|\n+")
 # After these a sentence goes on: "Dr. Weber", "J. Weber", "z. B. Berlin".
 _ABBREVIATION = re.compile(
@@ -24,10 +23,7 @@ _LONGEST_CLAIM = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A number that an answer cites. `start` and `end` are those of its mark, `[1]`, in characters.
-
-    In a list, `[1, 2]`, they are those of the number alone. `claim` is what the citation is to support.
-    """
+    """A number that an answer cites, its place as that of a `Mark`, and `claim`, which the citation is to support."""
 
     number: int
     start: int
@@ -35,13 +31,14 @@ class Cited:
     claim: str
 
 
-def citations_in(answer: str) -> list[Cited]:
-    """All citations in their order.
+def citations_in(answer: str) -> Iterator[Cited]:
+    """All citations in their order. Each sentence is read when its citations are asked for.
 
     The claim of a citation is its sentence. If the sentence has citations in several places, each has the part of the
     sentence that ends with it, unless that has fewer than three words.
     """
-    return [cited for start, end in _sentences(answer) for cited in _cited(answer, start, end)]
+    for start, end in _sentences(answer):
+        yield from _cited(answer, start, end)
 
 
 def sentences_of(text: str) -> list[str]:
@@ -81,14 +78,11 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
     for (first, last), since, until in zip(places, starts, ends, strict=True):
         part = _said(answer[since:until])
         claim = part[-_LONGEST_CLAIM:] if len(part.split()) >= _FEWEST_WORDS else whole
-        for mark in _MARK.finditer(answer, first, last):
-            numbers = list(_NUMBER.finditer(answer, *mark.span()))
-            for number in numbers:
-                place = mark.span() if len(numbers) == 1 else number.span()
-                yield Cited(int(number[0]), *place, claim)
+        for mark in marks_in(answer, first, last):
+            yield Cited(*mark, claim)
 
 
 def _said(text: str) -> str:
     """A part of an answer without citations and list marks."""
-    said = " ".join(_MARK.sub(" ", text).split())
+    said = " ".join(MARK.sub(" ", text).split())
     return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", said).lstrip("-*•# ").lstrip(",;:. ").strip()

@@ -1,7 +1,7 @@
 """The passages of an answer's evidence, for hosts that show sources: with links, and as OpenAI's annotations."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -9,12 +9,11 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
-from cragside.domain.citations import citations_in
+from cragside.domain.citation_marks import MOST_MARKS, Mark
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.headers import value_of
 
-_MOST_ANNOTATIONS = 1000
 # A name or an address, with a port.
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?")
 # What a URL may have; hosts put it into mark-up of their own.
@@ -34,10 +33,9 @@ class Passages:
         linked = zip(context["documents"], self.links, strict=True)
         return {**context, "documents": [{**document, "link": link} for document, link in linked]}
 
-    def annotations(self, text: str) -> list[dict[str, Any]]:
-        """A `url_citation` for each citation in the text that names a passage. Positions count characters."""
+    def annotations(self, marks: Iterable[Mark]) -> list[dict[str, Any]]:
+        """A `url_citation` for each of the first thousand marks that names a passage. Positions count characters."""
         known = self.context.documents
-        cited = (each for each in citations_in(text) if 0 < each.number <= len(known))
         return [
             {
                 "type": "url_citation",
@@ -46,7 +44,8 @@ class Passages:
                 "url": self._url(each.number - 1),
                 "title": known[each.number - 1].title,
             }
-            for each in islice(cited, _MOST_ANNOTATIONS)
+            for each in islice(marks, MOST_MARKS)
+            if 0 < each.number <= len(known)
         ]
 
     def _url(self, index: int) -> str:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from cragside.domain.citation_marks import marks_in
 from cragside.entrypoints.proxy.passages import Passages
 
 _HEADING, _DATA = b"event:", b"data:"
@@ -82,7 +83,7 @@ class ResponseAnnotations:
             name: done[name] for name in ("item_id", "output_index", "content_index") if name in done
         }
         numbered, events = isinstance(done.get("sequence_number"), int), []
-        for index, annotation in enumerate(self._passages.annotations(done["text"])):
+        for index, annotation in enumerate(self._passages.annotations(marks_in(done["text"]))):
             event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
             if numbered:
                 event["sequence_number"] = done["sequence_number"]
@@ -98,5 +99,6 @@ class ResponseAnnotations:
     def _annotate(self, piece: dict[str, Any]) -> bool:
         if piece.get("type") != "output_text":
             return False
-        piece["annotations"] = [*(piece.get("annotations") or ()), *self._passages.annotations(piece["text"])]
+        found = self._passages.annotations(marks_in(piece["text"]))
+        piece["annotations"] = [*(piece.get("annotations") or ()), *found]
         return True

@@ -1,12 +1,12 @@
 """Adds the evidence to the end of an answer, for clients that ask for it with `X-RAG-Context`."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.types import Message, Send
 
+from cragside.domain.citation_marks import MarksOfPieces
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.passages import Passages
@@ -16,6 +16,7 @@ from cragside.entrypoints.rag_headers import CONTEXT_HEADER
 
 _EVENT = b"data:"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
+_MOST_CHOICES = 128  # as OpenAI has them
 _DONE = (b'"done":true', b'"done": true')
 
 
@@ -39,7 +40,7 @@ class ShownEvidence:
         self._passages = passages
         self._responses = ResponseAnnotations(passages)
         self._held = bytearray()  # bytes would be copied with each piece of a long line
-        self._said: defaultdict[int, str] = defaultdict(str)
+        self._cited: dict[int, MarksOfPieces] = {}  # by choice
         self._passes = False
         self._streamed = False
 
@@ -124,15 +125,22 @@ class ShownEvidence:
     def _add_to_choices(self, choices: list[dict[str, Any]]) -> bool:
         ended = False
         for choice in choices:
-            index, message = choice.get("index", 0), choice.get("delta") or choice.get("message")
-            self._said[index] += (message or {}).get("content") or ""
-            if choice.get("finish_reason") is None:
-                continue
-            ended = True
-            if self._path == OPENAI_CHAT and (found := self._passages.annotations(self._said[index])):
-                field = "message" if "message" in choice else "delta"
-                choice[field] = {**(message or {}), "annotations": [_nested(each) for each in found]}
+            ends = choice.get("finish_reason") is not None
+            if self._path == OPENAI_CHAT:
+                self._annotate(choice, ends)
+            ended = ended or ends
         return ended
+
+    def _annotate(self, choice: dict[str, Any], ends: bool) -> None:
+        """Read what the choice says, and annotate it at its end."""
+        index, message = choice.get("index", 0), choice.get("delta") or choice.get("message") or {}
+        if index not in self._cited and len(self._cited) == _MOST_CHOICES:
+            return
+        cited = self._cited.setdefault(index, MarksOfPieces())
+        cited.read(message.get("content") or "")
+        if ends and (found := self._passages.annotations(cited.found)):
+            field = "message" if "message" in choice else "delta"
+            choice[field] = {**message, "annotations": [_nested(each) for each in found]}
 
 
 def _nested(annotation: Mapping[str, Any]) -> dict[str, Any]:
