@@ -19,6 +19,7 @@ class StubReranker:
         self.key: str | None = None
         self.longest = 1_000_000
         self.refusal = 500
+        self.accepts: int | None = None  # requests, before it is out of order
         self.late = asyncio.Event()
         self.late.set()
         self.bodies: list[dict[str, Any]] = []
@@ -54,6 +55,10 @@ class StubReranker:
             return web.Response(status=422, text=f"missing field `{self.form}`")
         if any(len(text) > self.longest for text in (asked["query"], *asked[self.form])):
             return web.Response(status=self.refusal, text="input is too large to process")
+        if self.accepts is not None:
+            if self.accepts == 0:
+                return web.Response(status=503)
+            self.accepts -= 1
         words = {word.strip("?.,").lower() for word in asked["query"].split() if len(word) > 4}
         scores = [self.high if words & set(text.lower().split()) else self.low for text in asked[self.form]]
         ranks = [{"index": n, FIELDS[self.form]: score} for n, score in enumerate(scores)]

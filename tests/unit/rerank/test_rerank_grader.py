@@ -65,12 +65,51 @@ async def test_who_graded_is_told(grader):
     assert (await grader.judge(QUESTION, PASSAGES)).grader == "rerank"
 
 
+def asked_lengths(stub):
+    return [[len(text) for text in body.get("documents") or body["texts"]] for body in stub.bodies]
+
+
+LONG = Document("1", "Eiffel designed it. " * 300, "local")
+
+
 @pytest.mark.parametrize("refusal", [400, 413, 422, 500])
-async def test_a_text_that_is_too_long_is_cut_until_the_endpoint_takes_it(grader, stub, refusal):
-    stub.longest, stub.refusal = 300, refusal
-    long = Document("1", "Eiffel designed it. " * 300, "local")
-    assert await grader.grade(QUESTION, [long, PASSAGES[0]]) == pytest.approx([0.9, 0.1])
-    assert stub.bodies[-1]["query"] == QUESTION
+async def test_texts_that_are_too_long_are_cut_to_what_the_endpoint_takes(grader, stub, refusal):
+    stub.longest, stub.refusal = 1000, refusal
+    middle = Document("2", "Cats sleep. " * 50, "local")
+    for _ in range(3):
+        assert await grader.grade(QUESTION, [LONG, PASSAGES[0], middle]) == pytest.approx([0.9, 0.1, 0.1])
+        assert stub.bodies[-1]["query"] == QUESTION
+    lengths = asked_lengths(stub)
+    # The length is found for the first question alone, in few requests, and only what is longer is cut.
+    assert len(lengths) <= 6 + 2
+    assert {tuple(each) for each in lengths[-2:]} == {(lengths[-1][0], 11, 599)}
+    assert 660 <= lengths[-1][0] <= 1000
+
+
+@pytest.mark.parametrize(("status", "most"), [(400, 4), (413, 2), (422, 4), (500, 2), (503, 1), (429, 1), (307, 1)])
+async def test_an_endpoint_that_refuses_everything_costs_few_requests(grader, stub, status, most):
+    stub.status = status
+    for asked in (1, 2):
+        with pytest.raises(ServiceUnavailable):
+            await grader.grade(QUESTION, [LONG, PASSAGES[0]])
+        assert len(stub.bodies) == most * asked
+
+
+@pytest.mark.parametrize(("seconds", "length"), [(600, 750), (-1, 4000)])
+async def test_a_length_is_remembered_for_a_while(grader, stub, monkeypatch, seconds, length):
+    monkeypatch.setattr(endpoints, "_REMEMBERED_SECONDS", seconds)
+    stub.longest = 1000
+    await grader.grade(QUESTION, [LONG])
+    stub.longest = 1_000_000
+    await grader.grade(QUESTION, [LONG])
+    assert asked_lengths(stub)[-1] == [pytest.approx(length, abs=250)]
+
+
+async def test_an_outage_while_a_length_is_found_does_not_withhold_the_scores(grader, stub):
+    stub.longest, stub.accepts = 1000, 1
+    assert await grader.grade(QUESTION, [LONG, PASSAGES[0]]) == pytest.approx([0.9, 0.1])
+    assert [each[0] for each in asked_lengths(stub)[:2]] == [4000, 200]
+    assert len(stub.bodies) == 3
 
 
 async def test_control_tokens_reach_no_model(grader, stub):

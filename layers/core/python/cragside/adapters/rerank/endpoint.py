@@ -1,7 +1,9 @@
 """Calls a rerank endpoint. What it answers is not trusted, and no message quotes it: it could quote the key."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from math import isqrt
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -18,6 +20,10 @@ _WRONG_FORM = frozenset({400, 422})
 # What servers answer to a text that is longer than the model reads. llama.cpp answers 500.
 _TOO_LONG = frozenset({400, 413, 422, 500})
 _SHORTEST_CUT = 200
+# These narrow an unknown length down to two thirds of what the endpoint reads.
+_MORE_ATTEMPTS = 3
+# Some texts have a token for each character. They must not shorten all others for ever.
+_REMEMBERED_SECONDS = 600.0
 _REASONS = {
     401: "refused the key (401). Correct RAG_RERANK_API_KEY",
     403: "refused the key (403). Correct RAG_RERANK_API_KEY",
@@ -27,19 +33,22 @@ _REASONS = {
 
 
 class Refused(ServiceUnavailable):
-    """The endpoint refused a request; `status` is what it answered."""
+    """The endpoint refused a request, as `status` says. `may_be_length`: perhaps because a text is too long."""
 
     def __init__(self, status: int) -> None:
         redirect = "redirects. Set RAG_RERANK_URL to the address that it redirects to"
         reason = redirect if 300 <= status < 400 else _REASONS.get(status, f"answered {status}")
         super().__init__("grader", f"The rerank endpoint {reason}")
         self.status = status
+        # Which text was too long no answer says in a way that all share, nor how long it may be.
+        self.may_be_length = status in _TOO_LONG
 
 
 class RerankEndpoint:
     """Scores texts for a query, in at most `parallel` requests at once.
 
-    It asks in the form of vLLM first. An endpoint that refuses this is asked in TEI's form, from then on always.
+    It asks in the form of vLLM first. An endpoint that refuses this is asked in TEI's form, from then on always. Where
+    it refuses long texts but not short ones, the length that it accepts is found, and longer texts are cut to it.
     """
 
     def __init__(self, url: str, key: Renewable[str], *, model: str | None, parallel: int) -> None:
@@ -48,20 +57,19 @@ class RerankEndpoint:
         self._model = model
         self._parallel = parallel
         self._form: Form | None = None
+        self._longest: int | None = None
+        self._longest_until = 0.0
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """A finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
-        sent = [query, *texts]
-        while True:
-            try:
-                return await self._scores(sent[0], sent[1:])
-            except Refused as refusal:
-                longest = max(map(len, sent))
-                if refusal.status not in _TOO_LONG or longest <= _SHORTEST_CUT:
-                    raise
-            # Which text was too long the endpoint does not say in a way that all share, nor how long it may be.
-            sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
+        sent = _cut([query, *texts], self._longest if time.monotonic() < self._longest_until else None)
+        try:
+            return await self._scores(sent)
+        except Refused as refusal:
+            if not refusal.may_be_length or max(map(len, sent)) <= _SHORTEST_CUT:
+                raise
+        return await self._shortened(sent)
 
     async def close(self) -> None:
         """Close the running loop's connections."""
@@ -69,7 +77,31 @@ class RerankEndpoint:
         if session is not None:
             await session.close()
 
-    async def _scores(self, query: str, texts: Sequence[str]) -> list[float]:
+    async def _shortened(self, refused: list[str]) -> list[float]:
+        """The scores of texts that were refused, shortened. An endpoint that refuses short ones too is out of order."""
+        scores = await self._scores(_cut(refused, _SHORTEST_CUT))
+        accepted, too_long = _SHORTEST_CUT, max(map(len, refused))
+        self._remember(accepted)
+        for _ in range(_MORE_ATTEMPTS):
+            tried = isqrt(accepted * too_long)
+            try:
+                scores = await self._scores(_cut(refused, tried))
+            except Refused as refusal:
+                if not refusal.may_be_length:
+                    break
+                too_long = tried
+            except ServiceUnavailable:
+                break
+            else:
+                accepted = tried
+                self._remember(accepted)
+        return scores
+
+    def _remember(self, accepted: int) -> None:
+        self._longest, self._longest_until = accepted, time.monotonic() + _REMEMBERED_SECONDS
+
+    async def _scores(self, sent: Sequence[str]) -> list[float]:
+        query, *texts = sent
         if self._form is not None:
             return await self._asked(self._form, query, texts)
         try:
@@ -135,3 +167,7 @@ class RerankEndpoint:
                 headers={"Accept": "application/json", "User-Agent": "cragside"},
             )
         return session
+
+
+def _cut(texts: Sequence[str], longest: int | None) -> list[str]:
+    return [text[:longest] for text in texts]
