@@ -23,7 +23,7 @@ def told(cragside: CragsideServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_proxys_hooks_add_evidence(told: dict[str, Any]) -> None:
     callback = told["callback"]
-    for asked in (told["guardrail"], callback["chat"]):
+    for asked in (told["guardrail"], told["another_loop"], callback["chat"]):
         evidence, question = asked["messages"]
         assert evidence["role"] == "system"
         assert LAMP in evidence["content"]

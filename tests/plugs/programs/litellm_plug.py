@@ -79,6 +79,7 @@ NO_MODE = guardrail("mode", **RIGHT, fail_mode="close")
 init_guardrails_v2(GUARDRAILS, config_file_path="config.yaml")
 tell(
     guardrail=lambda: asyncio.run(chat(f"/rag {QUESTION}", "evidence")),
+    another_loop=lambda: asyncio.run(chat(f"/rag {QUESTION}", "evidence")),
     not_asked=lambda: asyncio.run(chat(f"/rag {QUESTION}")),
     open=lambda: asyncio.run(chat(f"/rag {QUESTION}", "open")),
     closed=lambda: asyncio.run(chat(f"/rag {QUESTION}", "closed")),

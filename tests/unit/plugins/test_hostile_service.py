@@ -170,6 +170,26 @@ async def test_requests_of_two_users_at_once_keep_apart(hostile: Hostile) -> Non
     ]
 
 
+def test_hosts_may_ask_from_several_event_loops(hostile: Hostile) -> None:
+    class Keeping(Handler):
+        protocol_version = "HTTP/1.1"  # a connection stays open, and belongs to its loop
+
+    hostile.RequestHandlerClass = Keeping
+    hostile.write = lambda handler: handler.send(evidence(handler.body["messages"]))
+    client = Client(hostile.url)
+    agent = RagAgent(endpoint=client, fail_mode="closed")
+
+    async def asked() -> str:
+        return str((await agent.on_retrieve({"messages": CHAT}))["metadata"]["rag_context"]["verdict"])
+
+    async def asked_beside() -> list[str]:
+        return [await asked(), await asyncio.to_thread(lambda: asyncio.run(asked())), await asked()]
+
+    assert [asyncio.run(asked()) for _ in range(2)] == ["local"] * 2
+    assert asyncio.run(asked_beside()) == ["local"] * 3
+    assert len(client._by_loop) <= 2  # what loops leave when they close is not kept for long
+
+
 async def test_half_a_surrogate_pair_is_sent_as_it_came(hostile: Hostile) -> None:
     hostile.write = lambda handler: handler.send(evidence(handler.body["messages"]))
     question = {"role": "user", "content": "/rag \ud800?"}

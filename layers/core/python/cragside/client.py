@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Self
 
@@ -53,7 +54,7 @@ class Client:
     the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
     that takes longer than `seconds` raises `DeadlineExceeded`; with None there is no such limit. HTTP_PROXY and its
     like count only with `trust_env`. It follows no redirect, keeps no cookie, unpacks nothing, and reads 64 MB of an
-    answer at most.
+    answer at most. Each event loop has connections of its own; `close` closes those of the loop that it runs in.
     """
 
     def __init__(
@@ -77,8 +78,11 @@ class Client:
                 raise ConfigurationError("The name of a workspace has printable ASCII characters only.")
             headers["X-RAG-Workspace"] = workspace
         self._setting, self._seconds = setting, seconds
-        self._http = httpx.AsyncClient(
-            base_url=_checked(address, setting),
+        self._url = _checked(address, setting)
+        self._by_loop: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+        self._opened = partial(
+            httpx.AsyncClient,
+            base_url=self._url,
             headers=headers,
             timeout=httpx.Timeout(seconds, connect=min(seconds or _CONNECT_SECONDS, _CONNECT_SECONDS)),
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
@@ -135,7 +139,9 @@ class Client:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        http = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if http is not None:
+            await http.aclose()
 
     async def __aenter__(self) -> Self:
         """The client itself."""
@@ -175,7 +181,7 @@ class Client:
     async def _received(self, method: str, path: str, **request: Any) -> tuple[httpx.Response, bytes]:
         """The answer and its content, in which an error does not tell the token."""
         content = bytearray()
-        async with self._http.stream(method, path, **request) as response:
+        async with self._http().stream(method, path, **request) as response:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise ProcessingError(f"{self._service} answered compressed, which was not asked for.")
             async for part in response.aiter_bytes():
@@ -186,10 +192,19 @@ class Client:
         hidden = self._token is not None and not response.is_success
         return response, text.replace(str(self._token).encode(), b"***") if hidden else text
 
+    def _http(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        if loop not in self._by_loop:
+            for other in list(self._by_loop):  # a copy: loops of other threads come and go
+                if other.is_closed():
+                    self._by_loop.pop(other, None)
+            self._by_loop[loop] = self._opened()
+        return self._by_loop[loop]
+
     @property
     def _service(self) -> str:
-        url = self._http.base_url  # without a password that it may have
-        return f"The service at {url.scheme}://{url.netloc.decode()}"
+        # without a password that it may have
+        return f"The service at {self._url.scheme}://{self._url.netloc.decode()}"
 
 
 def error_of(answer: Any, status: int = 500) -> CragsideError | None:
