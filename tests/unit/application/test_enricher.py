@@ -11,7 +11,7 @@ from cragside.application.similar_evidence import NoEvidence
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
-from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.personas import PERSONAS, PLAIN
 from cragside.domain.preferences import EvidenceMode, Preferences
@@ -172,6 +172,56 @@ async def test_blindness_passes_the_question_on_in_open_mode_only() -> None:
     assert enriched.rag_context.verdict == "none"
     with pytest.raises(ServiceUnavailable):
         await enricher(ScriptedFinder(BLIND), fail_mode="closed").enrich({"prompt": "/rag x"})
+
+
+class AskingElsewhere(ScriptedFinder):
+    """A finder that waits for others, and then answers or fails."""
+
+    def __init__(self, findings: Findings, failure: Exception | None = None) -> None:
+        super().__init__(findings)
+        self.failure = failure
+        self.asked = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def find(self, question: str, **how: Any) -> Findings:
+        self.asked.set()
+        await self.goes_on.wait()
+        for _ in range(3):  # turns, in which what runs beside would get on
+            await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        return await super().find(question, **how)
+
+
+@pytest.mark.parametrize(
+    ("findings", "failure", "fields", "error"),
+    [
+        (BLIND, None, {}, ServiceUnavailable),
+        (FOUND, ConfigurationError("Set OPENAI_API_KEY."), {}, ConfigurationError),
+        (FOUND, None, {"persona": "judge"}, ValidationError),
+        (FOUND, None, {"memory": "yes"}, ValidationError),
+    ],
+)
+async def test_a_question_that_is_refused_is_not_recorded(
+    findings: Findings, failure: Exception | None, fields: dict[str, Any], error: type[Exception]
+) -> None:
+    finder, repository = AskingElsewhere(findings, failure), FakeRepository()
+    finder.goes_on.set()
+    for _ in range(2):
+        with pytest.raises(error):
+            await enricher(finder, repository, fail_mode="closed").enrich({"prompt": "/rag x", **fields})
+        await asyncio.sleep(0)
+    assert repository.queries == {}
+
+
+async def test_a_question_whose_client_leaves_is_not_recorded() -> None:
+    finder, repository = AskingElsewhere(FOUND), FakeRepository()
+    asked = asyncio.create_task(enricher(finder, repository).enrich({"prompt": "/rag x"}))
+    await finder.asked.wait()
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert repository.queries == {}
 
 
 async def test_a_query_that_cannot_be_recorded_is_no_reason_to_withhold_evidence() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -176,25 +176,24 @@ class Enricher:
         preferred, outdated = await self._preferences.at_hand(
             query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
         )
-        async with self._remembered(query, deadline):
-            findings = await self._finders[preferred.mode].find(
-                query.text,
-                workspace=query.workspace,
-                model=_optional(request, "model", str),
-                deadline=deadline,
-                evidence_tokens=tokens,
-                threshold=preferred.threshold,
-                max_documents=preferred.max_documents,
-                instruction=instruction_of(_optional(request, "persona", str) or persona or preferred.persona),
-                compress=bool(_optional(request, "compress", bool)),
-                turns=earlier_turns(request, self._prefix),
-                watch=watch,
-            )
-            self._refuse_blindness(findings, preferred.mode)
-            recollection = None
-            if wants_memory and preferred.mode != "off":
-                left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
-                recollection = await self._recollected(query, findings, deadline, left, watch)
+        findings = await self._finders[preferred.mode].find(
+            query.text,
+            workspace=query.workspace,
+            model=_optional(request, "model", str),
+            deadline=deadline,
+            evidence_tokens=tokens,
+            threshold=preferred.threshold,
+            max_documents=preferred.max_documents,
+            instruction=instruction_of(_optional(request, "persona", str) or persona or preferred.persona),
+            compress=bool(_optional(request, "compress", bool)),
+            turns=earlier_turns(request, self._prefix),
+            watch=watch,
+        )
+        self._refuse_blindness(findings, preferred.mode)
+        recollection = None
+        if wants_memory and preferred.mode != "off":
+            left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
+            recollection = await self._recollected(query, findings, deadline, left, watch)
         lost = (*findings.degraded, *(recollection.degraded if recollection else ()))
         context = RagContext(
             query=query.text,
@@ -211,6 +210,7 @@ class Enricher:
         )
         blocks = (findings.block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)
+        await self._remember(query, deadline)
         return Enriched(enhanced, context, findings.candidates)
 
     def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
@@ -252,18 +252,8 @@ class Enricher:
         if "search" in lost:
             raise ServiceUnavailable("knowledge_base", "Neither the knowledge base nor the web could be asked.", **lost)
 
-    @asynccontextmanager
-    async def _remembered(self, query: Query, deadline: Deadline) -> AsyncIterator[None]:
-        """Record the query during this block, in which models are waited for. If that fails, it may stay unrecorded."""
-        recording = asyncio.create_task(self._remember(query, deadline))
-        try:
-            yield
-            await recording
-        finally:
-            recording.cancel()
-            await asyncio.wait([recording])  # its connection goes back before the answer goes out
-
     async def _remember(self, query: Query, deadline: Deadline) -> None:
+        """Record a query that is answered. If that fails, it stays unrecorded."""
         # Evidence is not withheld because a record cannot be written in time. Retrieval reports failures of the store.
         with suppress(CragsideError, OSError, TimeoutError):
             async with asyncio.timeout(min(deadline.remaining(), _REMEMBER_SECONDS)):
