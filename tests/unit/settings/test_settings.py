@@ -150,6 +150,41 @@ def test_a_wrong_model_host_is_refused_without_its_secrets(environment, said):
     assert "hush" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("URL", "gpu:8080/rerank", "Write http://HOST:PORT/v1/rerank, or https://HOST/v1/rerank."),
+        ("URL", "ftp://gpu/rerank", "Write http://HOST:PORT/v1/rerank, or https://HOST/v1/rerank."),
+        ("URL", "http://", "Input should be a valid URL, empty host."),
+        ("URL", "http://u:hush@gpu:99999/rerank", "Input should be a valid URL, invalid port number."),
+        ("URL", "http://u:hush@gpu/rerank", "It has a user or a password; set RAG_RERANK_API_KEY instead."),
+        ("URL", "http://gpu/rerank?key=hush", "It ends behind the path: no ? and no #."),
+        ("URL", "http://gpu/rerank#hush", "It ends behind the path: no ? and no #."),
+        ("API_KEY", "hush\u00fc", "It has characters that a key cannot have. Write printable ASCII without blanks."),
+        ("API_KEY", "hu sh", "It has characters that a key cannot have. Write printable ASCII without blanks."),
+        ("SCORES", "sigmoid", "Input should be 'probability' or 'logit'."),
+        *(("CALIBRATION", each, "Write SLOPE,INTERCEPT, such as 0.8,-1.5.") for each in ("1", "1,2,3", "a,b", "1;2")),
+        *(
+            ("CALIBRATION", each, "Write a SLOPE above 0 and a finite INTERCEPT, such as 0.8,-1.5.")
+            for each in ("0,1", "-1,0", "nan,0", "inf,0", "1,nan", "1,-inf", "1e400,0")
+        ),
+    ],
+)
+def test_a_wrong_rerank_setting_says_what_to_write_and_quotes_nothing(name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings({f"RAG_RERANK_{name}": value})
+    assert refused.value.message == f"RAG_RERANK_{name}: {said}"
+
+
+def test_rerank_settings_that_are_right_or_empty_are_read() -> None:
+    settings = load_settings({"RAG_RERANK_URL": " http://gpu/rerank ", "RAG_RERANK_CALIBRATION": " 0.8, -1.5 "})
+    assert (settings.rerank_url, settings.rerank_calibration) == ("http://gpu/rerank", (0.8, -1.5))
+    empty = load_settings({f"RAG_RERANK_{name}": " " for name in ("URL", "MODEL", "API_KEY", "CALIBRATION")})
+    assert (empty.rerank_url, empty.rerank_model, empty.rerank_calibration) == (None, None, None)
+    with pytest.raises(ConfigurationError, match=r"are both set\. Unset one"):
+        load_settings({"RAG_RERANK_API_KEY": "hush", "RAG_RERANK_API_KEY_SECRET": "arn"})
+
+
 def test_ollama_base_url_comes_before_ollama_host():
     settings = load_settings({"OLLAMA_HOST": "one", "OLLAMA_BASE_URL": "http://two:1"})
     assert settings.upstream == "http://two:1"

@@ -17,6 +17,7 @@ _COMPONENTS = {
     "redis": ("Redis", "Start it, or correct REDIS_URI."),
     "ollama": ("Ollama", "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."),
     "model_host": ("The model host", "Start it, or correct RAG_MODEL_HOST."),
+    "reranker": ("The rerank endpoint", "Start it and see its log, or correct RAG_RERANK_URL and RAG_RERANK_MODEL."),
     "searxng": ("SearXNG", "Start it, or correct SEARXNG_HOST. Its settings.yml needs `json` under search.formats."),
     "configuration": ("The configuration", "Correct the settings."),
 }

@@ -34,7 +34,9 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         variable = variable_of(field) if field in Settings.model_fields else field
         unknown = first["type"] == "literal_error" and field.endswith("_storage")
         in_files = not any(given.get(name, "").strip() for name in ("postgres_uri", "postgres_uri_secret"))
-        message = storages.unknown(field, in_files=in_files) if unknown else f"{first['msg']}."
+        message = f"{first['msg'].removeprefix('Value error, ')}."
+        if unknown:
+            message = storages.unknown(field, in_files=in_files)
         raise ConfigurationError(f"{variable}: {message}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
         raise ConfigurationError(conflict, variable=variable)

@@ -90,7 +90,10 @@ def _model_host(value: object) -> object:
 def _rerank(value: object) -> object:
     if not isinstance(value, str):
         return value
-    url = TypeAdapter(AnyHttpUrl).validate_python(value.strip())
+    address = value.strip()
+    if not address.startswith(("http://", "https://")):
+        raise ValueError("Write http://HOST:PORT/v1/rerank, or https://HOST/v1/rerank")
+    url = TypeAdapter(AnyHttpUrl).validate_python(address)
     if url.query or url.fragment:
         raise ValueError("It ends behind the path: no ? and no #")
     if url.username or url.password:
@@ -107,14 +110,14 @@ def _calibration(value: object) -> object:
     except ValueError:
         raise ValueError("Write SLOPE,INTERCEPT, such as 0.8,-1.5") from None
     if not (0 < slope < math.inf and math.isfinite(intercept)):
-        raise ValueError("The slope is above 0, and both are numbers")
+        raise ValueError("Write a SLOPE above 0 and a finite INTERCEPT, such as 0.8,-1.5")
     return slope, intercept
 
 
 def _key(value: SecretStr) -> SecretStr:
     key = value.get_secret_value()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ValueError("It has characters that a key cannot have")
+        raise ValueError("It has characters that a key cannot have. Write printable ASCII without blanks")
     return value
 
 

@@ -28,7 +28,7 @@ _REASONS = {
     401: "refused the key (401). Correct RAG_RERANK_API_KEY",
     403: "refused the key (403). Correct RAG_RERANK_API_KEY",
     404: "answered 404. Correct RAG_RERANK_URL, or RAG_RERANK_MODEL",
-    429: "limits our requests (429)",
+    429: "limits our requests (429). Have its limit raised, or lower RAG_OLLAMA_PARALLEL",
 }
 
 

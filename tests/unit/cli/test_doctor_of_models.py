@@ -1,0 +1,161 @@
+"""What doctor finds of hosts with OpenAI's API and of rerank endpoints, and what it says to do."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cragside.adapters.renewable import Fixed
+from cragside.adapters.rerank.calibration import Calibration
+from cragside.adapters.rerank.endpoint import RerankEndpoint
+from cragside.adapters.rerank.grader import RerankGrader
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints import component_checks, model_checks
+from cragside.entrypoints.findings import FOR_OPERATORS, Finding
+from cragside.settings import load_settings
+from tests.services.stub_reranker import StubReranker
+
+HASTY = replace(FOR_OPERATORS, thorough=False)
+SOON = replace(FOR_OPERATORS, seconds=0.05)
+FAILED = ServiceUnavailable("model_host", "The model host answered 500: out of memory")
+
+
+class Host:
+    """A host that lists these models, and notes which are called. A call may fail, or never end."""
+
+    def __init__(self, *models: str, call: Exception | str | None = None) -> None:
+        self._models, self._call = frozenset(models), call
+        self.called: list[str] = []
+
+    async def version(self) -> str:
+        return ""
+
+    async def models(self) -> frozenset[str]:
+        return self._models
+
+    async def check_chat(self, model: str) -> None:
+        self.called.append(model)
+        if isinstance(self._call, Exception):
+            raise self._call
+        if self._call == "hang":
+            await asyncio.Event().wait()
+
+    check_embedding = check_chat
+
+
+async def of_host(host: Host, manner: Any = FOR_OPERATORS, **models: str) -> list[Finding]:
+    """The findings of the host, the chat model and the embedding model."""
+    named = {f"RAG_{name.upper()}_MODEL": model for name, model in models.items()}
+    settings = load_settings({"RAG_MODEL_HOST": "openai+http://127.0.0.1:9/v1", **named})
+    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings), manner)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("listed", "chat", "state", "detail", "remedy"),
+    [
+        (("a",), None, "warning", "none is named; the embedded model is used", "Name one of the host's models in"),
+        (("a",), "a", "ok", "a, answered a test call", ""),
+        (("a:latest",), "a", "ok", "a, answered a test call", ""),
+        ((), "a", "ok", "a, answered a test call", ""),  # some hosts list none
+        (("b",), "a", "error", "a is not listed by the host", "Name a model in RAG_CHAT_MODEL that the host lists."),
+        (("a",), "embedded", "ok", "embedded, as RAG_CHAT_MODEL says", ""),
+    ],
+)
+async def test_models_of_openais_api(listed: Any, chat: str | None, state: str, detail: str, remedy: str) -> None:
+    host = Host(*listed)
+    found, of_chat, _ = await of_host(host, **({"chat": chat} if chat else {}))
+    assert (found.component, found.state) == ("model_host", "ok")
+    assert (of_chat.component, of_chat.state, of_chat.detail) == ("chat model", state, detail)
+    assert of_chat.remedy.startswith(remedy)
+    assert bool(of_chat.remedy) == (state != "ok")
+    assert host.called == (["a"] if "test call" in detail else [])
+
+
+async def test_an_embedding_model_is_called_too_and_a_hasty_examination_calls_none() -> None:
+    host = Host("a", "b")
+    assert [found.state for found in await of_host(host, HASTY, chat="a", embedding="b")] == ["ok"] * 3
+    assert host.called == []
+    assert [found.state for found in await of_host(host, chat="a", embedding="b")] == ["ok"] * 3
+    assert host.called == ["a", "b"]
+
+
+async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, failed, _ = await of_host(Host("a", call=FAILED), chat="a")
+    assert (failed.state, failed.remedy) == ("error", "See the log of the model host.")
+    assert failed.detail == "a: The model host answered 500: out of memory"
+    monkeypatch.setattr(model_checks, "LOAD_SECONDS", 0.02)
+    _, late, _ = await of_host(Host("a", call="hang"), chat="a")
+    assert (late.state, late.detail) == ("error", "a gave no answer in 0.02 s")
+    assert late.remedy == "It may still be loading: see its log, and run `cragside doctor` again."
+
+
+@pytest.fixture
+async def stub() -> Any:
+    async with StubReranker() as stub:
+        yield stub
+
+
+async def of_reranker(url: str, manner: Any = FOR_OPERATORS) -> list[Finding]:
+    settings = load_settings({"RAG_RERANK_URL": url} if url else {})
+    endpoint = RerankEndpoint(url, Fixed("sk-hush"), model=None, parallel=1)
+    container: Any = SimpleNamespace(settings=settings, grader=RerankGrader(endpoint, Calibration()))
+    try:
+        ask = model_checks.examine_reranker(container, manner)
+        return await component_checks._patiently("reranker", lambda: ask, manner)
+    finally:
+        await endpoint.close()
+
+
+async def test_a_reranker_is_asked_once_if_there_is_one(stub: StubReranker) -> None:
+    assert await of_reranker("") == []
+    [unasked] = await of_reranker(stub.url, HASTY)
+    assert (unasked.state, unasked.detail, stub.bodies) == ("ok", "was not asked", [])
+    [asked] = await of_reranker(stub.url)
+    assert (asked.state, asked.remedy, len(stub.bodies)) == ("ok", "", 1)
+    assert asked.detail == "answered a test call: 0.90 for a passage with the answer, 0.10 for another"
+
+
+@pytest.mark.parametrize(("high", "low"), [(0.6, 0.1), (0.5, 0.1), (0.9, 0.6), (0.9, 0.9), (0.1, 0.9)])
+async def test_a_reranker_that_does_not_separate_is_to_be_calibrated(
+    stub: StubReranker, high: float, low: float
+) -> None:
+    stub.high, stub.low = high, low
+    [found] = await of_reranker(stub.url)
+    assert found.state == "warning"
+    assert found.remedy.startswith("Calibrate it, or see whether its model is one that ranks")
+
+
+START = "Start it and see its log, or correct RAG_RERANK_URL and RAG_RERANK_MODEL."
+
+
+@pytest.mark.parametrize(
+    ("answer", "remedy"),
+    [
+        (307, "Set RAG_RERANK_URL to the address that it redirects to"),
+        (400, START),
+        (401, "Correct RAG_RERANK_API_KEY"),
+        (403, "Correct RAG_RERANK_API_KEY"),
+        (404, "Correct RAG_RERANK_URL, or RAG_RERANK_MODEL"),
+        (429, "Have its limit raised, or lower RAG_OLLAMA_PARALLEL"),
+        (500, START),
+        (b"<html>", "Correct RAG_RERANK_URL"),
+        (b'[{"index": 0, "score": 7.5}, {"index": 1, "score": -3}]', "Set RAG_RERANK_SCORES=logit"),
+        ("late", START),
+        ("down", START),
+    ],
+)
+async def test_a_reranker_that_fails_says_what_to_do(stub: StubReranker, answer: Any, remedy: str) -> None:
+    if isinstance(answer, int):
+        stub.status = answer
+    elif isinstance(answer, bytes):
+        stub.body = answer
+    elif answer == "late":
+        stub.late.clear()
+    url = "http://127.0.0.1:9/rerank" if answer == "down" else stub.url
+    [found] = await of_reranker(url, SOON if answer == "late" else FOR_OPERATORS)
+    assert (found.component, found.state) == ("reranker", "error")
+    assert found.remedy.startswith(remedy)
+    assert "rerank endpoint" in found.detail
+    assert "hush" not in str(found)
