@@ -43,9 +43,10 @@ def rows_on_page() -> list[list[str]]:
 
 
 def with_skipped(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows of a run, with those of the page whose hosts this machine lacks, at the end."""
-    tried = {row["host"] for row in rows}
-    return rows + [dict(zip(rows[0], cells, strict=True)) for cells in rows_on_page() if cells[0] not in tried]
+    """The page's rows in their order, with those of a run in the place of the older, then the new ones."""
+    tried = {row["host"]: row for row in rows}
+    known = {cells[0]: dict(zip(rows[0], cells, strict=True)) for cells in rows_on_page()}
+    return list({**known, **tried}.values())
 
 
 def main() -> int:

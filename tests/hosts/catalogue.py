@@ -48,6 +48,7 @@ LIBRARIES = (
 )
 LITELLM_PROXY = Host("LiteLLM's proxy", "openai_python.py", ["litellm"])
 SMART_PROXY = Host("ollama-smart-proxy", "smart_proxy_client.py", [])
+OPEN_WEBUI = "Open WebUI"
 COMMAND_LINE = "Ollama's command line"
 
 

@@ -76,8 +76,8 @@ def _slowly(said: Sequence[str]) -> Iterator[str]:
 
 
 def _calls(body: dict[str, Any]) -> bool:
-    """Whether a tool is called: there is one, and it has not answered yet."""
-    return bool(body.get("tools")) and '"18 degrees"' not in json.dumps(body)
+    """Whether the tool is called: it is offered, beside others that a host may add, and has not answered yet."""
+    return '"weather"' in json.dumps(body.get("tools")) and '"18 degrees"' not in json.dumps(body)
 
 
 def _call() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Real clients of models ask through cragside and get evidence, whatever way they ask."""
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +8,9 @@ import pytest
 
 from tests.hosts import catalogue, packages
 from tests.hosts.catalogue import COMMAND_LINE, LIBRARIES, LITELLM_PROXY, PROPERTY, SMART_PROXY, Host
-from tests.hosts.conftest import LAMP, Run
+from tests.hosts.conftest import Run
 from tests.hosts.litellm_proxy import LiteLlmProxy
+from tests.hosts.seen import all_enriched, all_left
 from tests.hosts.smart_proxy import REVISION, SmartProxy
 from tests.hosts.upstream import ANSWER, Upstream
 from tests.services import ollama, tools
@@ -19,26 +19,6 @@ from tests.services.cragside_server import CragsideServer
 pytestmark = pytest.mark.hosts
 
 Record = Callable[[str, Any], None]
-# Documents of a host's own may have the command as text: the program for LangChain puts one into a template.
-_DOCUMENT = "/rag evil"
-_LEAVES_WITHIN = 30.0
-
-
-def all_enriched(upstream: Upstream) -> list[str]:
-    """The routes that were asked, after seeing evidence and no command in each prompt."""
-    assert upstream.asked
-    for path, body in upstream.asked:
-        text = json.dumps(body, ensure_ascii=False)
-        assert LAMP in text, path
-        assert "/rag" not in text.replace(_DOCUMENT, ""), path
-        assert body["model"] in ("m", "missing")
-    return sorted({path for path, _ in upstream.asked})
-
-
-def all_left(upstream: Upstream, told: dict[str, Any]) -> None:
-    """The model host stops speaking for each client that went away."""
-    for _ in [name for name in told if name.endswith("abort")]:
-        assert upstream.left.acquire(timeout=_LEAVES_WITHIN)
 
 
 @pytest.fixture(autouse=True)

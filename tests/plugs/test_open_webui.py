@@ -43,7 +43,7 @@ def test_the_filter_adds_evidence_and_shows_it(run: Run) -> None:
     assert source["data"]["document"] == [LAMP]
     assert source["data"]["metadata"][0]["source"] == source["data"]["source"]["id"]
     assert source["data"]["source"]["name"]
-    assert done["data"] == {"description": "1 passages of evidence (local)", "done": True}
+    assert done["data"] == {"description": "1 passage of evidence (local)", "done": True}
 
     assert unchanged(chats["other"], QUESTION)
     assert chats["other"]["events"] == []

@@ -11,7 +11,7 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
 from cragside.settings import Settings
 from tests.blocks import blocks
-from tests.hosts import catalogue, smart_proxy
+from tests.hosts import catalogue, open_webui, smart_proxy
 from tests.services import ollama
 from tools.attack_table import ATTACKS, counts_on_page
 from tools.configuration_reference import reference
@@ -27,6 +27,7 @@ def test_the_configuration_page_matches_the_settings() -> None:
 def test_the_readme_lists_the_hosts_that_are_tried_in_their_versions() -> None:
     tried = [(host.name, host.version) for host in (*catalogue.LIBRARIES, catalogue.LITELLM_PROXY)]
     tried += [(catalogue.COMMAND_LINE, ollama.VERSION), (catalogue.SMART_PROXY.name, smart_proxy.REVISION)]
+    tried += [(catalogue.OPEN_WEBUI, open_webui.VERSION)]
     assert [(name, version) for name, version, *_ in rows_on_page()] == tried
 
 

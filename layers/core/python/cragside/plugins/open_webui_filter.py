@@ -54,7 +54,8 @@ class Filter:
             return body
         for source in _sources(evidence.documents):
             await emit({"type": "source", "data": source})
-        await emit(_status(f"{len(evidence.documents)} passages of evidence ({_line(evidence.verdict)})"))
+        number = len(evidence.documents)
+        await emit(_status(f"{number} passage{'s' * (number != 1)} of evidence ({_line(evidence.verdict)})"))
         return {**body, "messages": enriched}
 
 
