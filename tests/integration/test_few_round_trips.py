@@ -1,13 +1,17 @@
 """Retrieval from PostgreSQL and Neo4j: few round trips, and the same answers as one question after another."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
 
+from cragside.adapters.lightrag import repository
 from cragside.adapters.lightrag.engine.engine import Engine
+from cragside.adapters.lightrag.lean import QueryParam
+from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
 from cragside.domain.search import Mode
 from cragside.entrypoints.http.app import create_app
 from tests.services.filled_store import Filled, filled, questions
@@ -82,23 +86,40 @@ async def test_the_graph_around_the_passages_takes_no_round_trip_for_each_of_the
 async def test_what_is_fetched_ahead_gives_the_same_answers(
     store: Filled, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
-
-    answers: list[Any] = []
+    chosen: list[list[str]] = []
     answered = Engine.aquery_data
 
     async def note(self: Engine, *arguments: Any) -> Any:
-        answers.append(await answered(self, *arguments))
-        return answers[-1]
+        answer = await answered(self, *arguments)
+        chosen.append([chunk["chunk_id"] for chunk in answer["data"].get("chunks", [])])
+        return answer
 
     monkeypatch.setattr(Engine, "aquery_data", note)
-    asked = [*questions(), "xyzzy?"]
-    ahead = []
-    for question in asked:
-        documents = await store.retrieve(question, mode)
-        ahead.append((documents, answers[-1]))
-    assert any(answer["data"].get("chunks") for _, answer in ahead)
+    told: dict[int, list[Any]] = {}
+    # With little room, LightRAG leaves out some of the passages that it has picked: it has to see their texts.
+    for room, asked in ((30_000, [*questions(), "xyzzy?"]), (3_500, questions()[:3])):
+        monkeypatch.setattr(repository, "QueryParam", partial(QueryParam, max_total_tokens=room))
+        with monkeypatch.context() as without:
+            without.setattr(PostgresVectors, "finds_with", lambda *_: False)
+            told[room] = [(await store.retrieve(question, mode), chosen[-1]) for question in asked]
+        for question, (documents, ids) in zip(asked, told[room], strict=True):
+            chosen.clear()
+            assert await store.retrieve(question, mode) == documents
+            assert chosen[-1] == ids
+            # It runs twice where texts decide, and where another mode is tried after nothing was found.
+            assert len(chosen) == 1 or room < 30_000 or not chosen[0]
+    roomy, cramped = (sum(len(ids) for _, ids in told[room][:3]) for room in told)
+    assert roomy > cramped
+
+
+async def test_passages_that_are_gone_leave_their_places_to_others(
+    store: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The graph names passages until their document is swept from it.
+    question = questions()[0]
+    best = (await store.retrieve(question))[0].metadata["documentId"]
+    await store.database.value("UPDATE crag.document SET state = 'gone' WHERE id = $1 RETURNING 1", best)
+    ahead = await store.retrieve(question)
     monkeypatch.setattr(PostgresVectors, "finds_with", lambda *_: False)
-    for question, (documents, answer) in zip(asked, ahead, strict=True):
-        assert await store.retrieve(question, mode) == documents
-        assert answers[-1] == answer
+    assert await store.retrieve(question) == ahead
+    assert best not in {document.metadata["documentId"] for document in ahead}

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import orjson
+
 from cragside.adapters.lightrag.engine.engine import Engine
+from cragside.adapters.lightrag.engine.tokens import CHARACTERS_PER_TOKEN
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search
 from cragside.adapters.lightrag.storages.prefetch import ExpandedGraph, FoundRows, FoundTexts
@@ -17,31 +20,66 @@ Texts = Mapping[str, Mapping[str, Any] | None]
 _WITH_ENTITIES = ("local", "hybrid", "mix")
 _WITH_RELATIONS = ("global", "hybrid", "mix")
 _WITH_PASSAGES = ("naive", "mix")
+# More than LightRAG's templates take, which have 3,400 characters, and its reserve of 200 tokens.
+_PROMPT_TOKENS = 4000
+# More than the names of the fields, the number of the reference and rounding take.
+_TOKENS_AROUND_A_PASSAGE = 30
 
 
 async def read_passages(store: Store, query: str, parameters: QueryParam) -> list[tuple[DocumentRecord, Passage]]:
     """The passages that LightRAG finds, best first.
 
-    Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Which texts it picks
-    is known once it has run, so that it runs twice: first over texts that are empty. Raises `StoreReplaced`.
+    Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Raises
+    `StoreReplaced`.
     """
-    reader, known, search = store.reader, Known(), await _search(store, query, parameters)
+    reader, search = store.reader, await _search(store, query, parameters)
     beside = (reader.entities_vdb, reader.relationships_vdb, reader.chunk_entity_relation_graph)
     if reader.chunks_vdb.finds_with(*beside):
         found = await reader.chunks_vdb.find(search, *beside)
         await store.check(found.now)
-        expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
-        rehearsal = _on(reader, search, found, expansion, None)
-        await rehearsal.aquery_data(query, parameters)
-        ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
-        known = await store.ledger.passages_by_id(ids)
-        reader = _on(reader, search, found, expansion, {key: _text(known, key) for key in ids})
-    with store.embedder.made(search.vectors):
-        answer = await reader.aquery_data(query, parameters)
-    chosen = [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
+        chosen, known = await _ahead(store, query, parameters, search, found)
+    else:
+        chosen, known = await _chosen(store, reader, query, parameters, search), Known()
     if missing := [key for key in chosen if key not in known]:
         known |= await store.ledger.passages_by_id(missing)
     return [known[key] for key in chosen if key in known]
+
+
+async def _ahead(
+    store: Store, query: str, parameters: QueryParam, search: Search, found: Found
+) -> tuple[list[str], Known]:
+    """The ids of the passages, and what was read for them.
+
+    Which texts LightRAG picks is known once it has run, so it runs over texts that are empty. It picks the same ones
+    again with the texts, unless one of them is gone or it has no room for all. Only then it runs twice.
+    """
+    reader = store.reader
+    expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
+    rehearsal = _on(reader, search, found, expansion, None)
+    chosen = await _chosen(store, rehearsal, query, parameters, search)
+    ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
+    known = await store.ledger.passages_by_id(ids)
+    if known.keys() >= set(ids) and _have_room([known[key][1].text for key in chosen], query, parameters):
+        return chosen, known
+    texts = {key: _text(known, key) for key in ids}
+    return await _chosen(store, _on(reader, search, found, expansion, texts), query, parameters, search), known
+
+
+async def _chosen(store: Store, engine: Engine, query: str, parameters: QueryParam, search: Search) -> list[str]:
+    """The ids of the passages that LightRAG picks, best first."""
+    with store.embedder.made(search.vectors):
+        answer = await engine.aquery_data(query, parameters)
+    return [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
+
+
+def _have_room(texts: Sequence[str], query: str, parameters: QueryParam) -> bool:
+    """Whether LightRAG surely has room for all these passages beside the most that anything else may take.
+
+    It counts passages as JSON, in which orjson takes at least as much.
+    """
+    told = [len(orjson.dumps(text)) // CHARACTERS_PER_TOKEN + _TOKENS_AROUND_A_PASSAGE for text in texts]
+    described = parameters.max_entity_tokens + parameters.max_relation_tokens
+    return bool(sum(told) + described + len(query) + _PROMPT_TOKENS <= parameters.max_total_tokens)
 
 
 async def _search(store: Store, query: str, parameters: QueryParam) -> Search:

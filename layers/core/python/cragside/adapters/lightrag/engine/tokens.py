@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import overload
 
-_CHARACTERS = 3
+CHARACTERS_PER_TOKEN = 3
 
 
 class CharacterTokens:
@@ -28,7 +28,7 @@ class TokenView(Sequence[int]):
         self.text = text
 
     def __len__(self) -> int:
-        return -(-len(self.text) // _CHARACTERS)
+        return -(-len(self.text) // CHARACTERS_PER_TOKEN)
 
     @overload
     def __getitem__(self, index: int) -> int: ...
@@ -39,6 +39,6 @@ class TokenView(Sequence[int]):
     def __getitem__(self, index: "int | slice") -> "int | TokenView":
         if isinstance(index, slice):
             start, stop, _ = index.indices(len(self))
-            return TokenView(self.text[start * _CHARACTERS : stop * _CHARACTERS])
-        position = range(len(self))[index] * _CHARACTERS
-        return hash(self.text[position : position + _CHARACTERS])
+            return TokenView(self.text[start * CHARACTERS_PER_TOKEN : stop * CHARACTERS_PER_TOKEN])
+        position = range(len(self))[index] * CHARACTERS_PER_TOKEN
+        return hash(self.text[position : position + CHARACTERS_PER_TOKEN])
