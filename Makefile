@@ -11,7 +11,11 @@ endif
 ifneq ($(filter env=%,$(ARGS)),)
 $(error ARGS names another environment: say ENV=$(patsubst env=%,%,$(filter env=%,$(ARGS))))
 endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts credentials bootstrap synth diff costs sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+# ARGS are those of the synthesis, which comes first.
+ifneq ($(filter --milliseconds%,$(ARGS)),)
+$(error ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER)
+endif
+.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -27,7 +31,7 @@ CHECKED := $(INFRA) --group browser
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
 # Each release pins hundreds of packages, so it stays apart from the project's.
-SAM = $(abspath $(UV)) tool run --python $(PYTHON) --from aws-sam-cli==1.170.0 sam
+SAM = SAM_CLI_TELEMETRY=0 $(abspath $(UV)) tool run --python $(PYTHON) --from aws-sam-cli==1.170.0
 ENV ?= dev
 ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
@@ -161,12 +165,16 @@ credentials: $(UV)
 diff: credentials artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 	@$(CDK) diff $(CONTEXT)
 
-costs: synth ## print what ENV costs a month, from its templates
-	@$(INFRA) python -m infra.costs build/cdk/$(ENV)
+costs: synth ## print what ENV costs a month, from its templates; MILLISECONDS=... calculates with your own billed time
+	@$(INFRA) python -m infra.costs build/cdk/$(ENV) $(if $(MILLISECONDS),--milliseconds $(MILLISECONDS))
 
-sam: synth ## serve the function of ENV in a container on loopback, with the databases of `make up`; needs Docker
+# Whoever has no container engine hears it before anything is built.
+engine: $(UV)
+	@$(SAM) python infra/engine.py
+
+sam: engine synth ## serve the function of ENV in a container on loopback, with the databases of `make up`; needs Docker
 	@$(RUN) python -m infra.local build/cdk/$(ENV) --out build/sam/$(ENV)
-	@cd build/sam/$(ENV) && SAM_CLI_TELEMETRY=0 $(SAM) local start-api $$(cat arguments)
+	@cd build/sam/$(ENV) && $(SAM) sam local start-api $$(cat arguments)
 
 drift: credentials artifacts $(CDK_PROGRAM) ## compare what is deployed with its templates; fails if somebody changed it by hand
 	@$(CDK) drift --fail $(CONTEXT)

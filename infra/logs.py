@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     add_context(parser)
     parser.add_argument("--since", type=_minutes, default=15, metavar="MINUTES", help="how far back; default 15")
     parser.add_argument("--follow", action="store_true", help="print those that come until you press Ctrl+C")
-    given, _ = parser.parse_known_args(arguments)
+    given = parser.parse_args(arguments)
     try:
         deployed = Deployed(chosen({**dict(given.context), **ANY}), session)
         since = int((time.time() - given.since * 60) * 1000)

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     add_context(parser)
     parser.add_argument("--question", default=QUESTION, help="one that the documents answer")
     parser.add_argument("--url", help="another address than that of the environment")
-    given, _ = parser.parse_known_args(arguments)
+    given = parser.parse_args(arguments)
     try:
         if given.url:
             url, token = given.url, os.environ.get("CRAGSIDE_TOKEN", "")

@@ -27,7 +27,7 @@ postgres_password() {
     case $said in
     postgresql://cragside:*@* | postgres://cragside:*@*)
         said=${said#*://cragside:}
-        said=${said%%@*}
+        said=$(decoded "${said%%@*}")
         ;;
     *[!A-Za-z0-9]* | "")
         echo "The secret of PostgreSQL's URI names another role. It is left as it is." >&2
@@ -41,6 +41,11 @@ postgres_password() {
         ;;
     esac
     printf %s "$said"
+}
+
+# In a URI, `%40` is an `@`. Amazon Linux has Python, in which `dnf` and `aws` are written.
+decoded() {
+    printf %s "$1" | python3 -c 'import sys, urllib.parse; print(urllib.parse.unquote(sys.stdin.read()), end="")'
 }
 
 # The same at each boot: PostgreSQL takes the one of its first start, and containers that are told another are made anew.

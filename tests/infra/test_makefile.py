@@ -58,6 +58,7 @@ def test_what_cannot_be_deployed_is_refused_before_anything_is_built() -> None:
             'make has no variable KNOWLEDGE: say ARGS="-c file=FILE.toml" or ',
         ),
         ("ARGS=-c env=prod", "ARGS names another environment: say ENV=prod"),
+        ("ARGS=-c knowledge=none --milliseconds 9", "ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER"),
     ],
 )
 def test_a_variable_that_would_change_nothing_is_refused(said: str, reason: str) -> None:
@@ -75,6 +76,17 @@ def test_templates_of_another_shape_are_removed_before_the_synthesis() -> None:
     lines = made("synth", "ENV=prod").splitlines()
     removing = lines.index("rm -f build/cdk/prod/cragside-*.json")
     assert "python -m infra.app " in lines[removing + 1]
+
+
+def test_costs_are_calculated_with_a_time_of_ones_own() -> None:
+    *_, calculating = made("costs", "ENV=prod", "MILLISECONDS=5343", "ARGS=-c knowledge=none").splitlines()
+    assert calculating.endswith("infra.costs build/cdk/prod --milliseconds 5343")
+    assert made("costs").splitlines()[-1].rstrip().endswith("infra.costs build/cdk/dev")
+
+
+def test_a_container_engine_is_looked_for_before_anything_is_built() -> None:
+    first, *_ = made("sam").splitlines()
+    assert first.endswith(" python infra/engine.py")
 
 
 @pytest.mark.parametrize("target", ["smoke", "logs"])

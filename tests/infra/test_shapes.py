@@ -220,11 +220,21 @@ def test_a_collector_of_traces_is_one_more_server(synthesise: Synthesiser) -> No
     }
 
 
-def test_sam_takes_every_template(synthesise: Synthesiser) -> None:
-    every = [path for pair in PAIRS for path in templates(synthesise(environment(*pair)))]
+@pytest.fixture(scope="module")
+def sam() -> list[str]:
+    """What runs a program on SAM's own Python."""
     uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")
-    sam = [uv, "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable, "--with", SAM]
+    return [uv, "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable, "--with", SAM, "python"]
+
+
+def test_sam_takes_every_template(synthesise: Synthesiser, sam: list[str]) -> None:
+    every = [path for pair in PAIRS for path in templates(synthesise(environment(*pair)))]
     script = Path(__file__).with_name("sam_validation.py")
     environ = {"SAM_CLI_TELEMETRY": "0", "AWS_EC2_METADATA_DISABLED": "true"}
     # It also prints words of its own on metrics that it does not send.
-    assert tools.run([*sam, "python", str(script), *map(str, every)], env=environ).endswith(f"{len(every)} are valid\n")
+    assert tools.run([*sam, str(script), *map(str, every)], env=environ).endswith(f"{len(every)} are valid\n")
+
+
+def test_without_a_container_engine_nothing_is_built_for_sam(sam: list[str], tmp_path: Path) -> None:
+    with pytest.raises(tools.Unavailable, match=r"Do you have Docker or Finch .*DOCKER_HOST"):
+        tools.run([*sam, str(ROOT / "infra/engine.py")], env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})

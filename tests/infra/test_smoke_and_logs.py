@@ -44,7 +44,7 @@ def test_a_deployed_service_is_found_and_asked(
     both = f"{TOKEN}\nthe-old-one"
     secret = session.client("secretsmanager").create_secret(Name="token", SecretString=both)["ARN"]
     deploy(session, "cragside-dev-service", Endpoint=service.url, TokenSecret=secret)
-    assert smoke.main(["-c", "env=dev", "--require-approval", "never"], session) == 0
+    assert smoke.main(["-c", "env=dev"], session) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[:4] == [
         "It runs.",
@@ -191,3 +191,10 @@ def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         logs.main(["-c", "env=dev", f"--since={said}"])
     assert "argument --since: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [smoke.main, logs.main])
+def test_an_argument_that_means_nothing_is_refused(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command(["-c", "env=dev", "nonsense"])
+    assert "unrecognized arguments: nonsense" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 
+from cragside.adapters.postgres.address import PostgresAddress
 from tests import compose
 
 HOSTS = compose.ROOT / "packaging/hosts"
@@ -129,6 +130,14 @@ def test_a_password_reaches_the_servers_as_it_is(host: Host, password: str) -> N
     assert done.returncode == 0, done.stderr
     assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == password
     assert "\nCRAGSIDE_POSTGRES_PASSWORD='" in host.read("run/cragside/env")  # else Compose would fill `$` in
+
+
+@pytest.mark.parametrize(("written", "password"), [("p%40ss%3A%2Fw%25rd", "p@ss:/w%rd"), ("%C3%A4+%zz%2", "ä+%zz%2")])
+def test_a_password_is_the_same_for_servers_and_functions(host: Host, written: str, password: str) -> None:
+    uri = f"postgresql://cragside:{written}@pooler.internal:6432/cragside"
+    done = host.run("start.sh", **DATA, STORED=uri)
+    assert done.returncode == 0, done.stderr
+    assert environment_file(host)["CRAGSIDE_POSTGRES_PASSWORD"] == password == PostgresAddress.parse(uri).password
 
 
 def test_a_password_that_compose_cannot_be_told_is_refused_and_not_shown(host: Host) -> None:
