@@ -109,6 +109,11 @@ class Host(Construct):
             "AwsSolutions::AwsSolutions-AS3",
             "A group of one is not scaled; the alarms on the service tell that a server is missing.",
         )
+        acknowledge(
+            self.group,
+            "Annotation::@aws-cdk/aws-autoscaling:desiredCapacitySet",
+            "A host that somebody ended, by setting the size to 0, shall come back with a deployment.",
+        )
 
     def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
         """Let the host do this."""

@@ -1,5 +1,6 @@
 """Three environments in three shapes."""
 
+import json
 import shutil
 import sys
 from itertools import product
@@ -63,6 +64,18 @@ def test_every_shape_is_synthesised_and_its_exceptions_have_reasons(stack: Synth
     for pack in ("AwsSolutions", "Serverless"):
         assert packs[pack]["violations"] == []
         assert all(len(accepted["reason"].split()) > 5 for accepted in packs[pack]["suppressedViolations"])
+
+
+def test_the_cdk_has_nothing_to_warn_of(stack: Synthesised) -> None:
+    manifest = json.loads((stack.file.parent / "manifest.json").read_text())
+    flags = manifest["artifacts"]["aws-cdk-lib/feature-flag-report"]["properties"]["flags"]
+    unset = {name: flag for name, flag in flags.items() if "userValue" not in flag}
+    # What the CDK does unless it is told is as good as what it recommends.
+    behaviour = {name: flag.get("unconfiguredBehavesLike", {}).get("v2", False) for name, flag in unset.items()}
+    assert [name for name, flag in unset.items() if behaviour[name] != flag["recommendedValue"]] == []
+    said = [path.read_text() for path in stack.file.parent.glob("*.metadata.json")]
+    assert said
+    assert not [text for text in said if "aws:cdk:warning" in text]
 
 
 def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
