@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from infra.environments import named
 from infra.environments.checks import checked
+from infra.environments.faults import told
 from infra.environments.files import fields_of
-from infra.environments.kinds import told
 from infra.environments.knowledge import Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable
 

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from pydantic import Discriminator, Tag, ValidationError
+from pydantic import Discriminator, Tag
 
 from infra.environments.base import Data
+from infra.environments.forms import NOT
 
+KIND = "kind"
 _CLOSE = 0.5
 
 
@@ -26,20 +28,7 @@ def one_of(*tables: type[Data], words: tuple[str, ...] = ()) -> Discriminator:
         return kind(value).tag if isinstance(value, str) and value in words else None
 
     names = " or ".join((*(repr(word) for word in words), *(f"a table of {table.__name__}" for table in tables)))
-    return Discriminator(chosen, custom_error_type="kind", custom_error_message=f"it is not {names}")
-
-
-def told(error: ValidationError) -> str:
-    """What is wrong, a line for each field."""
-    return "\n".join(
-        f"{_path(problem['loc'])}: "
-        + (
-            "there is no such field"
-            if problem["type"] == "extra_forbidden"
-            else problem["msg"].removeprefix("Value error, ")
-        )
-        for problem in error.errors(include_url=False)
-    )
+    return Discriminator(chosen, custom_error_type=KIND, custom_error_message=f"{NOT} {names}")
 
 
 def _likeness(table: type[Data], given: Mapping[object, object]) -> float:
@@ -47,7 +36,3 @@ def _likeness(table: type[Data], given: Mapping[object, object]) -> float:
     return sum(
         1 if name in fields else _CLOSE * bool(get_close_matches(str(name), fields, n=1, cutoff=0.8)) for name in given
     )
-
-
-def _path(loc: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in loc if not str(part).startswith("<")) or "environment"

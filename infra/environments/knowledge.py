@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from infra.environments.base import Data
+from infra.environments.forms import form
 from infra.environments.kinds import kind, one_of
 
 
@@ -17,8 +18,13 @@ class KnowledgeLayer(Data):
 class KnowledgeBucket(Data):
     """A baked store in a bucket, which the function fetches into its temporary folder."""
 
-    uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]$")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="The hash of its baked.json.")
+    uri: Annotated[
+        str,
+        form(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]", "s3://BUCKET/PREFIX, no slash behind it"),
+    ]
+    sha256: Annotated[str, form(r"[0-9a-f]{64}", "a hash of 64 digits from 0 to f")] = Field(
+        description="The hash of its baked.json."
+    )
 
 
 class Writable(Data):

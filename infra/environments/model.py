@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from infra.environments.base import Data, SecretArn
+from infra.environments.forms import form
 from infra.environments.knowledge import Knowledge, Writable
 from infra.environments.network import Network
 from infra.environments.operations import Operations
@@ -51,8 +52,8 @@ class Environment(Data):
     """One deployment of cragside. Account and region default to those of the credentials."""
 
     name: Name
-    account: str | None = Field(None, pattern=r"^\d{12}$")
-    region: str | None = Field(None, pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
+    account: Annotated[str, form(r"\d{12}", "an account, which has twelve digits")] | None = None
+    region: Annotated[str, form(r"[a-z]{2}(-[a-z]+)+-\d", "a region, such as eu-central-1")] | None = None
     python: Python = "3.12"
     architecture: Architecture = "x86_64"
     memory_mb: int = Field(1769, ge=512, le=10_240)  # one full processor from 1,769 MB on

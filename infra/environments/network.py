@@ -3,20 +3,23 @@
 from ipaddress import IPv4Network
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from infra.environments.base import Cidr, Data
+from infra.environments.forms import form
 from infra.environments.kinds import kind, one_of
+
+
+def _id(prefix: str, what: str) -> AfterValidator:
+    return form(rf"{prefix}-[0-9a-f]{{8,17}}", f"the id of a {what}, such as {prefix}-0123456789abcdef0")
 
 
 class NewNetwork(Data):
     """A VPC that the deployment creates: two zones, with subnets that have no way out for the functions."""
 
     cidr: Cidr = Field("10.64.0.0/20", description="Its addresses, /16 to /24.")
-    s3_prefix_list_id: str | None = Field(
-        None,
-        pattern=r"^pl-[0-9a-f]{8,17}$",
-        description="The region's prefix list of S3. Unset: functions cannot reach S3.",
+    s3_prefix_list_id: Annotated[str, _id("pl", "prefix list")] | None = Field(
+        None, description="The region's prefix list of S3. Unset: functions cannot reach S3."
     )
 
     @model_validator(mode="after")
@@ -30,14 +33,14 @@ class NewNetwork(Data):
 class ImportedNetwork(Data):
     """An existing VPC. Nothing in it is changed: docs/deployment.md lists what it has to offer."""
 
-    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]{8,17}$")
+    vpc_id: Annotated[str, _id("vpc", "VPC")]
     cidr: Cidr
     zones: Annotated[tuple[str, ...], Field(min_length=2)]
     subnet_ids: Annotated[tuple[str, ...], Field(min_length=2)] = Field(
         description="The functions' and the servers' subnets, one in each zone, in the order of `zones`."
     )
     exit_subnet_ids: tuple[str, ...] = Field((), description="Public subnets, in the order of `zones`: for SearXNG.")
-    security_group_id: str = Field(pattern=r"^sg-[0-9a-f]{8,17}$", description="The functions' group.")
+    security_group_id: Annotated[str, _id("sg", "security group")] = Field(description="The functions' group.")
 
     @model_validator(mode="after")
     def _subnets(self) -> Self:

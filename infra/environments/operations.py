@@ -3,18 +3,22 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from infra.environments.base import CertificateArn, Data, KeyArn
+from infra.environments.forms import form
 from infra.environments.kinds import kind, one_of
 
-TopicArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$")]
+TopicArn = Annotated[
+    str,
+    form(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+", "the ARN of a topic: arn:aws:sns:REGION:ACCOUNT:NAME"),
+]
 
 
 class Alarms(Data):
     """Who is told, and when."""
 
-    email: str | None = Field(None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
+    email: Annotated[str, form(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address")] | None = None
     topic_arn: TopicArn | None = Field(None, description="An existing topic in place of a new one.")
     errors_percent: float = Field(1, gt=0, le=100)
     p95_seconds: float = Field(10, gt=0, le=28)
@@ -32,14 +36,14 @@ class Alarms(Data):
 class Domain(Data):
     """A name of your own for the API. You create the DNS record, to the output `DomainTarget`."""
 
-    name: str = Field(pattern=r"^([a-z0-9-]+\.)+[a-z]{2,}$")
+    name: Annotated[str, form(r"([a-z0-9-]+\.)+[a-z]{2,}", "a name in small letters, such as rag.example.com")]
     certificate_arn: CertificateArn
 
 
 class Jwt(Data):
     """API Gateway lets requests pass that bring a JWT of this issuer."""
 
-    issuer: str = Field(pattern=r"^https://\S+$")
+    issuer: Annotated[str, form(r"https://\S+", "an address that begins with https://")]
     audience: Annotated[tuple[str, ...], Field(min_length=1)]
 
 

@@ -4,24 +4,41 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
 from infra.environments.base import Cidr, Data, SecretArn
+from infra.environments.forms import form, unfit
 from infra.environments.kinds import kind, one_of
 
 
 def _readable(url: str) -> str:
-    port_of(url)  # its error says what is wrong with the port
+    try:
+        port_of(url)
+    except ValueError as error:
+        raise unfit("an address with a port from 1 to 65535") from error
     return url
 
 
-HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^/?#@\s]+$"), AfterValidator(_readable)]
-Neo4jUri = Annotated[
-    str, StringConstraints(pattern=r"^(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+$"), AfterValidator(_readable)
+HttpUrl = Annotated[
+    str,
+    form(r"https?://[^/?#@\s]+", "an address http://HOST:PORT or https://HOST:PORT, without user and path"),
+    AfterValidator(_readable),
 ]
-InstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+$")]
+Neo4jUri = Annotated[
+    str,
+    form(
+        r"(neo4j|bolt)(\+s|\+ssc)?://[^/?#@\s]+",
+        "an address neo4j://HOST:PORT, or with bolt, +s or +ssc, without user and path",
+    ),
+    AfterValidator(_readable),
+]
+InstanceType = Annotated[
+    str, form(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+", "a type of an instance, such as r7g.large")
+]
 # The image with drivers for graphics cards is for x86: a `g` behind the generation, as in g5g, means ARM.
-GpuInstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+$")]
+GpuInstanceType = Annotated[
+    str, form(r"[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+", "a type of an instance with an x86 processor, such as g5.xlarge")
+]
 _PORTS = {"http": 80, "https": 443}
 _NEO4J_PORT = 7687
 _REDIS_PORT = 6379

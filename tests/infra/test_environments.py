@@ -194,8 +194,11 @@ def test_a_context_with_an_empty_value_is_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("s3://some-bucket/demo", "knowledge.sha256: Field required"),
-        ("s3://some-bucket/demo#ab", "knowledge.sha256: String should match pattern '^[0-9a-f]{64}$'"),
+        ("s3://some-bucket/demo", "knowledge.sha256: it is missing"),
+        (
+            "s3://some-bucket/demo#ab",
+            "knowledge.sha256: 'ab' is not a hash of 64 digits from 0 to f",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_bucket_is_said_of_the_knowledge(said: str, reason: str) -> None:
@@ -223,28 +226,51 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
         (
             'network = { vpc_id = "vpc-1", cidr = "10.1.0.0/16", zones = ["a", "b"], subnet_ids = ["1", "2"], '
             'security_group_id = "sg-0123456789abcdef0" }',
-            "network.vpc_id: String should match pattern '^vpc-[0-9a-f]{8,17}$'",
+            "network.vpc_id: 'vpc-1' is not the id of a VPC, such as vpc-0123456789abcdef0",
         ),
-        ('network = "new"', "network: it is not a table of NewNetwork or a table of ImportedNetwork"),
+        ('network = "new"', "network: 'new' is not a table of NewNetwork or a table of ImportedNetwork"),
         ('servers.data_instnace = "r7g.large"', "servers.data_instnace: there is no such field"),
         ('servers.ollama_ulr = "http://x"', "servers.ollama_ulr: there is no such field"),
-        ("servers.backup_days = 0", "servers.backup_days: Input should be greater than or equal to 1"),
-        ("servers.postgres_port = 0", "servers.postgres_port: Input should be greater than or equal to 1"),
-        ("knowledge.pool = 0", "knowledge.pool: Input should be greater than or equal to 1"),
+        ("servers.backup_days = 0", "servers.backup_days: 0 is not at least 1"),
+        ("servers.postgres_port = 0", "servers.postgres_port: 0 is not at least 1"),
+        ("knowledge.pool = 0", "knowledge.pool: 0 is not at least 1"),
         ("knowledge.index_concurency = 3", "knowledge.index_concurency: there is no such field"),
-        ('knowledge.uri = "s3://some-bucket/demo"', "knowledge.sha256: Field required"),
+        ('knowledge.uri = "s3://some-bucket/demo"', "knowledge.sha256: it is missing"),
         (
             "knowledge = 7",
-            "knowledge: it is not 'none' or a table of Writable or a table of KnowledgeLayer or a table of "
+            "knowledge: 7 is not 'none' or a table of Writable or a table of KnowledgeLayer or a table of "
             "KnowledgeBucket",
         ),
         (
             'operations.authorisation = "aim"',
-            "operations.authorisation: it is not 'token' or 'iam' or a table of Jwt",
+            "operations.authorisation: 'aim' is not 'token' or 'iam' or a table of Jwt",
         ),
-        ('operations.authorisation.issuer = "https://x"', "operations.authorisation.audience: Field required"),
+        ('operations.authorisation.issuer = "https://x"', "operations.authorisation.audience: it is missing"),
         ("memory = 1024", "memory: there is no such field"),
-        ('knowledge = ""', "knowledge.path: String should have at least 1 character"),
+        ('knowledge = ""', "knowledge.path: '' is not a text with something in it"),
+        ('memory_mb = "lots"', "memory_mb: 'lots' is not a whole number"),
+        ("memory_mb = 100", "memory_mb: 100 is not at least 512"),
+        ("timeout_seconds = 29", "timeout_seconds: 29 is not at most 28"),
+        ("operations.alarms.p95_seconds = 0", "operations.alarms.p95_seconds: 0 is not more than 0"),
+        ('python = "3.9"', "python: '3.9' is not '3.11', '3.12' or '3.13'"),
+        ('keep_data = "maybe"', "keep_data: 'maybe' is not true or false"),
+        ("region = 7", "region: 7 is not a text, which stands between quotes"),
+        ('region = "Frankfurt"', "region: 'Frankfurt' is not a region, such as eu-central-1"),
+        ("throttle = true", "throttle: true is not a table"),
+        ("servers.cidrs = '10.1.0.0/16'", "servers.cidrs: '10.1.0.0/16' is not a list"),
+        (
+            'servers.cidrs = ["10.1.0.1/16"]',
+            "servers.cidrs.0: '10.1.0.1/16' is not a range of addresses, such as 10.1.0.0/16",
+        ),
+        (
+            'servers.ollama_url = "http://ollama:99999"',
+            "servers.ollama_url: 'http://ollama:99999' is not an address with a port from 1 to 65535",
+        ),
+        (
+            'operations.authorisation = { issuer = "https://x", audience = [] }',
+            "operations.authorisation.audience: [] is not a list of at least 1",
+        ),
+        ("settings.RAG_TOP_K = 7", "settings.RAG_TOP_K: what is given is not a text, which stands between quotes"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: Path) -> None:
@@ -253,6 +279,24 @@ def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: P
     with pytest.raises(NotDeployable) as refused:
         chosen({"env": "dev", "file": str(file)})
     assert str(refused.value) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'servers.postgres_uri_secret_arn = "hunter2"',
+        'servers.neo4j_uri = "neo4j://neo4j:hunter2@host"',
+        "settings.OPENAI_API_KEY = ['hunter2']",
+        'token_secret_arn = "hunter2"',
+        'servers.cidrs = "postgresql://hunter2@host"',
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(NotDeployable, match="what is given is not") as refused:
+        chosen({"env": "dev", "file": str(file)})
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'prod'"])

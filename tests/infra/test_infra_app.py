@@ -45,7 +45,7 @@ def test_a_value_that_does_not_fit_is_named(
     from infra.app import main
 
     assert main(["-c", "env=dev", "-c", "python=2.7", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "python: Input should be '3.11', '3.12' or '3.13'\n"
+    assert capsys.readouterr().err == "python: '2.7' is not '3.11', '3.12' or '3.13'\n"
 
 
 def test_the_context_changes_an_environment(synthesise: Synthesiser) -> None:
