@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from infra.environments.base import Cidr, Data, SecretArn
 from infra.environments.forms import form, unfit
@@ -39,6 +39,8 @@ InstanceType = Annotated[
 GpuInstanceType = Annotated[
     str, form(r"[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+", "a type of an instance with an x86 processor, such as g5.xlarge")
 ]
+# A file in TOML has no word for what is not there.
+Absent = BeforeValidator(lambda said: None if said == "none" else said)
 _PORTS = {"http": 80, "https": 443}
 _NEO4J_PORT = 7687
 _REDIS_PORT = 6379
@@ -111,9 +113,11 @@ class SelfHosted(Data):
     data_instance: InstanceType = Field("r7g.large", description="PostgreSQL and Neo4j.")
     data_volume_gb: int = Field(100, ge=20, le=16_384)
     neo4j: bool = Field(True, description="Whether graphs are in Neo4j; else in PostgreSQL with AGE.")
-    ollama_instance: GpuInstanceType | None = Field("g5.xlarge", description="The GPU host. Unset: no Ollama.")
+    ollama_instance: Annotated[GpuInstanceType | None, Absent] = Field(
+        "g5.xlarge", description="The GPU host. `none`: no Ollama."
+    )
     ollama_volume_gb: int = Field(100, ge=30, le=16_384)
-    searxng_instance: InstanceType | None = Field("t4g.small", description="Unset: no web search.")
+    searxng_instance: Annotated[InstanceType | None, Absent] = Field("t4g.small", description="`none`: no web search.")
     postgres_connections: int = Field(200, ge=4)
     backup_days: int = Field(14, ge=1, le=365)
 

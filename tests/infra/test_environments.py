@@ -10,8 +10,10 @@ from infra.environments.__main__ import main
 from infra.environments.choice import chosen
 from infra.environments.knowledge import KnowledgeBucket, KnowledgeLayer, Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable, Throttle, UnknownEnvironment
+from infra.environments.servers import SelfHosted
 
 SHA256 = "ab" * 32
+EXAMPLE = Path(__file__).parents[2] / "infra/environments/examples/self-hosted.toml"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/token-AbC123"
 
 
@@ -333,3 +335,12 @@ def test_functions_larger_than_lambda_takes_are_refused(tmp_path: Path) -> None:
     (built.layers["LightRag"] / "python" / "one.bin").write_bytes(b"x")
     with pytest.raises(NotDeployable, match=r"enrich: function and layers have 250 MiB, and Lambda takes 250"):
         built.checked(named("dev"))
+
+
+def test_a_file_can_leave_servers_out(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    text = EXAMPLE.read_text().replace('ollama_instance = "g5.xlarge"', 'ollama_instance = "none"')
+    file.write_text(text.replace("[servers]", '[servers]\nsearxng_instance = "none"'))
+    servers = chosen({"env": "dev", "file": str(file)}).servers
+    assert isinstance(servers, SelfHosted)
+    assert servers.ports == {5432, 7687}
