@@ -207,6 +207,8 @@ MALFORMED: list[Any] = [
     {**evidence(CHAT), "messages": "text"},
     {**evidence(CHAT), "messages": [1]},
     {**evidence(CHAT), "messages": [{"role": 1, "content": ""}]},
+    {**evidence(CHAT), "messages": [{"content": ""}]},
+    {**evidence(CHAT), "messages": [["role"]]},
     evidence(CHAT, "text"),
     evidence(CHAT, {"id": "1"}),
     evidence(CHAT, {**PASSAGE, "content": {}}),
@@ -223,6 +225,7 @@ async def test_a_malformed_answer_leaves_the_chat_as_it_was(
     hostile.write = lambda handler: handler.send(answer)
     monkeypatch.setenv("CRAGSIDE_ENDPOINT", hostile.url)
     body, events = {"messages": CHAT}, list[Any]()
+    agent = RagAgent(endpoint=hostile.url)
 
     async def emit(event: Any) -> None:
         events.append(event)
@@ -232,6 +235,27 @@ async def test_a_malformed_answer_leaves_the_chat_as_it_was(
     assert await plug.inlet(body, emit) is body
     assert events[-1]["data"] == {"description": "No evidence (processing_error)", "done": True}
     assert await Pipeline().inlet(body) is body
+    assert await agent.on_retrieve(body) is body
+    await agent.close()
+
+
+async def test_a_chat_whose_model_has_called_a_tool_gets_evidence(
+    hostile: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "time", "arguments": "{}"}}
+    chat: list[dict[str, Any]] = [
+        {"role": "user", "content": "How late is it?"},
+        {"role": "assistant", "tool_calls": [call]},  # no content
+        {"role": "tool", "tool_call_id": "1", "content": "noon"},
+        *CHAT,
+    ]
+    hostile.write = lambda handler: handler.send(evidence(handler.body["messages"], PASSAGE))
+    monkeypatch.setenv("CRAGSIDE_ENDPOINT", hostile.url)
+    plug = Filter()
+    plug.valves.endpoint = hostile.url
+    enriched = evidence(chat)["messages"]
+    assert (await plug.inlet({"messages": chat}))["messages"] == enriched
+    assert (await Pipeline().inlet({"messages": chat}))["messages"] == enriched
 
 
 @pytest.mark.parametrize("messages", [None, "text", [1], [{"role": "user", "content": 5}], []])

@@ -139,7 +139,7 @@ async def test_an_endpoint_gets_the_token_and_the_whole_request() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request)
-        context = {"metadata": {"rag_context": {}}}
+        context = {"metadata": {"rag_context": {"documents": [], "verdict": "none"}}}
         return httpx.Response(200, json={**json.loads(request.content), "enhanced": True, **context})
 
     context = proxy_context("/rag What lit it?", "rag")

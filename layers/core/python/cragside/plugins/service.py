@@ -64,14 +64,11 @@ class Service:
 
     async def enriched(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Evidence]:
         """Messages whose last question begins with the command, with evidence before it. Raises cragside's errors."""
-        answer = await self._answer({"messages": messages}, self.seconds)
-        context = checked_context(answer, self.command)
-        try:
-            enriched = _checked_messages(answer["messages"], len(messages))
-            block = next((new["content"] for new in enriched if new["role"] == "system" and new not in messages), "")
-            return enriched, Evidence(str(block), _checked_documents(context["documents"]), str(context["verdict"]))
-        except (KeyError, TypeError) as error:
-            raise _other(self.command) from error
+        request = {"messages": messages}
+        answer = checked_answer(await self._answer(request, self.seconds), request, self.command)
+        enriched, context = answer["messages"], answer["metadata"]["rag_context"]
+        block = next((new.get("content") for new in enriched if new["role"] == "system" and new not in messages), "")
+        return enriched, Evidence(str(block or ""), context["documents"], context["verdict"])
 
     async def evidence(self, question: str) -> Evidence:
         """The evidence for a question. Raises cragside's errors."""
@@ -96,6 +93,19 @@ def checked_command(command: str) -> str:
     return command
 
 
+def checked_answer(answer: Any, request: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """An enriched request. Raises `ProcessingError` for an answer that a host cannot use in place of its request."""
+    context = checked_context(answer, command)
+    messages, prompt = answer.get("messages"), answer.get("prompt")
+    if request.get("messages") is None:
+        whole = isinstance(prompt, str)
+    else:
+        whole = _are_messages(messages) and len(messages) >= len(request["messages"])
+    if not (whole and _are_documents(context.get("documents")) and isinstance(context.get("verdict"), str)):
+        raise _other(command)
+    return dict(answer)
+
+
 def checked_context(answer: Any, command: str) -> dict[str, Any]:
     """The `rag_context` of an answer to a request with the command. Raises `ProcessingError` if it has none."""
     metadata = answer.get("metadata") if isinstance(answer, dict) else None
@@ -105,21 +115,23 @@ def checked_context(answer: Any, command: str) -> dict[str, Any]:
     return context
 
 
-def _checked_messages(messages: Any, sent: int) -> list[dict[str, Any]]:
-    if not isinstance(messages, list) or len(messages) < sent:
-        raise TypeError("messages are a list, and none is lost")
-    if not all(isinstance(message["role"], str) and "content" in message for message in messages):
-        raise TypeError("a message has a role and a content")
-    return messages
+def _are_messages(messages: Any) -> bool:
+    # A message that calls tools may have no content.
+    return isinstance(messages, list) and all(
+        isinstance(message, dict)
+        and isinstance(message.get("role"), str)
+        and isinstance(message.get("content"), str | list | None)
+        for message in messages
+    )
 
 
-def _checked_documents(documents: Any) -> list[dict[str, Any]]:
-    for document in documents:
-        if not all(isinstance(document[name], str) for name in ("id", "content")):
-            raise TypeError("a document has an id and a content")
-        if not isinstance(document.get("metadata", {}), dict):
-            raise TypeError("metadata is an object")
-    return list(documents)
+def _are_documents(documents: Any) -> bool:
+    return isinstance(documents, list) and all(
+        isinstance(document, dict)
+        and all(isinstance(document.get(name), str) for name in ("id", "content"))
+        and isinstance(document.get("metadata", {}), dict)
+        for document in documents
+    )
 
 
 def _other(command: str) -> ProcessingError:

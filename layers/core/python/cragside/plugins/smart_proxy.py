@@ -12,7 +12,7 @@ from cragside.client import Client
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
-from cragside.plugins.service import checked_command, checked_context
+from cragside.plugins.service import checked_answer, checked_command
 
 if TYPE_CHECKING:
     from cragside.application.enricher import Enricher
@@ -154,12 +154,7 @@ class _Elsewhere:
         self._client, self._command = client, command
 
     async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
-        answer = await self._client.post("/v1/enrich", request)
-        text = "prompt" if request.get("messages") is None else "messages"
-        if not isinstance(answer, dict) or not isinstance(answer.get(text), type(request.get(text))):
-            raise ProcessingError("The endpoint answered 200, but not with an enhanced request. Is it a cragside?")
-        checked_context(answer, self._command)
-        return answer
+        return checked_answer(await self._client.post("/v1/enrich", request), request, self._command)
 
     async def close(self) -> None:
         await self._client.close()
