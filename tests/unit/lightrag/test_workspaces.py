@@ -696,7 +696,7 @@ async def test_a_tenant_with_many_workspaces_waits_like_the_others(build: Build)
 
 
 async def test_a_workspace_that_is_prepared_is_not_in_use(build: Build) -> None:
-    store = build(most_open=1, patience=0.05)
+    store = build(most_open=1, patience=10)
     for name in ("a", "b"):
         await asyncio.create_task(filled(store, name))
     await store.prepare("a")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import stat
 import time
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +26,6 @@ class Checkup:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._inode = database.path.stat().st_ino
         self._checking: asyncio.Task[str] | None = None
         self._due = 0.0
         self._found = ""
@@ -57,16 +57,16 @@ class Checkup:
 
     def _at_sight(self) -> str:
         try:
-            with self._database.path.open("rb") as file:
-                header = file.read(len(_HEADER))
+            status = self._database.path.stat()
+            header = self._database.head(len(_HEADER))
         except FileNotFoundError:
             return "its file is missing"
-        except IsADirectoryError:
-            return "its file is a folder now"
         except OSError:
             # A place that cannot be used is not damage, and tells when it is used.
             return ""
-        if self._database.path.stat().st_ino != self._inode:
+        if stat.S_ISDIR(status.st_mode):
+            return "its file is a folder now"
+        if self._database.is_replaced(status):
             return "its file was replaced while it was open"
         if not header:
             return "its file is empty"
