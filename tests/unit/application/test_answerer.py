@@ -28,8 +28,10 @@ class Evidence:
 class Host:
     """Writes "a b", with a window of `longest` tokens."""
 
-    def __init__(self, *, longest: int | None = None, fails: bool = False) -> None:
+    def __init__(self, *, longest: int | None = None, fails: bool = False, fails_to_write: bool = False) -> None:
         self.longest = longest
+        self.fails_to_write = fails_to_write
+        self.most = 0
         self.fails = fails
         self.written: list[tuple[str, list[Mapping[str, str]]]] = []
 
@@ -41,8 +43,11 @@ class Host:
     async def context_length(self, model: str) -> int | None:
         return self.longest
 
-    async def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+    async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         self.written.append((model, list(messages)))
+        self.most = max_tokens
+        if self.fails_to_write:
+            raise ServiceUnavailable("model_host", "The model host answered 500")
         yield "a "
         yield "b"
 
@@ -75,7 +80,22 @@ async def test_evidence_leaves_room_for_the_answer(longest: int | None, tokens: 
 async def test_without_a_model_there_is_evidence_and_a_reason() -> None:
     answer = await answerer(Evidence(), Host(fails=True)).answer("Why?", workspace="w")
     assert (answer.context, answer.model, answer.pieces) == (CONTEXT, None, None)
-    assert answer.reason == "Ollama does not answer"
+    assert answer.reason.startswith("Ollama does not answer. Start it with `ollama serve`")
+
+
+@pytest.mark.parametrize(
+    ("longest", "tokens"), [(None, 4096), (131_072, 4096), (16_384, 2048), (8192, 1024), (4096, 1024), (2048, 512)]
+)
+async def test_an_answer_has_a_limit_that_fits_into_the_window(longest: int | None, tokens: int) -> None:
+    host = Host(longest=longest)
+    await answerer(Evidence(), host).answer("Why?", workspace="w")
+    assert host.most == tokens
+
+
+async def test_a_host_that_fails_at_once_leaves_the_evidence_and_a_reason() -> None:
+    answer = await answerer(Evidence(), Host(fails_to_write=True)).answer("Why?", model="mine", workspace="w")
+    assert (answer.context, answer.model, answer.pieces) == (CONTEXT, None, None)
+    assert answer.reason == "The model host answered 500. Start it, or correct RAG_MODEL_HOST."
 
 
 async def test_a_named_model_that_cannot_be_used_is_an_error() -> None:

@@ -35,7 +35,7 @@ class Scripted:
     async def answer(self, question: str, **options: Any) -> Answer:
         self.asked.append((question, options))
         if not self.pieces:
-            return Answer(self.context, reason="Ollama does not answer")
+            return Answer(self.context, reason="Ollama does not answer. Start it.")
         return Answer(self.context, "m:latest", self._written())
 
     async def _written(self) -> AsyncIterator[str]:
@@ -129,7 +129,7 @@ def test_without_a_model_the_evidence_is_shown(asking: Asking) -> None:
     result = asking("What?")
     assert result.exit_code == 0
     assert "[1] Otters eat urchins." in result.stdout
-    assert "Ollama does not answer. Start Ollama" in result.stderr
+    assert "Ollama does not answer. Start it." in result.stderr
     assert json.loads(asking("--json", "What?").stdout)["answer"] is None
 
 

@@ -73,6 +73,13 @@ async def test_models_of_openais_api(listed: Any, chat: str | None, state: str, 
     assert host.called == (["a"] if "test call" in detail else [])
 
 
+async def test_a_host_that_lists_nothing_and_answers_nothing_may_have_another_path() -> None:
+    for named in ({}, {"chat": "a"}):
+        found, _, _ = await of_host(Host(call=FAILED), **named)
+        assert (found.component, found.state) == ("model_host", "warning")
+        assert "RAG_MODEL_HOST" in found.remedy
+
+
 async def test_an_embedding_model_is_called_too_and_a_hasty_examination_calls_none() -> None:
     host = Host("a", "b")
     assert [found.state for found in await of_host(host, HASTY, chat="a", embedding="b")] == ["ok"] * 3

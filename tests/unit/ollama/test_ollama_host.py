@@ -350,15 +350,15 @@ async def test_a_host_without_any_model_that_writes_says_what_to_pull(stub):
 async def test_an_answer_comes_piece_by_piece_with_the_models_own_settings(host, stub):
     stub.say = lambda asked: "Urchins [1]."
     messages = [{"role": "system", "content": "E"}, {"role": "user", "content": "What do otters eat? \ud83e"}]
-    pieces = [piece async for piece in host.write("judge", messages)]
+    pieces = [piece async for piece in host.write("judge", messages, max_tokens=99)]
     assert "".join(pieces) == "Urchins [1]."
     (asked,) = stub.asked("/api/chat")
     assert asked["stream"] is True
-    assert asked["options"] == {"num_ctx": 4096}
+    assert asked["options"] == {"num_predict": 99, "num_ctx": 4096}
     assert [message["role"] for message in asked["messages"]] == ["system", "user"]
 
 
 async def test_a_host_that_fails_while_it_writes_is_an_outage(host, stub):
     stub.status = (500, "out of memory")
     with pytest.raises(ServiceUnavailable, match="out of memory"):
-        [piece async for piece in host.write("judge", [{"role": "user", "content": "Why?"}])]
+        [piece async for piece in host.write("judge", [{"role": "user", "content": "Why?"}], max_tokens=9)]

@@ -1,11 +1,12 @@
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
 from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -138,6 +139,23 @@ async def test_a_host_without_schemas_is_asked_without(host, stub):
     asked = stub.asked("/v1/chat/completions")
     assert ["response_format" in body for body in asked] == [True, False, False]
     assert {body["max_tokens"] for body in asked} == {9}
+
+
+async def test_an_answer_that_is_written_has_a_limit(host, stub):
+    with suppress(ServiceUnavailable):  # the stub streams no answers of this API
+        [piece async for piece in host.write("judge", [{"role": "user", "content": "?"}], max_tokens=7)]
+    assert [body["max_tokens"] for body in stub.asked("/v1/chat/completions")] == [7]
+
+
+async def test_a_secret_that_cannot_be_asked_for_is_named(stub):
+    class Nowhere(Fixed):
+        async def current(self):
+            raise ConfigurationError("OPENAI_API_KEY_SECRET is no ARN")
+
+    host = OpenAIHost(stub.url + "/v1", Nowhere(""), parallel=1)
+    with pytest.raises(ServiceUnavailable, match="OPENAI_API_KEY_SECRET is no ARN"):
+        await host.models()
+    await host.close()
 
 
 async def test_a_cut_answer_is_told(host, stub):

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from cragside.application.enricher import Enricher
 from cragside.domain.command import question_of
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.faults import Fault
 from cragside.domain.outcome import RagContext
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.model_host import ModelHost
 
-# Tokens reserved for the answer. A token of evidence by our estimate is at most so many of the model's.
+# An answer has so many tokens at most: some models repeat themselves without end, and hosts charge for it.
+_LONGEST_ANSWER = 4096
+# Enough for most answers, where the model's window is small.
 _ANSWER_TOKENS = 1024
+# A token of evidence by our estimate is at most so many of the model's.
 _MARGIN = 1.5
 
 Message = Mapping[str, str]
@@ -21,7 +25,8 @@ Message = Mapping[str, str]
 class Answer:
     """The evidence for a question, and the answer as a model writes it.
 
-    Without a model there are no `pieces`, and `reason` says why and what to do.
+    Without a model, or if its host fails before the first piece, there are no `pieces`. `reason` then says why and what
+    to do.
     """
 
     context: RagContext
@@ -55,18 +60,41 @@ class Answerer:
         except ServiceUnavailable as error:
             if model is not None:
                 raise
-            reason = error.message_with_place
+            reason = _reason(error)
         request = {"messages": messages, **({"model": writer} if writer else {})}
-        tokens = await self._room(writer, messages)
+        longest = await self._host.context_length(writer) if writer else None
+        answer_tokens = _answer_tokens(longest)
+        tokens = self._room(longest, answer_tokens, messages)
         enriched = await self._enricher.enrich(request, workspace=workspace, evidence_tokens=tokens)
         assert enriched.rag_context is not None  # noqa: S101 (the command is there)
-        pieces = self._host.write(writer, enriched.request["messages"]) if writer else None
-        return Answer(enriched.rag_context, writer, pieces, reason)
+        if writer is not None:
+            pieces = self._host.write(writer, enriched.request["messages"], max_tokens=answer_tokens)
+            try:
+                return Answer(enriched.rag_context, writer, _from(await anext(pieces, ""), pieces))
+            except ServiceUnavailable as error:
+                reason = _reason(error)
+        return Answer(enriched.rag_context, reason=reason)
 
-    async def _room(self, model: str | None, messages: Sequence[Message]) -> int:
+    def _room(self, longest: int | None, answer_tokens: int, messages: Sequence[Message]) -> int:
         """Tokens of evidence that fit into the model's window besides the conversation and the answer."""
-        longest = await self._host.context_length(model) if model else None
         if longest is None:
             return self._evidence_tokens
-        taken = sum(most_tokens(message["content"]) for message in messages) + min(_ANSWER_TOKENS, longest // 4)
+        taken = sum(most_tokens(message["content"]) for message in messages) + answer_tokens
         return max(0, min(self._evidence_tokens, int((longest - taken) / _MARGIN)))
+
+
+def _answer_tokens(longest: int | None) -> int:
+    """Tokens for the answer in a window of `longest` tokens. Hosts refuse more than fits beside the prompt."""
+    if longest is None:
+        return _LONGEST_ANSWER
+    return min(_LONGEST_ANSWER, max(longest // 8, min(_ANSWER_TOKENS, longest // 4)))
+
+
+async def _from(first: str, others: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for piece in others:
+        yield piece
+
+
+def _reason(error: ServiceUnavailable) -> str:
+    return str(Fault.of(error.component, error, error.message_with_place))

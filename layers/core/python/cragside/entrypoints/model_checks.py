@@ -34,6 +34,9 @@ async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
     if manner.thorough:
         chat = await _tried(chat, host.check_chat, manner, on_ollama)
         embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
+    if not on_ollama and not models and "ok" not in (chat.state, embedding.state):
+        remedy = "Does RAG_MODEL_HOST have the right path? It usually ends with /v1. Some hosts list no models."
+        return [Finding("model_host", "warning", found, remedy=remedy), chat, embedding]
     return [Finding(host_component(settings), "ok", found), chat, embedding]
 
 

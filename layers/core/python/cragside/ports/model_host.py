@@ -31,10 +31,10 @@ class ModelHost(Protocol):
         Raises `ServiceUnavailable` with what to do when there is none.
         """
 
-    def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+    def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         """A model's answer to a conversation, piece by piece as it is written, with the model's own settings.
 
-        Raises `ServiceUnavailable`.
+        An answer that reaches `max_tokens` ends there. Raises `ServiceUnavailable`.
         """
 
     async def check_chat(self, model: str) -> None:

@@ -143,7 +143,9 @@ def refused(url: str, status: int, text: str) -> ServiceUnavailable:
             "ollama", f"Ollama refused the credentials ({status}). Correct them in OLLAMA_BASE_URL"
         ).at(url)
     if status == 404:
-        return ServiceUnavailable("ollama", "OLLAMA_BASE_URL does not speak Ollama's API (404). Correct it").at(url)
+        return ServiceUnavailable(
+            "ollama", "Its address does not speak Ollama's API (404). Correct OLLAMA_BASE_URL or RAG_MODEL_HOST"
+        ).at(url)
     return ServiceUnavailable(
         "ollama", f"Ollama answered {status}: {message}" if message else f"Ollama answered {status}"
     ).at(url)

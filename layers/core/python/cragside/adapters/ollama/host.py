@@ -139,10 +139,10 @@ class OllamaHost(TextHost):
         ).at(self.url)
 
     @override
-    async def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+    async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         turns = [(message["role"], sendable(message["content"])) for message in messages]
         context = await self._context_for(model, ANSWER_TOKENS + sum(most_tokens(text) + 8 for _, text in turns))
-        options = {} if context is None else {"num_ctx": context}
+        options = {"num_predict": max_tokens, **({} if context is None else {"num_ctx": context})}
         connection = self._connections.here()
         try:
             chat = await connection.chat_model()

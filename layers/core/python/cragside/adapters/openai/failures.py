@@ -7,7 +7,7 @@ import openai
 
 from cragside.adapters.bounded_answers import AnswerTooLong
 from cragside.adapters.renewable import Unreadable
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 COMPONENT = "model_host"
 _REASON_CHARACTERS = 200
@@ -29,6 +29,8 @@ def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavai
     """The error for a failed call that was sent with one of the keys."""
     if isinstance(error, ServiceUnavailable):
         return error
+    if wrong := next((each for each in _causes(error) if isinstance(each, ConfigurationError)), None):
+        return ServiceUnavailable(COMPONENT, wrong.message).at(url)
     if unreadable := next((each for each in _causes(error) if isinstance(each, Unreadable)), None):
         return ServiceUnavailable(COMPONENT, str(unreadable)).at(url)
     if isinstance(error, openai.APIStatusError):
@@ -54,7 +56,8 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
         # Hosts quote a part of the key in their answer.
         return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
     reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
-    return Refused(status, f"The model host answered {status}{f': {reason}' if reason else ''}").at(url)
+    remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
+    return Refused(status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(url)
 
 
 def _message_in(body: object) -> str:

@@ -125,13 +125,14 @@ class OpenAIHost(TextHost):
             return reply
 
     @override
-    async def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+    async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         turns = [(message["role"], sendable(message["content"])) for message in messages]
+        limit: dict[str, Any] = {self._limit: max_tokens}
         clients = self._clients.here()
         try:
             async with clients.limiter:
                 with tracing_context(enabled=False):
-                    async for piece in clients.chat.astream(turns, model=model, extra_headers=_LAST_REQUEST):
+                    async for piece in clients.chat.astream(turns, model=model, extra_headers=_LAST_REQUEST, **limit):
                         yield str(piece.text)
         except Exception as error:
             raise self._noted(error) from error

@@ -75,24 +75,17 @@ def _history(container: "Container", workspace: str) -> list["Mapping[str, str]"
 
 
 async def _collected(answer: "Answer") -> str | None:
-    if answer.pieces is None:
-        return None
-    return "".join([piece async for piece in answer.pieces])
+    return "".join([piece async for piece in answer.pieces]) if answer.pieces is not None else None
 
 
 async def _shown(answer: "Answer") -> str | None:
-    from cragside.entrypoints.cli.evidence_report import show_context, show_sources
+    from cragside.entrypoints.cli.evidence_report import show_sources
 
-    console = output()
     if answer.pieces is None:
-        show_context(console, answer.context)
-        _show_passages(answer.context)
-        notices().print(
-            f"\nNo model wrote an answer: {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
-            style="yellow",
-            soft_wrap=True,
-        )
+        _show_evidence(answer.context)
+        _tell_why(answer.reason)
         return None
+    console = output()
     written: list[str] = []
     wrap = WordWrap(console.width) if console.is_terminal else None
     async for piece in answer.pieces:
@@ -104,10 +97,17 @@ async def _shown(answer: "Answer") -> str | None:
     return "".join(written)
 
 
-def _show_passages(context: "RagContext") -> None:
+def _show_evidence(context: "RagContext") -> None:
+    from cragside.entrypoints.cli.evidence_report import show_context
+
     console = output()
+    show_context(console, context)
     for number, document in enumerate(context.documents, start=1):
         print_prose(console, f"\n[{number}] {document.content}")
+
+
+def _tell_why(reason: str) -> None:
+    notices().print(f"\nNo model wrote an answer: {printable(reason)}", style="yellow", soft_wrap=True)
 
 
 def _message(role: str, content: str) -> dict[str, str]:
