@@ -17,6 +17,7 @@ listen_port = {listen}
 unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = {users}
+stats_users = {user}
 pool_mode = transaction
 max_prepared_statements = 0
 default_pool_size = {pool}
@@ -24,20 +25,24 @@ max_client_conn = 500
 max_db_connections = {pool}
 server_connect_timeout = 2
 server_login_retry = 1
-query_wait_timeout = 3
+query_wait_timeout = {patience}
 """
 
 
 class PgbouncerServer(LoggingServer):
-    """One with few connections to the server of an address, and all that server's databases. Keeps no statements."""
+    """One with few connections to the server of an address, and all that server's databases. Keeps no statements.
+
+    It turns away who waits for a connection for longer than its patience, in seconds.
+    """
 
     unprivileged = True
     ready = "process up"
 
-    def __init__(self, upstream: str, *, pool: int = 4) -> None:
+    def __init__(self, upstream: str, *, pool: int = 4, patience: int = 3) -> None:
         super().__init__("pgbouncer")
         self._upstream = urlsplit(upstream)
         self._pool = pool
+        self._patience = patience
 
     @property
     def uri(self) -> str:
@@ -63,7 +68,9 @@ class PgbouncerServer(LoggingServer):
                 port=self._upstream.port or 5432,
                 listen=self.port,
                 users=users,
+                user=unquote(self._upstream.username or ""),
                 pool=self._pool,
+                patience=self._patience,
             )
         )
         return [str(_program()), str(configuration)]
