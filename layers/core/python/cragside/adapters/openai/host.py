@@ -127,12 +127,14 @@ class OpenAIHost(TextHost):
     @override
     async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         turns = [(message["role"], sendable(message["content"])) for message in messages]
-        limit: dict[str, Any] = {self._limit: max_tokens}
+        limit = {self._limit: max_tokens}
         clients = self._clients.here()
         try:
             async with clients.limiter:
                 with tracing_context(enabled=False):
-                    async for piece in clients.chat.astream(turns, model=model, extra_headers=_LAST_REQUEST, **limit):
+                    async for piece in clients.chat.astream(
+                        turns, model=model, extra_headers=_LAST_REQUEST, extra_body=limit
+                    ):
                         yield str(piece.text)
         except Exception as error:
             raise self._noted(error) from error
