@@ -13,6 +13,7 @@ from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.adapters.rerank.grader import RerankGrader
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
+from tests.services.llama_cpp import KEY, RERANK_MODEL
 from tests.services.ollama import CHAT_MODEL
 from tests.services.stub_ollama import StubOllama
 from tests.services.stub_reranker import StubReranker
@@ -22,9 +23,13 @@ ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 
 
 
 STUBS = ("stub", "stub of OpenAI's API", "reranker of documents", "reranker of texts")
+REAL = (
+    pytest.param("real", marks=pytest.mark.real_ollama),
+    pytest.param("llama.cpp", marks=pytest.mark.services("llama_cpp_reranker")),
+)
 
 
-@pytest.fixture(params=["fake", "embedded", *STUBS, pytest.param("real", marks=pytest.mark.real_ollama)])
+@pytest.fixture(params=["fake", "embedded", *STUBS, *REAL])
 async def grader(request):
     if request.param == "fake":
         yield WordGrader()
@@ -32,6 +37,12 @@ async def grader(request):
     embedded = EmbeddedGrader(WordLlamaEmbedder())
     if request.param == "embedded":
         yield embedded
+        return
+    if request.param == "llama.cpp":
+        url = f"{request.getfixturevalue('llama_cpp_reranker')}/v1/rerank"
+        endpoint = RerankEndpoint(url, Fixed(KEY), model=RERANK_MODEL, parallel=2)
+        yield RerankGrader(endpoint, Calibration("logit"))
+        await endpoint.close()
         return
     if "reranker" in request.param:
         form = request.param.rpartition(" ")[2]
@@ -74,7 +85,7 @@ async def test_no_documents_have_no_scores(grader):
     assert await grader.grade(QUESTION, []) == []
 
 
-# Not on the real server: a model of 135 M parameters grades at chance.
+# Not on the real servers: a model of 135 M parameters grades at chance, and so do random weights.
 @pytest.mark.parametrize("grader", ["fake", "embedded", *STUBS], indirect=True)
 async def test_scores_stand_in_the_order_of_the_documents(grader):
     off = "Cats sleep sixteen hours a day."

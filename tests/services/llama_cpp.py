@@ -84,7 +84,10 @@ def _reranker() -> Path:
     python, script = _python(), _HERE / "llama_cpp_reranker.py"
     made = tools.cache("llama-cpp") / "reranker.gguf"
     with tools.exclusive(made.parent):
-        tools.run([str(python), str(script), str(made)])
+        # Another run's server may be reading the file that is there.
+        new = made.with_suffix(".new")
+        tools.run([str(python), str(script), str(new)])
+        new.replace(made)
     return made
 
 
