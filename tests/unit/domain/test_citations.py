@@ -75,5 +75,5 @@ def test_a_long_claim_is_cut() -> None:
 
 
 def test_of_a_long_answer_no_more_is_read_than_asked_for() -> None:
-    with bounded(0.5):
+    with bounded():
         assert next(citations_in("It is lit [1]. " * 70_000)).claim == "It is lit."

@@ -245,23 +245,45 @@ async def test_an_answer_that_is_made_of_citations_does_not_stall_the_others(pat
     if path == "/v1/responses":
         content = [{"type": "output_text", "text": said}]
         whole = {"object": "response", "status": "completed", "output": [{"content": content}]}
-    with bounded(0.5):  # seconds, when each citation was read
+    with bounded():  # up to six seconds, when each citation was read
         told = json.loads(await sent_on(path, [json.dumps(whole).encode()], b"application/json"))
     piece = told["output"][0]["content"][0] if path == "/v1/responses" else told["choices"][0]["message"]
     assert len(piece.get("annotations", ())) == (1000 if "[1]" in text else 0)
 
 
 async def test_a_long_stream_is_not_kept() -> None:
-    piece = chunk("[1] " + "y" * 2000)
-    with bounded(3):
-        line = (await sent_on("/v1/chat/completions", [piece] * 10_000 + [chunk("", ends=True)])).splitlines()[-2]
-    assert annotated(line) == [2004 * number for number in range(1000)]
+    piece = chunk("[1] " + "y" * 10_000)
+    with bounded(5):
+        line = (await sent_on("/v1/chat/completions", [piece] * 4_000 + [chunk("", ends=True)])).splitlines()[-2]
+    assert annotated(line) == [10_004 * number for number in range(1000)]
 
 
 async def test_a_citation_may_come_in_pieces_and_each_choice_has_its_own() -> None:
     pieces = [chunk("so [", 1), chunk("no [2", 0), chunk("1", 1), chunk(", 1] x [1].", 1, ends=True)]
     line = (await sent_on("/v1/chat/completions", pieces)).splitlines()[-2]
     assert annotated(line) == [4, 7, 12]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_an_answer_of_many_parts_has_as_many_annotations_as_one_that_is_long(path: str) -> None:
+    said = "[1]" * 1000
+    choices = [{"index": number, "message": {"content": said}, "finish_reason": "stop"} for number in range(9)]
+    output = [{"content": [{"type": "output_text", "text": said}] * 9}]
+    whole = {"choices": choices, "object": "response", "status": "completed", "output": output}
+    told = await sent_on(path, [json.dumps(whole).encode()], b"application/json")
+    assert told.count(b"start_index") == 4000
+
+
+@pytest.mark.parametrize("kind", ["output_text.done", "content_part.done"])
+async def test_a_response_that_ends_again_and_again_is_not_annotated_each_time(kind: str) -> None:
+    event = {"type": f"response.{kind}", "text": "[1]" * 500, "part": {"type": "output_text", "text": "[1]" * 500}}
+    told = await sent_on("/v1/responses", [b"data: " + json.dumps(event).encode() + b"\n\n"] * 20)
+    assert told.count(b"start_index") == 4000
+
+
+async def test_a_choice_that_ends_again_is_annotated_once() -> None:
+    told = await sent_on("/v1/chat/completions", [chunk("[1]", ends=True), chunk("x", ends=True)])
+    assert told.count(b"start_index") == 1
 
 
 async def test_of_endless_choices_some_are_annotated() -> None:

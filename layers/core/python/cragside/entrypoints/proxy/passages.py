@@ -14,6 +14,8 @@ from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.headers import value_of
 
+# A streamed response says each citation four times: in events, its text, its item and its end.
+MOST_OF_AN_ANSWER = 4 * MOST_MARKS
 # A name or an address, with a port.
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?")
 # What a URL may have; hosts put it into mark-up of their own.

@@ -1,10 +1,11 @@
 """Annotates what OpenAI's Responses cite, in whole answers and in streams."""
 
 import json
+from itertools import islice
 from typing import Any
 
-from cragside.domain.citation_marks import marks_in
-from cragside.entrypoints.proxy.passages import Passages
+from cragside.domain.citation_marks import MOST_MARKS, marks_in
+from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 
 _HEADING, _DATA = b"event:", b"data:"
 _ADDED = "response.output_text.annotation.added"
@@ -20,6 +21,7 @@ class ResponseAnnotations:
     def __init__(self, passages: Passages) -> None:
         self._passages = passages
         self._heading = b""  # the line `event:`, until it is known whether other events come before it
+        self._left = MOST_OF_AN_ANSWER  # marks to read
         self._added = 0  # events, by which all later ones move
 
     def line(self, line: bytes) -> bytes:
@@ -83,7 +85,7 @@ class ResponseAnnotations:
             name: done[name] for name in ("item_id", "output_index", "content_index") if name in done
         }
         numbered, events = isinstance(done.get("sequence_number"), int), []
-        for index, annotation in enumerate(self._passages.annotations(marks_in(done["text"]))):
+        for index, annotation in enumerate(self._found(done["text"])):
             event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
             if numbered:
                 event["sequence_number"] = done["sequence_number"]
@@ -99,6 +101,10 @@ class ResponseAnnotations:
     def _annotate(self, piece: dict[str, Any]) -> bool:
         if piece.get("type") != "output_text":
             return False
-        found = self._passages.annotations(marks_in(piece["text"]))
-        piece["annotations"] = [*(piece.get("annotations") or ()), *found]
+        piece["annotations"] = [*(piece.get("annotations") or ()), *self._found(piece["text"])]
         return True
+
+    def _found(self, text: str) -> list[dict[str, Any]]:
+        marks = list(islice(marks_in(text), min(MOST_MARKS, self._left)))
+        self._left -= len(marks)
+        return self._passages.annotations(marks)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from starlette.types import Message, Send
@@ -9,7 +10,7 @@ from starlette.types import Message, Send
 from cragside.domain.citation_marks import MarksOfPieces
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.passages import Passages
+from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
 from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 from cragside.entrypoints.rag_headers import CONTEXT_HEADER
@@ -41,6 +42,7 @@ class ShownEvidence:
         self._responses = ResponseAnnotations(passages)
         self._held = bytearray()  # bytes would be copied with each piece of a long line
         self._cited: dict[int, MarksOfPieces] = {}  # by choice
+        self._left = MOST_OF_AN_ANSWER  # annotations
         self._passes = False
         self._streamed = False
 
@@ -134,11 +136,15 @@ class ShownEvidence:
     def _annotate(self, choice: dict[str, Any], ends: bool) -> None:
         """Read what the choice says, and annotate it at its end."""
         index, message = choice.get("index", 0), choice.get("delta") or choice.get("message") or {}
-        if index not in self._cited and len(self._cited) == _MOST_CHOICES:
+        if not self._left or (index not in self._cited and len(self._cited) == _MOST_CHOICES):
             return
         cited = self._cited.setdefault(index, MarksOfPieces())
         cited.read(message.get("content") or "")
-        if ends and (found := self._passages.annotations(cited.found)):
+        if not ends:
+            return
+        del self._cited[index]
+        if found := self._passages.annotations(islice(cited.found, self._left)):
+            self._left -= len(found)
             field = "message" if "message" in choice else "delta"
             choice[field] = {**message, "annotations": [_nested(each) for each in found]}
 
