@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.backends.interface import Backend
@@ -23,6 +24,7 @@ from cragside.ports.part_indexer import PartIndexer
 from cragside.ports.rag_repository import KnowledgeStatus
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
+from tests.services.backends import BACKENDS, THROUGH_POOLER, made
 
 
 def opened(home: Path, backend: Backend, **replacements: Any) -> Container:
@@ -431,18 +433,27 @@ async def listed(library: Library, **asked: Any) -> list[str]:
     return [record.name for record in records]
 
 
-@pytest.fixture
-async def varied(library: Library, indexer: PartIndexer) -> Library:
-    """Four documents; b.pdf is enriched, and C.md was changed last."""
+@pytest_asyncio.fixture(params=[*BACKENDS, THROUGH_POOLER], scope="module", loop_scope="module")
+async def varied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Library]:
+    """Four documents, for tests that only read them; b.pdf is enriched, and C.md was changed last."""
+    with made(request) as backend:
+        container = opened(tmp_path_factory.mktemp("varied"), backend)
+        workspace = await container.workspaces.open("w")
+        await fill(workspace.documents, workspace.work)
+        yield workspace.documents
+        await container.close()
+
+
+async def fill(library: Library, indexer: PartIndexer) -> None:
     await library.accept(SourceText("C.md", "First words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
     brief = await library.accept(SourceText("b.pdf", "A log of the weir.", title="Weir_log", file_type="pdf"))
     await library.accept(text("a.md", LONG, file_type="md"))
     await library.accept(SourceText("d.txt", "Keel.", source="/w/land/d.txt"))
     await library.accept(SourceText("C.md", "Other words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
     await work(indexer, brief.tasks)
-    return library
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("sort", "usual"),
     [
@@ -464,6 +475,7 @@ async def test_documents_are_sorted_in_either_direction_and_in_pages(
     assert await listed(varied, sort=sort, limit=2, offset=1) == usual[1:3]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("search", "names"),
     [
@@ -492,6 +504,7 @@ async def test_a_search_finds_a_part_of_name_title_or_source_and_no_pattern(
     assert (await varied.documents(limit=1, listing=Listing(search=search)))[1] == len(names)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_list_is_chosen_by_type_and_status_and_track_together(varied: Library) -> None:
     assert await varied.file_types() == {"md": 1, "pdf": 1, "txt": 2}
     assert await listed(varied, file_type="pdf", status="enriched", search="log") == ["b.pdf"]
