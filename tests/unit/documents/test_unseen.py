@@ -231,6 +231,8 @@ def test_visible_text_is_read(body: str, head: str) -> None:
     assert html.whole(html.tree_of(AROUND.format(head=head, body=body).encode(), "utf-8")).text.count("shown") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.interpreter
 @pytest.mark.attack("hidden text")
 @pytest.mark.parametrize(
     "page",
