@@ -284,9 +284,11 @@ def _give_up(service: CragsideServer, reason: str) -> None:
         opened = await container.workspaces.open("default")
         for record in (await opened.documents.documents())[0]:
             await container.intake.restart(record.id, workspace="default", force=True)
-        for delivery in await container.queue.receive(limit=10, wait=0):
-            await container.queue.bury(delivery, reason)
-            await opened.work.failed(delivery.task, reason)
+        # All of it: what is left would be done by the worker, and the document be indexed again.
+        while deliveries := await container.queue.receive(limit=10, wait=0):
+            for delivery in deliveries:
+                await container.queue.bury(delivery, reason)
+                await opened.work.failed(delivery.task, reason)
         await container.close()
 
     service.stop()

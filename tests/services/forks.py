@@ -4,6 +4,7 @@ The process is one for each that runs tests, starts at the first use and ends wi
 environment and the log that a new program would get. It is loaded as `cragside serve --workers` loads before it forks.
 """
 
+import asyncio
 import atexit
 import gc
 import json
@@ -23,6 +24,7 @@ from typing import Any
 
 import psutil
 
+_GRACE_SECONDS = 10.0
 _FOR_SERVING = (
     "cragside.entrypoints.cli.app",
     "cragside.entrypoints.http.readiness",
@@ -146,7 +148,17 @@ def _fork_workers() -> None:
 
     def forking(command: Sequence[str], environment: Mapping[str, str]) -> Any:
         own = command[command.index("worker") :]
-        return lambda arguments: forker.run([json.dumps(dict(environment)), *own, *arguments])
+
+        async def run(arguments: Sequence[str]) -> int:
+            try:
+                return await forker.run([json.dumps(dict(environment)), *own, *arguments])
+            except asyncio.CancelledError:
+                # As that of a service of one process, it gives its tasks back before the service ends.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(forker._answer(), _GRACE_SECONDS)
+                raise
+
+        return run
 
     worker_process.executing = forking
 
