@@ -6,12 +6,13 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import httpx2
 import pytest
 from mcp import MCPError, StdioServerParameters
 from mcp.client import Client
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
@@ -20,6 +21,23 @@ from tests.knowledge import Knowledge
 NOTE = "Joseph Swan lit the picture gallery of Cragside with his lamps in 1880."
 QUESTION = "Who lit the picture gallery of Cragside?"
 EXCHANGE = {"user": "My favourite bridge is the one at Amble.", "assistant": "Noted, Amble."}
+PRIVATE = "doc-private"
+NOISES = ("a-print", "a-write", "a-child")
+NOISY = """
+import os, subprocess
+from cragside.client import Client
+from cragside.entrypoints.cli.main import main
+answered = Client._answer
+def noisy(*arguments, **named):
+    if Client._answer is noisy:
+        Client._answer = answered
+        print("a-print", flush=True)
+        os.write(1, b"a-write\\n")
+        subprocess.run(["echo", "a-child"])
+    return answered(*arguments, **named)
+Client._answer = noisy
+main()
+"""
 TOOLS = ["ask", "explain", "ingest", "recall", "remember", "search"]
 
 
@@ -35,14 +53,13 @@ async def over_http(knowledge: Knowledge, **headers: str) -> AsyncIterator[Clien
 
 
 @asynccontextmanager
-async def over_stdio(home: Path, *arguments: str) -> AsyncIterator[Client]:
-    """The client of a `cragside mcp` that it starts."""
-    code = "from cragside.entrypoints.cli.main import main; main()"
+async def over_stdio(home: Path, errors: TextIO, *arguments: str) -> AsyncIterator[Client]:
+    """The client of a `cragside mcp` that it starts, in which others write to standard output too."""
     environment = {**os.environ, "RAG_HOME": str(home)}
     command = StdioServerParameters(
-        command=sys.executable, args=["-c", code, "mcp", *arguments], env=environment, cwd=home.parent
+        command=sys.executable, args=["-c", NOISY, "mcp", *arguments], env=environment, cwd=home.parent
     )
-    async with Client(command) as client:
+    async with Client(stdio_client(command, errlog=errors)) as client:
         yield client
 
 
@@ -95,8 +112,26 @@ async def test_each_tool_over_http(tmp_path: Path) -> None:
     await knowledge.close()
 
 
-async def test_a_command_answers_and_indexes_over_standard_input_and_output(tmp_path: Path) -> None:
-    async with over_stdio(tmp_path / "home", "--workspace", "notes") as client:
+async def test_a_command_answers_and_indexes_over_standard_input_and_output(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = tmp_path / "told"
+    with told.open("w") as errors:
+        await asks_over_stdio(tmp_path / "home", errors)
+    assert "Failed to parse" not in caplog.text  # as the client says of a line that is no message
+    for noise in NOISES:
+        assert noise in told.read_text()
+    # Hosts keep what it writes there.
+    for word in (QUESTION, PRIVATE, "INFO"):
+        assert word not in told.read_text()
+    knowledge = Knowledge(tmp_path / "home", pages={})
+    listed = (await knowledge.http.get("/v1/documents", params={"workspace": "notes"})).json()
+    assert [each["name"] for each in listed["documents"]] == ["lamps.md"]
+    await knowledge.close()
+
+
+async def asks_over_stdio(home: Path, errors: TextIO) -> None:
+    async with over_stdio(home, errors, "--workspace", "notes") as client:
         assert sorted(tool.name for tool in (await client.list_tools()).tools) == TOOLS
         await called(client, "ingest", text=NOTE, name="lamps.md")
         found: Sequence[Any] = ()
@@ -104,10 +139,8 @@ async def test_a_command_answers_and_indexes_over_standard_input_and_output(tmp_
             found = (await called(client, "search", query=QUESTION))["passages"]
         assert found[0]["text"] == NOTE
         assert await texts_of(client) == {"lamps.md": NOTE}
-    knowledge = Knowledge(tmp_path / "home", pages={})
-    listed = (await knowledge.http.get("/v1/documents", params={"workspace": "notes"})).json()
-    assert [each["name"] for each in listed["documents"]] == ["lamps.md"]
-    await knowledge.close()
+        with pytest.raises(MCPError, match="no document"):
+            await client.read_resource(f"cragside://documents/{PRIVATE}")
 
 
 async def test_refusals_say_what_to_do(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.log import logged
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -35,10 +36,12 @@ def mcp(
         raise ConfigurationError("`cragside mcp` needs the extra `mcp`: pip install 'cragside[mcp]'.") from error
 
     async def work(service: "Service") -> None:
-        async with _indexing(service.container), reaching(service.client):
+        async with _indexing(service.container), reaching(service.client, settings.command_prefix):
             await create_server().run_stdio_async()
 
-    ask(session, settings, work, address=api, token=token)
+    # The SDK would log everything, with questions, if nobody did.
+    with logged(settings.log_level, settings.log_format):
+        ask(session, settings, work, address=api, token=token)
 
 
 @asynccontextmanager
