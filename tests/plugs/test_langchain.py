@@ -2,13 +2,16 @@
 
 import pytest
 
+from tests.plugs import hostile
 from tests.plugs.conftest import LAMP, TOKEN, Run
 
 pytestmark = pytest.mark.hosts
 
 
 def test_a_retriever_and_a_tool_give_langchain_evidence(run: Run) -> None:
-    told = run("langchain_plug.py")
+    with hostile.answering() as attacker:
+        told = run("langchain_plug.py", attacker.url, *hostile.NAMES)
+    assert hostile.wrong(told, attacker) == {}
     for way in ("sync", "asynchronous"):
         (document,) = told[way]
         assert document["page_content"] == LAMP

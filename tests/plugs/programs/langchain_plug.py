@@ -4,8 +4,9 @@ import asyncio
 import os
 import sys
 
+from langchain_core.load import dumps
 from langchain_core.prompts import ChatPromptTemplate
-from telling import QUESTION, tell
+from telling import QUESTION, attacked, tell
 
 from cragside.plugins.langchain import CragsideRetriever, cragside_tool
 from cragside.plugins.service import Service
@@ -31,7 +32,7 @@ tell(
     inside_a_loop=lambda: asyncio.run(inside_a_loop()),
     chain=chain,
     nothing=lambda: retriever.invoke("zzz qqq xxyy"),
-    shown=lambda: repr(retriever) + repr(Service(ADDRESS, TOKEN)),
+    shown=lambda: repr(retriever) + repr(tool) + repr(Service(ADDRESS, TOKEN)) + dumps(retriever) + dumps(tool),
     tool=lambda: tool.invoke(CALL).content,
     tool_artifact=lambda: tool.invoke(CALL).artifact[0].page_content,
     tool_nothing=lambda: asyncio.run(tool.ainvoke({"question": "zzz qqq xxyy"})),
@@ -39,4 +40,5 @@ tell(
     refused=lambda: CragsideRetriever(endpoint=ADDRESS, token="wrong").invoke(QUESTION),
     not_there=lambda: CragsideRetriever(endpoint="http://127.0.0.1:9").invoke(QUESTION),
     other_command=lambda: CragsideRetriever(endpoint=ADDRESS, token=TOKEN, command="/other").invoke(QUESTION),
+    **attacked(lambda address: CragsideRetriever(endpoint=address, token=TOKEN).invoke(QUESTION)),
 )

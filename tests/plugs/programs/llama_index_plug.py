@@ -6,7 +6,7 @@ import sys
 
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from telling import QUESTION, tell
+from telling import QUESTION, attacked, tell
 
 from cragside.plugins.llama_index import CragsideRetriever
 from cragside.plugins.service import Service
@@ -20,10 +20,17 @@ def engine() -> list[str]:
     return [answer.response, answer.source_nodes[0].text]
 
 
+async def inside_a_loop() -> str:
+    return retriever.retrieve(QUESTION)[0].text
+
+
 tell(
     sync=lambda: [node.model_dump() for node in retriever.retrieve(QUESTION)],
     asynchronous=lambda: [node.model_dump() for node in asyncio.run(retriever.aretrieve(QUESTION))],
+    inside_a_loop=lambda: asyncio.run(inside_a_loop()),
     engine=engine,
+    shown=lambda: repr(retriever) + str(vars(retriever)),
     nothing=lambda: retriever.retrieve("zzz qqq xxyy"),
     refused=lambda: CragsideRetriever(Service(ADDRESS, "wrong")).retrieve(QUESTION),
+    **attacked(lambda address: CragsideRetriever(Service(address, TOKEN)).retrieve(QUESTION)),
 )

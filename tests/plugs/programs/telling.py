@@ -1,10 +1,17 @@
 """How the programs tell what came of each call."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
 QUESTION = "What does the lamp burn?"
+
+
+def attacked(ask: Callable[[str], Any]) -> dict[str, Callable[[], Any]]:
+    """A feature for each hostile answer that the test has named: asking at its address."""
+    hostile, *names = sys.argv[2:]
+    return {name: lambda name=name: str(ask(f"{hostile}/{name}")) for name in names}
 
 
 def tell(**features: Callable[[], Any]) -> None:

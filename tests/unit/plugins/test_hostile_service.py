@@ -213,6 +213,13 @@ MALFORMED: list[Any] = [
     evidence(CHAT, {"id": "1"}),
     evidence(CHAT, {**PASSAGE, "content": {}}),
     evidence(CHAT, {**PASSAGE, "metadata": "text"}),
+    evidence(CHAT, {**PASSAGE, "score": float("nan")}),
+    evidence(CHAT, {**PASSAGE, "score": float("inf")}),
+    evidence(CHAT, {**PASSAGE, "score": 10**400}),
+    evidence(CHAT, {**PASSAGE, "score": True}),
+    evidence(CHAT, {**PASSAGE, "similarity": "0.9"}),
+    evidence(CHAT, {**PASSAGE, "title": {}}),
+    evidence(CHAT, {**PASSAGE, "url": ["https://example.com"]}),
     b"[" * 200_000,
     b"\xff",
 ]

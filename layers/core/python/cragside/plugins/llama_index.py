@@ -31,7 +31,7 @@ def _nodes(evidence: Evidence) -> list[NodeWithScore]:
     return [
         NodeWithScore(
             node=TextNode(id_=document["id"], text=document["content"], metadata=evidence.metadata(document)),
-            score=document["score"],
+            score=document.get("score"),
         )
         for document in evidence.documents
     ]

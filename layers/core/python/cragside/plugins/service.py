@@ -13,6 +13,8 @@ from cragside.domain.prompt import question_in
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:8642"
 _CHECK_SECONDS = 5.0
+# Far beyond every score. No comparison with one that is not a number is true.
+_MOST = 1e9
 _ABOUT = ("source", "title", "score", "url")
 
 
@@ -129,9 +131,17 @@ def _are_documents(documents: Any) -> bool:
     return isinstance(documents, list) and all(
         isinstance(document, dict)
         and all(isinstance(document.get(name), str) for name in ("id", "content"))
+        and all(isinstance(document.get(name), str | None) for name in ("source", "title", "url"))
+        and all(_is_score(document.get(name)) for name in ("score", "similarity"))
         and isinstance(document.get("metadata", {}), dict)
         for document in documents
     )
+
+
+def _is_score(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        return False
+    return value is None or abs(value) <= _MOST
 
 
 def _other(command: str) -> ProcessingError:
