@@ -61,7 +61,8 @@ class CorrectiveRag(EvidenceFinder):
         context = CragContext(self.tools, deadline, evidence_tokens, policy, most, instruction, compress, turns, watch)
         asked = {"question": question, "workspace": workspace, "model": model}
         graph = self.conversation_graph if turns else self.graph
-        state = await graph.ainvoke(asked, context=context)
+        # In LangGraph's first form, an answer also tells what each step changed.
+        state = (await graph.ainvoke(asked, context=context, version="v2")).value
         return Findings(
             block=state["block"],
             documents=state["evidence"],
