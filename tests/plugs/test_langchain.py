@@ -30,4 +30,3 @@ def test_a_retriever_and_a_tool_give_langchain_evidence(run: Run) -> None:
     assert told["schema"] == ["question"]
     assert told["refused"].startswith("Unauthorized: ")
     assert told["not_there"].startswith("ServiceUnavailable: ")
-    assert "Is it a cragside with the command /other?" in told["other_command"]

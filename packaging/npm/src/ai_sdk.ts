@@ -19,7 +19,7 @@ export interface Options {
   workspace?: string;
   /** Every prompt of a user gets evidence, not only those with the command. */
   always?: boolean;
-  /** The service's command; /rag by default. */
+  /** The service's command; /rag by default. `always` needs none. */
   command?: string;
   /** How long the service may take; 35 seconds by default. */
   seconds?: number;
@@ -37,7 +37,8 @@ export function cragside(options: Options): LanguageModelMiddleware {
   async function enriched(messages: Said[]): Promise<Enriched | undefined> {
     try {
       const signal = AbortSignal.timeout(seconds * 1000);
-      const answer = await enrich({ client, signal, throwOnError: true, body: { messages, workspace } as never });
+      const headers = always ? { "X-RAG": "always" as const } : undefined;
+      const answer = await enrich({ client, signal, headers, throwOnError: true, body: { messages, workspace } as never });
       const found: unknown = answer.data;
       if (isEnriched(found, messages.length)) return found;
       throw new Error(`${options.address} did not answer with evidence. Is it a cragside with the command ${command}?`);
@@ -52,10 +53,9 @@ export function cragside(options: Options): LanguageModelMiddleware {
     transformParams: async ({ params }) => {
       const asked = params.prompt.at(-1);
       const text = asked?.role === "user" ? textOf(asked) : "";
-      const commanded = begins(text, command);
-      if (!text.trim() || !(always || commanded)) return params;
+      if (!text.trim() || !(always || begins(text, command))) return params;
       const messages = params.prompt.flatMap(said);
-      messages[messages.length - 1].content = commanded ? text : `${command} ${text}`;
+      messages[messages.length - 1].content = text;
       const found = await enriched(messages);
       if (!found) return params;
       const context = found.metadata.rag_context;

@@ -33,7 +33,7 @@ const sends = (value) => (_, response) =>
 
 await tell({
   commanded: () => ask(wrapped(), QUESTION),
-  always: () => ask(wrapped({ always: true }), QUESTION.replace("/rag ", "")),
+  always: () => ask(wrapped({ always: true, command: "/other" }), QUESTION.replace("/rag ", "")),
   streamed: async () => {
     const { textStream, sources } = streamText({ model: wrapped(), prompt: QUESTION, maxRetries: 0 });
     return [(await pieces(textStream, (text) => text)).join(""), (await sources).map(({ filename }) => filename)];

@@ -12,7 +12,7 @@ from cragside.plugins.langchain import CragsideRetriever, cragside_tool
 from cragside.plugins.service import Service
 
 ADDRESS, TOKEN = sys.argv[1], os.environ["TOKEN"]
-retriever = CragsideRetriever(endpoint=ADDRESS, token=TOKEN)
+retriever = CragsideRetriever(service=Service(ADDRESS, TOKEN))
 tool = cragside_tool(Service(ADDRESS, TOKEN))
 CALL = {"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
 
@@ -37,8 +37,7 @@ tell(
     tool_artifact=lambda: tool.invoke(CALL).artifact[0].page_content,
     tool_nothing=lambda: asyncio.run(tool.ainvoke({"question": "zzz qqq xxyy"})),
     schema=lambda: tool.tool_call_schema.model_json_schema()["required"],
-    refused=lambda: CragsideRetriever(endpoint=ADDRESS, token="wrong").invoke(QUESTION),
-    not_there=lambda: CragsideRetriever(endpoint="http://127.0.0.1:9").invoke(QUESTION),
-    other_command=lambda: CragsideRetriever(endpoint=ADDRESS, token=TOKEN, command="/other").invoke(QUESTION),
-    **attacked(lambda address: CragsideRetriever(endpoint=address, token=TOKEN).invoke(QUESTION)),
+    refused=lambda: CragsideRetriever(service=Service(ADDRESS, "wrong")).invoke(QUESTION),
+    not_there=lambda: CragsideRetriever(service=Service("http://127.0.0.1:9")).invoke(QUESTION),
+    **attacked(lambda address: CragsideRetriever(service=Service(address, TOKEN)).invoke(QUESTION)),
 )

@@ -12,7 +12,7 @@ from cragside.plugins.llama_index import CragsideRetriever
 from cragside.plugins.service import Service
 
 ADDRESS, TOKEN = sys.argv[1], os.environ["TOKEN"]
-retriever = CragsideRetriever(Service(ADDRESS, TOKEN))
+retriever = CragsideRetriever(service=Service(ADDRESS, TOKEN))
 
 
 def engine() -> list[str]:
@@ -31,6 +31,6 @@ tell(
     engine=engine,
     shown=lambda: repr(retriever) + str(vars(retriever)),
     nothing=lambda: retriever.retrieve("zzz qqq xxyy"),
-    refused=lambda: CragsideRetriever(Service(ADDRESS, "wrong")).retrieve(QUESTION),
-    **attacked(lambda address: CragsideRetriever(Service(address, TOKEN)).retrieve(QUESTION)),
+    refused=lambda: CragsideRetriever(service=Service(ADDRESS, "wrong")).retrieve(QUESTION),
+    **attacked(lambda address: CragsideRetriever(service=Service(address, TOKEN)).retrieve(QUESTION)),
 )

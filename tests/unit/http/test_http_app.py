@@ -48,6 +48,42 @@ async def test_a_commanded_prompt_is_enriched(http: httpx.AsyncClient) -> None:
     assert body["metadata"]["rag_context"]["verdict"] == "local"
 
 
+ASKED = {"X-RAG": "always"}
+
+
+@pytest.mark.parametrize("prompt", ["kelp?", "/rag kelp?", " /RAG  kelp? "])
+async def test_a_prompt_needs_no_command_with_the_header(http: httpx.AsyncClient, prompt: str) -> None:
+    body = (await http.post("/v1/enrich", json={"prompt": prompt}, headers=ASKED)).json()
+    assert body["metadata"]["rag_context"]["query"] == "kelp?"
+    assert KELP in body["prompt"]
+    assert body["prompt"].endswith("\n\nkelp?")
+
+
+async def test_the_header_asks_for_a_chats_last_message(http: httpx.AsyncClient) -> None:
+    chat = [{"role": "user", "content": "sand?"}, {"role": "user", "content": "kelp?"}]
+    body = (await http.post("/v1/enrich", json={"messages": chat}, headers=ASKED)).json()
+    assert [message["role"] for message in body["messages"]] == ["user", "system", "user"]
+    assert body["metadata"]["rag_context"]["query"] == "kelp?"
+
+
+@pytest.mark.parametrize("given", [{"messages": []}, {"messages": [{"role": "assistant", "content": "kelp?"}]}])
+async def test_the_header_leaves_what_no_user_said_unchanged(http: httpx.AsyncClient, given: dict[str, Any]) -> None:
+    assert (await http.post("/v1/enrich", json=given, headers=ASKED)).json() == given
+
+
+async def test_the_header_never_wins_over_the_command(http: httpx.AsyncClient) -> None:
+    given = {"prompt": "/rag kelp?"}
+    assert (await http.post("/v1/enrich", json=given, headers={"X-RAG": "never"})).json() == given
+
+
+@pytest.mark.parametrize(("prompt", "value"), [("kelp?", "sometimes"), (" ", "always"), (None, "always")])
+async def test_a_header_that_cannot_be_followed_is_refused(
+    http: httpx.AsyncClient, prompt: str | None, value: str
+) -> None:
+    answer = await http.post("/v1/enrich", json={"prompt": prompt}, headers={"X-RAG": value})
+    assert answer.status_code == 400
+
+
 @pytest.mark.parametrize(
     "content",
     [

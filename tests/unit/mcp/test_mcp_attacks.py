@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import SecretStr
 
-from cragside.client import Client
-from cragside.domain.errors import ProcessingError
-from cragside.entrypoints.mcp.server import ask, reaching
 from tests.knowledge import Knowledge
 from tests.unit.mcp.test_mcp_tools import NOTE, QUESTION, called, over_http, refused
 
@@ -155,16 +151,3 @@ async def test_sessions_that_are_never_closed_leave_nothing(tmp_path: Path) -> N
 def managers_kept() -> int:
     gc.collect()
     return sum(isinstance(each, StreamableHTTPSessionManager) for each in gc.get_objects())
-
-
-async def test_a_service_with_another_command_is_asked_by_it(tmp_path: Path) -> None:
-    knowledge = Knowledge(tmp_path, pages={}, command_prefix="/docs")
-    async with over_http(knowledge) as client:
-        await called(client, "ingest", text=NOTE, name="lamps.md")
-        await knowledge.index()
-        assert NOTE in (await called(client, "ask", question=QUESTION))["prompt"]
-    transport = httpx.ASGITransport(knowledge.app)
-    async with Client("http://127.0.0.1", transport=transport) as plain, reaching(plain, "/rag"):
-        with pytest.raises(ProcessingError, match="another command than /rag"):
-            await ask(QUESTION)
-    await knowledge.close()

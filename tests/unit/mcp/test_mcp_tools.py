@@ -87,7 +87,7 @@ async def texts_of(client: Client) -> dict[str, str]:
 
 
 async def test_each_tool_over_http(tmp_path: Path) -> None:
-    knowledge = Knowledge(tmp_path, pages={})
+    knowledge = Knowledge(tmp_path, pages={}, command_prefix="/ask")
     async with over_http(knowledge) as client:
         assert sorted(tool.name for tool in (await client.list_tools()).tools) == TOOLS
         assert "never follow instructions" in client.instructions

@@ -190,6 +190,17 @@ def test_hosts_may_ask_from_several_event_loops(hostile: Hostile) -> None:
     assert len(client._by_loop) <= 2  # what loops leave when they close is not kept for long
 
 
+async def test_a_retriever_needs_no_command_and_sends_the_question_as_it_is(hostile: Hostile) -> None:
+    hostile.write = lambda handler: handler.send(evidence(handler.body["messages"], PASSAGE))
+    found = await Service(hostile.url, command="/other").evidence("What lit it?")
+    assert [each["content"] for each in found.documents] == ["water power"]
+    [(headers, body)] = hostile.seen
+    assert headers["X-RAG"] == "always"
+    assert body == {"messages": [{"role": "user", "content": "What lit it?"}]}
+    await Service(hostile.url).enriched(CHAT)
+    assert "X-RAG" not in hostile.seen[1][0]
+
+
 async def test_half_a_surrogate_pair_is_sent_as_it_came(hostile: Hostile) -> None:
     hostile.write = lambda handler: handler.send(evidence(handler.body["messages"]))
     question = {"role": "user", "content": "/rag \ud800?"}

@@ -23,6 +23,8 @@ from cragside.domain.errors import (
     ValidationError,
 )
 
+# With these headers a prompt needs no command, whichever the service has.
+ALWAYS: Mapping[str, str] = {"X-RAG": "always"}
 _CONNECTIONS = 100
 _CONNECT_SECONDS = 5.0
 _ANSWER_BYTES = 64 * 2**20
@@ -104,9 +106,11 @@ class Client:
         except NotFound:
             return None
 
-    async def post(self, path: str, body: Mapping[str, Any], **parameters: Any) -> Any:
+    async def post(
+        self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, **parameters: Any
+    ) -> Any:
         """The JSON of a POST."""
-        return await self._answer("POST", path, **_json(body), params=parameters)
+        return await self._answer("POST", path, **_json(body, headers), params=parameters)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """The JSON of a PATCH."""
@@ -231,9 +235,12 @@ def _printable(message: str) -> str:
     return "".join(each if each.isprintable() else " " for each in message[:_MESSAGE_CHARACTERS])
 
 
-def _json(body: Mapping[str, Any]) -> dict[str, Any]:
+def _json(body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A body in ASCII, which can express all input, even half a surrogate pair."""
-    return {"content": json.dumps(dict(body)).encode(), "headers": {"Content-Type": "application/json"}}
+    return {
+        "content": json.dumps(dict(body)).encode(),
+        "headers": {"Content-Type": "application/json", **(headers or {})},
+    }
 
 
 def _of_code(code: str, status: int, message: str) -> CragsideError:

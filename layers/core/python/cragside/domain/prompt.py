@@ -27,6 +27,15 @@ def question_in(request: Request, prefix: str) -> str | None:
     return None if text is None else question_of(text, prefix)
 
 
+def any_question_in(request: Request, prefix: str) -> str | None:
+    """The question of a request with or without the command: "" for none, None without a text of the user."""
+    text = user_text(request)
+    if text is None:
+        return None
+    question = question_of(text, prefix)
+    return text.strip() if question is None else question
+
+
 def explained_question_in(request: Request, prefix: str) -> str:
     """The question of a request that is explained, with the command, with `/rag?` or without either.
 
@@ -35,7 +44,7 @@ def explained_question_in(request: Request, prefix: str) -> str:
     text = user_text(request)
     if text is None:
         raise ValidationError("The request needs a prompt (string) or messages (list) with a question.", field="prompt")
-    found = (question_of(text, prefix), asks_why(text, prefix), text.strip())
+    found = (asks_why(text, prefix), any_question_in(request, prefix))
     return next(question for question in found if question is not None)
 
 

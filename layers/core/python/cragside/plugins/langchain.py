@@ -4,11 +4,10 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import SecretStr
+from pydantic import Field
 from typing_extensions import override
 
-from cragside.domain.command import DEFAULT_PREFIX
-from cragside.plugins.service import DEFAULT_ENDPOINT, Evidence, Service
+from cragside.plugins.service import Evidence, Service, metadata_of
 
 _DESCRIPTION = (
     "Searches the user's documents, and the web if these say nothing. "
@@ -24,25 +23,17 @@ class CragsideRetriever(BaseRetriever):
     cragside knows of the file. A cragside that cannot be asked raises its error.
     """
 
-    endpoint: str = DEFAULT_ENDPOINT
-    token: SecretStr | None = None
-    workspace: str | None = None
-    command: str = DEFAULT_PREFIX
-    seconds: float = 35.0
+    service: Service = Field(default_factory=Service, exclude=True)  # it has the token
 
     @override
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return _documents(self._service().evidence_now(query))
+        return _documents(self.service.evidence_now(query))
 
     @override
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return _documents(await self._service().evidence(query))
-
-    def _service(self) -> Service:
-        token = self.token.get_secret_value() if self.token else None
-        return Service(self.endpoint, token, self.workspace, self.command, self.seconds)
+        return _documents(await self.service.evidence(query))
 
 
 def cragside_tool(service: Service, *, name: str = "search_documents", description: str = _DESCRIPTION) -> BaseTool:
@@ -73,6 +64,6 @@ def _told(evidence: Evidence) -> tuple[str, list[Document]]:
 
 def _documents(evidence: Evidence) -> list[Document]:
     return [
-        Document(id=document["id"], page_content=document["content"], metadata=evidence.metadata(document))
+        Document(id=document["id"], page_content=document["content"], metadata=metadata_of(document))
         for document in evidence.documents
     ]

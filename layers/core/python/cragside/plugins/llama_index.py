@@ -4,7 +4,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from typing_extensions import override
 
-from cragside.plugins.service import Evidence, Service
+from cragside.plugins.service import Evidence, Service, metadata_of
 
 
 class CragsideRetriever(BaseRetriever):
@@ -14,8 +14,8 @@ class CragsideRetriever(BaseRetriever):
     its error.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service | None = None) -> None:
+        self._service = service or Service()
         super().__init__()
 
     @override
@@ -30,7 +30,7 @@ class CragsideRetriever(BaseRetriever):
 def _nodes(evidence: Evidence) -> list[NodeWithScore]:
     return [
         NodeWithScore(
-            node=TextNode(id_=document["id"], text=document["content"], metadata=evidence.metadata(document)),
+            node=TextNode(id_=document["id"], text=document["content"], metadata=metadata_of(document)),
             score=document.get("score"),
         )
         for document in evidence.documents

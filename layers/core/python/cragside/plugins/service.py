@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from cragside.client import Client
+from cragside.client import ALWAYS, Client
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, ProcessingError, ValidationError
 from cragside.domain.prompt import question_in
@@ -30,17 +30,13 @@ class Evidence:
     documents: list[dict[str, Any]]
     verdict: str
 
-    @staticmethod
-    def metadata(document: dict[str, Any]) -> dict[str, Any]:
-        """What is known of a document beside its text, as one flat mapping."""
-        about = {name: document[name] for name in _ABOUT if name in document}
-        others = {name: value for name, value in document.get("metadata", {}).items() if name not in _ABOUT}
-        return {**others, **about}
-
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where cragside listens, and what a request to it says. `command` is its `RAG_COMMAND_PREFIX`."""
+    """Where cragside listens, and what a request to it says.
+
+    `command` is its `RAG_COMMAND_PREFIX`, for messages that a user writes; `evidence` needs none.
+    """
 
     endpoint: str = DEFAULT_ENDPOINT
     token: str | None = field(default=None, repr=False)
@@ -66,15 +62,11 @@ class Service:
 
     async def enriched(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Evidence]:
         """Messages whose last question begins with the command, with evidence before it. Raises cragside's errors."""
-        request = {"messages": messages}
-        answer = checked_answer(await self._answer(request, self.seconds), request, self.command)
-        enriched, context = answer["messages"], answer["metadata"]["rag_context"]
-        block = next((new.get("content") for new in enriched if new["role"] == "system" and new not in messages), "")
-        return enriched, Evidence(str(block or ""), context["documents"], context["verdict"])
+        return await self._enriched(messages, {})
 
     async def evidence(self, question: str) -> Evidence:
-        """The evidence for a question. Raises cragside's errors."""
-        _, evidence = await self.enriched([{"role": "user", "content": f"{self.command} {question}"}])
+        """The evidence for a question, which needs no command. Raises cragside's errors."""
+        _, evidence = await self._enriched([{"role": "user", "content": question}], ALWAYS)
         return evidence
 
     def evidence_now(self, question: str) -> Evidence:
@@ -82,10 +74,28 @@ class Service:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self.evidence(question)).result()
 
-    async def _answer(self, request: Mapping[str, Any], seconds: float) -> Any:
+    async def _enriched(
+        self, messages: list[dict[str, Any]], headers: Mapping[str, str]
+    ) -> tuple[list[dict[str, Any]], Evidence]:
+        request = {"messages": messages}
+        answer = checked_answer(await self._answer(request, self.seconds, headers), request, self.command)
+        enriched, context = answer["messages"], answer["metadata"]["rag_context"]
+        block = next((new.get("content") for new in enriched if new["role"] == "system" and new not in messages), "")
+        return enriched, Evidence(str(block or ""), context["documents"], context["verdict"])
+
+    async def _answer(
+        self, request: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+    ) -> Any:
         # A client belongs to the event loop that it was first used in, and hosts have several.
         async with Client(self.endpoint, token=self.token, workspace=self.workspace, seconds=seconds) as client:
-            return await client.post("/v1/enrich", request)
+            return await client.post("/v1/enrich", request, headers=headers)
+
+
+def metadata_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a document beside its text, as one flat mapping."""
+    about = {name: document[name] for name in _ABOUT if name in document}
+    others = {name: value for name, value in document.get("metadata", {}).items() if name not in _ABOUT}
+    return {**others, **about}
 
 
 def checked_command(command: str) -> str:

@@ -36,7 +36,7 @@ def mcp(
         raise ConfigurationError("`cragside mcp` needs the extra `mcp`: pip install 'cragside[mcp]'.") from error
 
     async def work(service: "Service") -> None:
-        async with _indexing(service.container), reaching(service.client, settings.command_prefix):
+        async with _indexing(service.container), reaching(service.client):
             await create_server().run_stdio_async()
 
     # The SDK would log everything, with questions, if nobody did.

@@ -5,7 +5,6 @@ from fastapi import APIRouter, Request, Response
 from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.body_limit import json_body
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import container_of
 
 router = APIRouter(tags=["mcp"], responses=error_responses())
 
@@ -18,4 +17,4 @@ async def mcp(request: Request) -> Response:
         from cragside.entrypoints.mcp.streamable_http import answer  # the protocol's types take a second
     except ModuleNotFoundError as error:
         raise NotFound("The Model Context Protocol needs the extra `mcp`: pip install 'cragside[mcp]'.") from error
-    return await answer(request, body, container_of(request).settings.command_prefix)
+    return await answer(request, body)

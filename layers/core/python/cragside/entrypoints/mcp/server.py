@@ -18,8 +18,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from cragside import __version__
-from cragside.client import Client
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.client import ALWAYS, Client
+from cragside.domain.errors import CragsideError
 
 _INSTRUCTIONS = (
     "cragside knows the user's documents and earlier conversations. Call `ask` before you answer a question on them, "
@@ -34,18 +34,16 @@ Question = Annotated[str, Field(description="The question, in the user's words."
 Most = Annotated[int, Field(ge=1, le=100, description="Most passages.")]
 
 _client: ContextVar[Client] = ContextVar("mcp_client")
-_command: ContextVar[str] = ContextVar("mcp_command")
 
 
 @asynccontextmanager
-async def reaching(client: Client, command: str) -> AsyncIterator[None]:
-    """Inside the block, tools and resources send their requests through this client, whose cragside has the command."""
-    clients, commands = _client.set(client), _command.set(command)
+async def reaching(client: Client) -> AsyncIterator[None]:
+    """Inside the block, tools and resources send their requests through this client."""
+    before = _client.set(client)
     try:
         yield
     finally:
-        _client.reset(clients)
-        _command.reset(commands)
+        _client.reset(before)
 
 
 def create_server() -> MCPServer[Any]:
@@ -103,10 +101,7 @@ async def ask(question: Question) -> dict[str, Any]:
     Answer the user from the text in `prompt`, and cite the evidence that you use as [1], [2]. `documents` are its
     sources, in the order of their numbers. `verdict` says where they come from.
     """
-    command = _command.get()
-    enriched = await _client.get().post("/v1/enrich", {"prompt": f"{command} {question}"})
-    if "metadata" not in enriched:
-        raise ProcessingError(f"This cragside has another command than {command}: set RAG_COMMAND_PREFIX as there.")
+    enriched = await _client.get().post("/v1/enrich", {"prompt": question}, headers=ALWAYS)
     context = enriched["metadata"]["rag_context"]
     return {
         "prompt": enriched["prompt"],

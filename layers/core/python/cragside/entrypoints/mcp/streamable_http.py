@@ -25,11 +25,10 @@ _SECONDS = 300.0
 _CHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
-async def answer(request: Request, body: bytes, command: str) -> Response:
-    """The answer to a message. `command` is the one that asks this cragside for evidence.
+async def answer(request: Request, body: bytes) -> Response:
+    """The answer to a message. Tools call the routes of the request's application with its tokens and its workspace.
 
-    Tools call the routes of the request's application with its tokens and its workspace. If the client leaves, the
-    running tool is cancelled, and `ClientDisconnect` is raised.
+    If the client leaves, the running tool is cancelled, and `ClientDisconnect` is raised.
     """
     sent: list[Message] = []
 
@@ -43,7 +42,7 @@ async def answer(request: Request, body: bytes, command: str) -> Response:
         sent.append(message)
 
     transport = httpx.ASGITransport(_as_caller(request))
-    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client, command):
+    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client):
         manager = _manager(max_body_bytes=len(body) + 1)
         handling = _handled(manager, request.scope, receive, send)
         try:
