@@ -158,7 +158,7 @@ async def test_a_route_of_ours_is_logged_as_its_template(lines: Lines) -> None:
 async def test_a_slow_request_names_its_steps(start: Start, lines: Lines) -> None:
     await observed(start, "POST /api/generate", "GET /v1/settings", slow=0.0)
     chat, ours = told(lines())
-    assert {"ollama", "sending the answer", "retrieve", "grade"} == set(chat["slow"])
+    assert {"model host", "sending the answer", "retrieve", "grade"} == set(chat["slow"])
     assert next(iter(chat["slow"])) == "retrieve"  # the fakes say that it took longest
     assert {"before the answer", "sending the answer"} == set(ours["slow"])
 

@@ -14,9 +14,9 @@ _BATCH = 32
 
 
 class HostedEmbedder(Embedder):
-    """Embeds with `/api/embed`. It asks the host at the first embedding, not before.
+    """Embeds with a model of the host. It asks the host at the first embedding, not before.
 
-    The host cuts texts that are longer than the model's context. Queries and passages are embedded alike: the port does
+    Texts that are longer than the model's context are cut. Queries and passages are embedded alike: the port does
     not say which is which, so both lack the task prefixes ("search_query: ") that models such as nomic-embed-text were
     trained with.
     """

@@ -177,8 +177,8 @@ def _steps(answered: Answered) -> dict[str, float]:
     steps = dict(answered.context.timings_ms) if answered.context else {}
     if answered.first_byte is not None:
         found = sum(steps.values())
-        # Ollama loads a model and reads the prompt before it answers.
-        steps["before the answer" if not steps else "other work" if answered.own else "ollama"] = max(
+        # The host loads a model and reads the prompt before it answers.
+        steps["before the answer" if not steps else "other work" if answered.own else "model host"] = max(
             answered.first_byte * 1000 - found, 0.0
         )
         steps["sending the answer"] = (answered.seconds - answered.first_byte) * 1000
