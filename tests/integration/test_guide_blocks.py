@@ -35,7 +35,7 @@ NOT_RUN = {
     ("docs/backup.md", "umask 077\npg_dump"): DATABASES,
     ("docs/backup.md", "pg_restore"): DATABASES,
     ("docs/backup.md", "cragside repair"): DATABASES,
-    ("docs/model-hosts.md", "pip install"): "needs a model host and its key",
+    ("docs/model-hosts.md", "export RAG_MODEL_HOST"): "needs a model host and its key",
     ("docs/model-hosts.md", "export RAG_RERANK_URL"): "needs a rerank endpoint",
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
@@ -44,6 +44,7 @@ NOT_RUN = {
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
     ("docs/pipeline.md", "make pipeline"): AWS,
     ("docs/deployment.md", "aws secretsmanager"): AWS,
+    ("docs/how-to/extras.md", "make wheel"): "docs/documents.md has these commands, with another extra",
     ("docs/how-to/open-webui.md", "cragside serve"): OPEN_WEBUI,
     ("docs/how-to/open-webui.md", "export RAG_API_TOKEN"): "needs Docker",
     ("docs/how-to/systemd.md", "useradd"): SYSTEMD,
@@ -52,21 +53,21 @@ NOT_RUN = {
     ("docs/how-to/uninstall.md", "systemctl disable"): SYSTEMD,
     (
         "docs/postgresql.md",
-        "pip install",
+        "export POSTGRES_URI",
     ): "needs PostgreSQL; tests/integration/test_on_postgres.py runs these commands",
     ("docs/postgresql.md", "export RAG_GRAPH_STORAGE"): "needs PostgreSQL with AGE",
     (
         "docs/qdrant.md",
-        "pip install",
+        "export QDRANT_URL",
     ): "needs PostgreSQL and Qdrant; tests/integration/test_on_qdrant.py is on a stand-in",
-    ("docs/redis.md", "pip install"): "needs PostgreSQL and Redis; tests/integration/test_on_redis.py is on both",
-    ("docs/neo4j.md", "pip install"): "needs Neo4j; tests/integration/test_on_neo4j.py runs these commands",
+    ("docs/redis.md", "export REDIS_URI"): "needs PostgreSQL and Redis; tests/integration/test_on_redis.py is on both",
+    ("docs/neo4j.md", "export POSTGRES_URI"): "needs Neo4j; tests/integration/test_on_neo4j.py runs these commands",
     ("docs/neo4j.md", "cragside repair"): "needs Neo4j; tests/integration/test_on_neo4j.py runs this command",
     ("docs/how-to/move-to-postgresql.md", "export TEAM"): COPYING,
     ("docs/how-to/move-to-postgresql.md", "cragside copy"): COPYING,
     ("docs/how-to/move-to-postgresql.md", "cragside bake"): COPYING,
     ("docs/tutorial.md", "ollama pull"): OPEN_WEBUI,
-    ("docs/watching.md", "pip install"): "needs a collector; tests/unit/traces has one",
+    ("docs/watching.md", "export RAG_TRACES"): "needs a collector; tests/unit/traces has one",
 }
 # The pages of which no block is run, with the reason.
 PAGES_NOT_RUN = {"docs/runbook.md": AWS}

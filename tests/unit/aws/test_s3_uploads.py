@@ -68,7 +68,7 @@ async def test_without_credentials_there_is_no_form(monkeypatch: pytest.MonkeyPa
 
 async def test_without_boto3_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'cragside\[aws\]'"):
+    with pytest.raises(ConfigurationError, match="Install the extra `aws` of cragside"):
         await S3UploadStore("a-bucket").form("kb/0f", most_bytes=5, seconds=9)
 
 

@@ -402,7 +402,7 @@ def test_without_the_extra_pictures_are_skipped_in_one_line(real, notes, monkeyp
     (notes / "scan.pdf").write_bytes(scan_of(SHED))
     result = real("ingest", str(notes))
     assert result.exit_code == 0
-    needs = "needs `pip install 'cragside[ocr]'` to read text in pictures"
+    needs = "needs the extra `ocr` of cragside to read text in pictures"
     assert f"skipped   4 files: 3 .png ({needs}), 1 .pdf ({needs}); --json lists them" in result.stdout
     assert "2 indexed, 4 skipped" in result.stdout
     again = real("sync", str(notes))

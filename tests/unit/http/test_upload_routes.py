@@ -247,7 +247,7 @@ async def test_without_boto3_the_log_names_the_remedy(
     answer = await knowledge.http.post(OFFERS, json={})
     assert failure(answer) == (503, "service_unavailable")
     assert "a-bucket" not in answer.text
-    assert "pip install 'cragside[aws]'" in caplog.text
+    assert "Install the extra `aws` of cragside" in caplog.text
     await knowledge.close()
 
 

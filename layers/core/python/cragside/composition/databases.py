@@ -48,7 +48,7 @@ def postgres_of(
     try:
         from cragside.adapters.postgres.database import PostgresDatabase
     except ModuleNotFoundError as error:
-        missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
+        missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
     return PostgresDatabase(address, most=settings.postgres_connections or _usual(), figures=figures)
 
@@ -85,7 +85,7 @@ def neo4j_of(
     try:
         from cragside.adapters.neo4j.database import Neo4jDatabase
     except ModuleNotFoundError as error:
-        missing = f"NEO4J_URI is set, but {error.name} is not installed. Install cragside[servers]."
+        missing = f"NEO4J_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="NEO4J_URI") from error
     name, passwords = settings.neo4j_password_secret, None
     if name is not None:
@@ -111,7 +111,7 @@ def redis_of(
     try:
         from cragside.adapters.redis.database import RedisDatabase
     except ModuleNotFoundError as error:
-        missing = f"REDIS_URI is set, but {error.name} is not installed. Install cragside[servers]."
+        missing = f"REDIS_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="REDIS_URI") from error
     return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures)
 
@@ -130,7 +130,7 @@ def qdrant_of(
     try:
         from cragside.adapters.qdrant.database import QdrantDatabase
     except ModuleNotFoundError as error:
-        missing = f"QDRANT_URL is set, but {error.name} is not installed. Install cragside[servers]."
+        missing = f"QDRANT_URL is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="QDRANT_URL") from error
     keys = None
     if name is not None:

@@ -28,7 +28,10 @@ def openai_host(settings: "Settings", address: str, key: "Renewable[str]") -> "O
     try:
         from cragside.adapters.openai.host import OpenAIHost
     except ModuleNotFoundError as error:
-        missing = f"RAG_MODEL_HOST speaks OpenAI's API, but {error.name} is not installed. Install cragside[openai]."
+        missing = (
+            f"RAG_MODEL_HOST speaks OpenAI's API, but {error.name} is not installed. "
+            "Install the extra `openai` of cragside."
+        )
         raise ConfigurationError(missing, variable="RAG_MODEL_HOST") from error
     return OpenAIHost(address, key, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
 

@@ -16,7 +16,7 @@ def tracer_of() -> "OtelTracer":
 
         return OtelTracer(__version__)
     except ModuleNotFoundError as error:
-        missing = f"RAG_TRACES is set, but {error.name} is not installed. Install cragside[otel]."
+        missing = f"RAG_TRACES is set, but {error.name} is not installed. Install the extra `otel` of cragside."
         raise ConfigurationError(missing, variable="RAG_TRACES") from error
     except ValueError as error:
         unfit = "RAG_TRACES is set, but a variable that begins with OTEL_ has a value that OpenTelemetry does not take"

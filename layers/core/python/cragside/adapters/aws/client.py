@@ -17,7 +17,7 @@ def make_client(
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise ConfigurationError(f"{subject} needs boto3. Install it with: pip install 'cragside[aws]'") from error
+        raise ConfigurationError(f"{subject} needs boto3. Install the extra `aws` of cragside.") from error
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
     config = Config(connect_timeout=connect_seconds, read_timeout=read_seconds, retries=retries, **options)
     try:

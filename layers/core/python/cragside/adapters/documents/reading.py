@@ -17,7 +17,7 @@ MAX_LISTED = 200
 # The reason of files without any text.
 EMPTY = "is empty"
 # The reasons of pictures, and of PDF whose pages are pictures. `NEEDS_OCR` says that the extra is not installed.
-NEEDS_OCR = "needs `pip install 'cragside[ocr]'` to read text in pictures"
+NEEDS_OCR = "needs the extra `ocr` of cragside to read text in pictures"
 NO_TEXT = "holds no text that OCR can recognise"
 
 

@@ -33,7 +33,9 @@ def mcp(
     try:
         from cragside.entrypoints.mcp.server import create_server, reaching
     except ModuleNotFoundError as error:
-        raise ConfigurationError("`cragside mcp` needs the extra `mcp`: pip install 'cragside[mcp]'.") from error
+        raise ConfigurationError(
+            "The Model Context Protocol is not installed. Install the extra `mcp` of cragside."
+        ) from error
 
     async def work(service: "Service") -> None:
         async with _indexing(service.container), reaching(service.client):

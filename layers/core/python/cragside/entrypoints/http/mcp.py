@@ -16,5 +16,5 @@ async def mcp(request: Request) -> Response:
     try:
         from cragside.entrypoints.mcp.streamable_http import answer  # the protocol's types take a second
     except ModuleNotFoundError as error:
-        raise NotFound("The Model Context Protocol needs the extra `mcp`: pip install 'cragside[mcp]'.") from error
+        raise NotFound("The Model Context Protocol is not installed. Install the extra `mcp` of cragside.") from error
     return await answer(request, body)
