@@ -17,11 +17,11 @@ from cragside.domain.explanation import Explanation
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
-from cragside.entrypoints.memory_header import memory_asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Commanded
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
+from cragside.entrypoints.rag_headers import memory_asked
 
 _OWN_FIELDS = ("workspace", "persona", "compress", "memory")
 # Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.

@@ -37,8 +37,9 @@ from cragside.entrypoints.proxy.prompts import Commanded
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.shapes import ROUTES
-from cragside.entrypoints.proxy.shown_evidence import ShownEvidence, context_asked
+from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from cragside.entrypoints.proxy.upstream import Upstream
+from cragside.entrypoints.rag_headers import context_asked
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.memory_header import MEMORY_HEADER
-from cragside.entrypoints.rag_headers import CONTEXT_HEADER, RAG_HEADER
+from cragside.entrypoints.rag_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER
 
 Header = tuple[bytes, bytes]
 

@@ -8,25 +8,15 @@ from typing import Any
 from starlette.types import Message, Send
 
 from cragside.domain.citation_marks import MarksOfPieces
-from cragside.domain.errors import ValidationError
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
 from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
-from cragside.entrypoints.rag_headers import CONTEXT_HEADER
 
 _EVENT = b"data:"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
 _MOST_CHOICES = 128  # as OpenAI has them
 _DONE = (b'"done":true', b'"done": true')
-
-
-def context_asked(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether `X-RAG-Context` asks for the evidence. Raises `ValidationError` for anything but true and false."""
-    given = {value.decode("latin-1").strip().lower() for name, value in headers if name == CONTEXT_HEADER}
-    if not given <= {"true", "false", ""} or len(given) > 1:
-        raise ValidationError("X-RAG-Context must be true or false.", field="X-RAG-Context")
-    return "true" in given
 
 
 class ShownEvidence:

@@ -13,8 +13,7 @@ from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import choose_workspace, container_of
 from cragside.entrypoints.http.v1.enrich_models import EnrichedRequestBody, EnrichRequest, UnchangedRequest
-from cragside.entrypoints.memory_header import memory_asked
-from cragside.entrypoints.rag_headers import wish_of
+from cragside.entrypoints.rag_headers import memory_asked, wish_of
 
 _BODY = {"content": {"application/json": {"schema": EnrichRequest.model_json_schema()}}, "required": True}
 _HEADER = {

@@ -21,7 +21,7 @@ from cragside.entrypoints.http.request_access import choose_workspace, container
 from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
 from cragside.entrypoints.http.v1.enrich_models import EnrichRequest
 from cragside.entrypoints.http.v1.explain_models import ExplanationBody
-from cragside.entrypoints.memory_header import memory_asked
+from cragside.entrypoints.rag_headers import memory_asked
 
 _EVENTS_DESCRIPTION = (
     "With `Accept: text/event-stream`: server-sent events. `step` with a StepBody whenever a step ends, then `done` "
