@@ -167,6 +167,11 @@ async def test_an_exchange_without_permission_is_forwarded_and_not_remembered(st
             {"model": "m", "prompt": "def f(", "suffix": "return"},
             http(b'{"response":"x","done":true}'),
         ),
+        (
+            "/api/generate",
+            {"model": "m", "prompt": "[INST] How deep? [/INST]", "raw": True},
+            http(b'{"response":"x","done":true}'),
+        ),
         ("/v1/chat/completions", CHAT, http(sse("Very ", end=b""), "text/event-stream")),
         ("/v1/chat/completions", CHAT, http(sse(end=b'data: {"error": {}}\n\ndata: [DONE]\n\n'), "text/event-stream")),
         ("/v1/chat/completions", CHAT, http(b'{"choices": []}')),

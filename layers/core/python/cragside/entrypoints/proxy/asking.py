@@ -10,7 +10,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import Prompts
 from cragside.entrypoints.access import Grant, workspace_of
-from cragside.entrypoints.proxy.prompts import Commanded, CommandFinder
+from cragside.entrypoints.proxy.prompts import Asked, CommandFinder
 from cragside.entrypoints.proxy.request_body import parsed_if_bounded
 from cragside.entrypoints.rag_headers import wish_of
 
@@ -34,9 +34,7 @@ class Asking:
         self._finder = CommandFinder(container.settings.command_prefix)
         self._ask_again = 0.0
 
-    async def commanded(
-        self, grant: Grant, scope: Scope, body: bytes, *, suffixed: bool, welcome: bool
-    ) -> Commanded | None:
+    async def asked(self, grant: Grant, scope: Scope, body: bytes, *, suffixed: bool, welcome: bool) -> Asked | None:
         """The request if it gets evidence. `suffixed`: its model had the suffix. `welcome`: its page may ask.
 
         Raises `ValidationError` for an invalid `X-RAG`, and for a body with too many values that asks for evidence.
@@ -44,21 +42,21 @@ class Asking:
         path, wish = scope["path"], wish_of(scope["headers"])
         if wish == "never":
             return None
-        found = self._finder.commanded(path, body)
+        found = self._finder.with_command(path, body)
         if found is None and (wish == "always" or suffixed):
-            found = self._finder.uncommanded(path, body)
+            found = self._finder.without_command(path, body)
         if found is None:
             return await self._by_setting(grant, scope, body) if welcome and grant.allows("read") else None
         return None if await self._wish_of(grant, scope, found.request) == "never" else found
 
-    async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Commanded | None:
+    async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Asked | None:
         """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
         # Most bodies name no workspace and are not read.
         request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None
         if await self._wish_of(grant, scope, request or {}) != "always":
             return None
         try:
-            found = self._finder.uncommanded(scope["path"], body)
+            found = self._finder.without_command(scope["path"], body)
         except ValidationError:
             return None
         return found if found and len(found.question) <= self._settings.max_prompt_characters else None

@@ -32,7 +32,7 @@ _ANSWER_FIELDS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 class ContextWindow:
     """`current` is the window for the unchanged request, `largest` the window that the proxy may set.
 
-    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set. `tokens_of` measures requests.
+    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set.
     """
 
     current: int

@@ -19,7 +19,7 @@ from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
-from cragside.entrypoints.proxy.prompts import Commanded
+from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
 from cragside.entrypoints.rag_headers import memory_asked
 
@@ -55,7 +55,7 @@ class RequestEnricher:
     async def enrich(
         self,
         path: str,
-        commanded: Commanded,
+        asked: Asked,
         headers: Sequence[Header],
         workspace: str,
         watch: Watch | None = None,
@@ -66,7 +66,7 @@ class RequestEnricher:
         asks for earlier exchanges. Neither they nor `compress` and `workspace` are forwarded.
         """
         try:
-            return await self._enriched(path, commanded, headers, workspace, watch)
+            return await self._enriched(path, asked, headers, workspace, watch)
         except CragsideError:
             raise
         except Exception as error:
@@ -74,18 +74,18 @@ class RequestEnricher:
             raise ProcessingError("The request could not be enriched.") from error
 
     async def explain(
-        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str, watch: Watch
+        self, path: str, asked: Asked, headers: Sequence[Header], workspace: str, watch: Watch
     ) -> Explanation:
         """What the model would get and why. Raises what `enrich` raises."""
         explainer = self._container.explainer
         deadline, run = explainer.deadline(), WatchedRun(watch)
-        enriched = await self.enrich(path, commanded, headers, workspace, run.note)
+        enriched = await self.enrich(path, asked, headers, workspace, run.note)
         return await explainer.explained(enriched.outcome, run, deadline)
 
     async def _enriched(
-        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str, watch: Watch | None
+        self, path: str, asked: Asked, headers: Sequence[Header], workspace: str, watch: Watch | None
     ) -> EnrichedRequest:
-        request = commanded.request
+        request = asked.request
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
         whole = in_one_form(path, forwarded)
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
@@ -96,8 +96,8 @@ class RequestEnricher:
         if window is not None:
             budget = window.evidence_tokens(budget, tokens_of(whole, most_tokens))
         enriched = await self._container.enricher.enrich(
-            {**asked_form(whole, commanded.place), **options},
-            question=commanded.question,
+            {**asked_form(whole, asked.place), **options},
+            question=asked.question,
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
             memory=memory_asked(headers),
@@ -105,7 +105,7 @@ class RequestEnricher:
             timeout=self._settings.timeout_seconds - (time.monotonic() - began),
             watch=watch,
         )
-        forwarded = with_evidence(path, forwarded, commanded.place, commanded.question, enriched.request)
+        forwarded = with_evidence(path, forwarded, asked.place, asked.question, enriched.request)
         cut = window is not None and _fit(path, forwarded, window)
         context = enriched.rag_context
         without = budget < self._settings.context_tokens and not (context and context.documents)

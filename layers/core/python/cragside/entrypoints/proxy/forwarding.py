@@ -33,7 +33,7 @@ from cragside.entrypoints.proxy.model_names import (
 )
 from cragside.entrypoints.proxy.own_answers import own_answer
 from cragside.entrypoints.proxy.passages import passages_of
-from cragside.entrypoints.proxy.prompts import Commanded
+from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.shapes import ROUTES
@@ -57,7 +57,7 @@ class _Call:
     receive: Receive
     send: Send
     body: Body
-    commanded: Commanded | None
+    asked: Asked | None
     suffixed: bool
 
 
@@ -123,14 +123,14 @@ class Forwarder:
         body, readable, suffixed = await self._read(scope, receive)
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
         welcome = self._origins.may_ask(scope["headers"])
-        commanded = None
+        asked = None
         if readable:
-            commanded = await self._asking.commanded(grant, scope, body.data, suffixed=suffixed, welcome=welcome)
-        call = _Call(grant, scope, receive, send, body, commanded, suffixed)
-        if commanded is not None and not welcome:
+            asked = await self._asking.asked(grant, scope, body.data, suffixed=suffixed, welcome=welcome)
+        call = _Call(grant, scope, receive, send, body, asked, suffixed)
+        if asked is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
-        elif commanded is not None and commanded.why:
-            await self._explain(call, commanded)
+        elif asked is not None and asked.why:
+            await self._explain(call, asked)
         elif self._exchanges is not None and welcome and readable and grant.allows("write"):
             await self._record(self._exchanges, call)
         else:
@@ -146,7 +146,7 @@ class Forwarder:
         return (body, readable, False) if changed is None else (Body(changed, complete=True), True, True)
 
     async def _pass_on(self, call: _Call) -> None:
-        if call.commanded is None:
+        if call.asked is None:
             await relay(
                 self._upstream,
                 call.scope,
@@ -157,11 +157,11 @@ class Forwarder:
                 length_changed=call.suffixed,
             )
         else:
-            await self._enrich(call, call.commanded)
+            await self._enrich(call, call.asked)
 
     async def _record(self, exchanges: Exchanges, call: _Call) -> None:
         """Pass the request on, and put the exchange into memory once it is complete."""
-        scope, named = call.scope, None if call.commanded is None else call.commanded.request.get("workspace")
+        scope, named = call.scope, None if call.asked is None else call.asked.request.get("workspace")
         try:
             writing = call.grant.narrowed("write")
             workspace = workspace_of(writing, scope["headers"], named, self._default_workspace)
@@ -182,31 +182,31 @@ class Forwarder:
         documents = [] if document is None else [document]
         self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=documents)
 
-    def _workspace(self, call: _Call, commanded: Commanded) -> str:
+    def _workspace(self, call: _Call, asked: Asked) -> str:
         """The workspace to ask."""
-        headers, named = call.scope["headers"], commanded.request.get("workspace")
+        headers, named = call.scope["headers"], asked.request.get("workspace")
         workspace = workspace_of(call.grant.narrowed("read"), headers, named, self._default_workspace)
         call.scope["state"]["workspace"] = workspace
         return workspace
 
-    async def _explain(self, call: _Call, commanded: Commanded) -> None:
+    async def _explain(self, call: _Call, asked: Asked) -> None:
         """Answer with the explanation. Ollama gets nothing, and there is no exchange to remember."""
         scope, headers = call.scope, call.scope["headers"]
-        workspace = self._workspace(call, commanded)
+        workspace = self._workspace(call, asked)
 
         async def run(watch: Watch) -> Explanation:
-            explanation = await self._enricher.explain(scope["path"], commanded, headers, workspace, watch)
+            explanation = await self._enricher.explain(scope["path"], asked, headers, workspace, watch)
             scope["state"]["rag_context"] = explanation.context
             return explanation
 
-        answer = own_answer(scope["path"], commanded.request)
+        answer = own_answer(scope["path"], asked.request)
         sending = send_explanation(cors_send(call.send, headers), scope["path"], answer, followed(run))
         await while_connected(call.receive, sending)
 
-    async def _enrich(self, call: _Call, commanded: Commanded) -> None:
+    async def _enrich(self, call: _Call, asked: Asked) -> None:
         scope, headers = call.scope, call.scope["headers"]
-        workspace, shown = self._workspace(call, commanded), context_asked(headers)
-        work = self._enricher.enrich(scope["path"], commanded, headers, workspace)
+        workspace, shown = self._workspace(call, asked), context_asked(headers)
+        work = self._enricher.enrich(scope["path"], asked, headers, workspace)
         enriched = await while_connected(call.receive, work)
         scope["state"]["rag_context"] = enriched.context
         if isinstance(call.send, Recording):

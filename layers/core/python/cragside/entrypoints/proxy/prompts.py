@@ -25,7 +25,7 @@ _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Commanded:
+class Asked:
     """A request that gets evidence, its question and its place. `why`: it asks for an explanation instead."""
 
     request: dict[str, Any]
@@ -41,7 +41,7 @@ class CommandFinder:
         self._prefix = prefix
         self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
 
-    def commanded(self, path: str, body: bytes) -> Commanded | None:
+    def with_command(self, path: str, body: bytes) -> Asked | None:
         """The request, if what its user typed last begins with the command. None for all others, and for invalid ones.
 
         None also for a request that Ollama refuses: the client gets Ollama's own message. Raises `ValidationError` for
@@ -63,11 +63,11 @@ class CommandFinder:
             return None
         text = place.typed.text
         if (question := question_of(text, self._prefix)) is not None:
-            return Commanded(request, question, place)
+            return Asked(request, question, place)
         question = asks_why(text, self._prefix)
-        return None if question is None else Commanded(request, question, place, why=True)
+        return None if question is None else Asked(request, question, place, why=True)
 
-    def uncommanded(self, path: str, body: bytes) -> Commanded | None:
+    def without_command(self, path: str, body: bytes) -> Asked | None:
         """The request, if a user typed its end, for those who ask for evidence without the command.
 
         None for the results of tools, for what hosts ask by themselves, for code to complete and prompts without a
@@ -77,11 +77,11 @@ class CommandFinder:
         request = parsed(body)
         if request is None or _is_refused_by_ollama(path, request):
             return None
-        if path in (GENERATE, COMPLETIONS) and (request.get("suffix") or request.get("raw")):
+        if _is_no_users(path, request):
             return None
         place = place_in(path, in_one_form(path, request), self._prefix)
         question = "" if place is None or not place.last else place.typed.text.strip()
-        return Commanded(request, question, place) if place is not None and question else None
+        return Asked(request, question, place) if place is not None and question else None
 
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.
@@ -91,17 +91,22 @@ class CommandFinder:
 def user_prompt(path: str, body: bytes, prefix: str) -> str | None:
     """What the user typed last, without the command. None if no user typed it, or if the request has none.
 
-    A generation with a `suffix` completes code, and one without a prompt loads a model. Clients send requests of their
-    own, such as for the title of a chat.
+    A generation with a `suffix` completes code, a `raw` one brings its own template, and one without a prompt loads a
+    model. Clients send requests of their own, such as for the title of a chat.
     """
     request = parsed(body)
-    if request is None or (path in (GENERATE, COMPLETIONS) and request.get("suffix")):
+    if request is None or _is_no_users(path, request):
         return None
     place = place_in(path, in_one_form(path, request), prefix)
     if place is None or not place.typed.text.strip():
         return None
     question = question_of(place.typed.text, prefix)
     return place.typed.text if question is None else question
+
+
+def _is_no_users(path: str, request: Mapping[str, Any]) -> bool:
+    """Whether a program wrote the prompt: code to complete, or a text in a template of its own."""
+    return path in (GENERATE, COMPLETIONS) and bool(request.get("suffix") or request.get("raw"))
 
 
 def _is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
