@@ -6,6 +6,8 @@ from typing import Any
 
 from cragside.entrypoints.proxy.shapes import CHAT, COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
 
+# What the reading of an answer that is none raises.
+UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
 _EVENT = b"data:"
 
 
@@ -13,7 +15,7 @@ def answered_text(path: str, body: bytes) -> str | None:
     """The assistant's whole text, streamed or not. None if the answer is incomplete or has an error."""
     try:
         return _READERS[path](body)
-    except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
+    except UNREADABLE:
         return None
 
 

@@ -5,11 +5,11 @@ from itertools import islice
 from typing import Any
 
 from cragside.domain.citation_marks import MOST_MARKS, marks_in
+from cragside.entrypoints.proxy.answers import UNREADABLE
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 
 _HEADING, _DATA = b"event:", b"data:"
 _ADDED = "response.output_text.annotation.added"
-_UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
 
 
 class ResponseAnnotations:
@@ -40,7 +40,7 @@ class ResponseAnnotations:
             if not (self._add(part) or moved or events):
                 return heading + line
             changed = json.dumps(part, allow_nan=False).encode()
-        except _UNREADABLE:
+        except UNREADABLE:
             return heading + line
         self._added += len(events)
         return b"".join(events) + heading + _DATA + b" " + changed + ending
@@ -70,7 +70,7 @@ class ResponseAnnotations:
         """As `add`. An event without what it should have keeps its new place in the sequence."""
         try:
             return self.add(part)
-        except _UNREADABLE:
+        except UNREADABLE:
             return False
 
     def _moved(self, part: dict[str, Any]) -> bool:

@@ -1,13 +1,14 @@
 """Adds the evidence to the end of an answer, for clients that ask for it with `X-RAG-Context`."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from starlette.types import Message, Send
 
 from cragside.domain.citation_marks import MarksOfPieces
+from cragside.entrypoints.proxy.answers import UNREADABLE
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
@@ -93,7 +94,7 @@ class ShownEvidence:
             if not self._add(part):
                 return line
             changed = json.dumps(part, allow_nan=False).encode()
-        except (ValueError, RecursionError, TypeError, AttributeError, LookupError):
+        except UNREADABLE:
             return line
         ending = line[len(line.rstrip(b"\r\n")) :]
         return (b"data: " if event else b"") + changed + ending
