@@ -19,7 +19,7 @@ from cragside.domain.token_counts import count_tokens
 from cragside.ports.annotator import Annotator
 from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.language_model import LanguageModel
-from cragside.ports.model_host import ModelHost
+from cragside.ports.model_host import EMBEDDED, ModelHost
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
 from cragside.ports.support_judge import SupportJudge
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cragside.adapters.renewable import Renewable
     from cragside.ports.embedder import Embedder
 
-EMBEDDED = "embedded"
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
 Rewrite = Callable[[str, str | None], Awaitable[str]]

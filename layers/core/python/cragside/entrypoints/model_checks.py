@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.findings import Finding, Manner
+from cragside.ports.model_host import EMBEDDED
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LOAD_SECONDS = 60
 _TEST_QUESTION = "Who designed the Eiffel Tower?"
 _TEST_PASSAGES = ("Engineers of Gustave Eiffel's company designed the Eiffel Tower.", "Cats sleep for most of the day.")
-_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
+_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL = "qwen2.5:7b", "nomic-embed-text"
 
 
 async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
@@ -65,7 +66,7 @@ async def _tried(
 ) -> Finding:
     """Check a model of the host with one call."""
     model = finding.detail
-    if finding.state != "ok" or model.startswith(_EMBEDDED):
+    if finding.state != "ok" or model.startswith(EMBEDDED):
         return finding
     try:
         async with asyncio.timeout(LOAD_SECONDS):
@@ -82,7 +83,7 @@ async def _tried(
 
 def _listed(models: frozenset[str], component: str, chosen: str | None, _default: str, variable: str) -> Finding:
     """A model of a host with OpenAI's API, which has no models of usual names, and may list none."""
-    if chosen == _EMBEDDED:
+    if chosen == EMBEDDED:
         return Finding(component, "ok", detail=f"embedded, as {variable} says")
     if chosen is None:
         remedy = f"Name one of the host's models in {variable}."
@@ -94,7 +95,7 @@ def _listed(models: frozenset[str], component: str, chosen: str | None, _default
 
 
 def _model(models: frozenset[str], component: str, chosen: str | None, default: str, variable: str) -> Finding:
-    if chosen == _EMBEDDED:
+    if chosen == EMBEDDED:
         return Finding(component, "ok", detail=f"embedded, as {variable} says")
     name = chosen or default
     if name in models or f"{name}:latest" in models:

@@ -3,6 +3,9 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
+# The name of the models that need no host.
+EMBEDDED = "embedded"
+
 
 class ModelHost(Protocol):
     """An Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.

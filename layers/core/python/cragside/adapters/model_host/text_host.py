@@ -4,8 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.model_host import ModelHost
+
+# A question is embedded with its names and its other key words.
+QUESTION_TEXTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +63,11 @@ class TextHost(ModelHost, Protocol):
 
     async def close(self) -> None:
         """Close the running loop's connections."""
+
+    @override
+    async def check_chat(self, model: str) -> None:
+        await self.chat(model, "Answer with one word: ready?", max_tokens=8)
+
+    @override
+    async def check_embedding(self, model: str) -> None:
+        await self.embed(model, ["ready"])

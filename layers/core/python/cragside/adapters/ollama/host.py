@@ -9,22 +9,20 @@ from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.model_host.text import sendable
-from cragside.adapters.model_host.text_host import Reply, TextHost
+from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
+from cragside.ports.model_host import EMBEDDED
 
-EMBEDDED = "embedded"
 FALLBACK_MODEL = "qwen2.5:7b"
 # Ollama's smallest default window. On GPUs of 23 and 47 GiB the default is 32,768 and 262,144 tokens (server/routes.go
 # of 0.17.4). A client sees it only in /api/ps, once the model is loaded.
 _SMALLEST_DEFAULT = 4096
 _LOADED_SECONDS = 5.0
 _MODELS_REMEMBERED = 64
-# A question is embedded with its names and its other key words.
-_QUESTION_TEXTS = 3
 # Room that is kept for an answer whose length nobody has limited.
 ANSWER_TOKENS = 1024
 # Some models think although they are told not to. Their answers need this many tokens more.
@@ -161,7 +159,7 @@ class OllamaHost(TextHost):
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
         try:
-            async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
+            async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
                 answer = await self._connections.answer("/api/embed", body)
         except ServiceUnavailable as failure:
             self._note(failure)
@@ -170,14 +168,6 @@ class OllamaHost(TextHost):
         if not isinstance(vectors, list) or len(vectors) != len(texts):
             raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text")
         return vectors
-
-    @override
-    async def check_chat(self, model: str) -> None:
-        await self.chat(model, "Answer with one word: ready?", max_tokens=8)
-
-    @override
-    async def check_embedding(self, model: str) -> None:
-        await self.embed(model, ["ready"])
 
     @override
     async def prepare(self) -> None:

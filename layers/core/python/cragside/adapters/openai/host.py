@@ -10,17 +10,15 @@ from langsmith import tracing_context
 from typing_extensions import override
 
 from cragside.adapters.model_host.text import sendable
-from cragside.adapters.model_host.text_host import Reply, TextHost
+from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.openai.clients import Clients
 from cragside.adapters.openai.failures import COMPONENT, HostSilent, Refused, translated
 from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.model_host import EMBEDDED
 
-EMBEDDED = "embedded"
-# A question is embedded with its names and its other key words.
-_QUESTION_TEXTS = 3
 _MODELS_REMEMBERED = 64
 _SCHEMALESS_SECONDS = 600.0
 # OpenAI's own models refuse `max_tokens`; other hosts may not know the newer name.
@@ -143,7 +141,7 @@ class OpenAIHost(TextHost):
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         clients = self._clients.here()
         sent = [sendable(text) for text in texts]
-        async with clients.bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
+        async with clients.bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
             while True:
                 try:
                     return await self._vectors(model, sent)
@@ -153,14 +151,6 @@ class OpenAIHost(TextHost):
                         raise
                 # Which text was too long the host does not say, nor how long a text may be.
                 sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
-
-    @override
-    async def check_chat(self, model: str) -> None:
-        await self.chat(model, "Answer with one word: ready?", max_tokens=8)
-
-    @override
-    async def check_embedding(self, model: str) -> None:
-        await self.embed(model, ["ready"])
 
     @override
     async def prepare(self) -> None:

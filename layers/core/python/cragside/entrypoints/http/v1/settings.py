@@ -22,9 +22,8 @@ from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
+from cragside.ports.model_host import EMBEDDED
 from cragside.settings import Settings, variable_of
-
-_EMBEDDED = "embedded"
 
 
 class Range(BaseModel):
@@ -141,14 +140,14 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
     shown = {name: getattr(preferences, name) for name in CHANGEABLE}
     if preferences.similarity_threshold is None:
         model = store.embedding_model if store.status == "ready" else settings.embedding_model
-        shown["similarity_threshold"] = least_similarity(model or _EMBEDDED)
+        shown["similarity_threshold"] = least_similarity(model or EMBEDDED)
     return SettingsBody(
         workspace=workspace,
         **shown,
         max_file_bytes=settings.max_file_bytes,
         embedding_model=settings.embedding_model,
         chat_model=settings.chat_model,
-        models=[_EMBEDDED, *models],
+        models=[EMBEDDED, *models],
         changeable=list(CHANGEABLE),
         ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
         strategies=list(STRATEGIES),
