@@ -201,6 +201,7 @@ def test_a_record_that_lacks_everything_but_its_id_is_rejected_or_reported_but_r
 def test_nothing_is_begun_when_the_time_left_is_short(sqs: Sqs, function: Any) -> None:
     sqs.send(task())
     event, workspaces = sqs.event(), MemoryWorkspaces(before=lambda _: asyncio.sleep(60))
+    event["Records"][0]["attributes"]["ApproximateReceiveCount"] = "3"
     answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS - 1))
     assert reported(answer, event) == [("doc-1", 0)]
     assert workspaces.log == []
@@ -218,6 +219,34 @@ def test_a_task_that_exceeds_the_time_is_cancelled_and_reported(sqs: Sqs, functi
     assert reported(answer, event) == [("slow", 0)]
     assert workspaces.done() == [task("fast")]
     assert [json.loads(record["body"])["document_id"] for record in sqs.event()["Records"]] == ["slow"]
+
+
+def test_a_task_that_is_too_long_for_the_function_is_given_up_after_its_attempts(sqs: Sqs, function: Any) -> None:
+    sqs.send(task("slow"))
+    workspaces = MemoryWorkspaces(before=lambda _: asyncio.sleep(60))
+    index, too_long = function(workspaces), "It takes longer than the function may run."
+    for _ in range(2):
+        event = sqs.event()
+        assert reported(index.answer(event, Context(seconds=MARGIN_SECONDS + 0.2)), event) == [("slow", 0)]
+        assert sqs.dead() == []
+    assert index.answer(sqs.event(), Context(seconds=MARGIN_SECONDS + 0.2)) == {"batchItemFailures": []}
+    assert sqs.dead() == [too_long]
+    assert workspaces.failures == [(task("slow"), too_long)]
+    assert sqs.left() == 0
+
+
+def test_a_task_that_waited_for_its_turn_is_not_given_up(sqs: Sqs, function: Any) -> None:
+    sqs.send(*(task(f"doc-{number}") for number in range(6)))  # four run at once
+
+    async def before(each: Task) -> None:
+        await asyncio.sleep(0.1 if each.document_id == "doc-0" else 60)  # then doc-4 has its turn, and doc-5 has none
+
+    event, workspaces = sqs.event(), MemoryWorkspaces(before=before)
+    for record in event["Records"]:
+        record["attributes"]["ApproximateReceiveCount"] = "3"
+    answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS + 1))
+    assert reported(answer, event) == [("doc-4", 0), ("doc-5", 0)]
+    assert len(sqs.dead()) == len(workspaces.failures) == 3
 
 
 def test_the_scheduled_event_queues_what_a_crash_left_out(sqs: Sqs, function: Any) -> None:

@@ -145,6 +145,10 @@ class Attempts:
             outcome, reason = "done", ""
         return Handled(delivery.task, outcome, delivery.attempt, time.monotonic() - began, reason, unavailable)
 
+    async def give_up(self, delivery: Delivery, reason: str) -> bool:
+        """Bury a task that ran until it was stopped, if that was its last attempt. Otherwise it stays unsettled."""
+        return delivery.attempt >= self._attempts and await self._buried(delivery, reason)
+
     async def _done(self, task: Task) -> None:
         try:
             await self._indexer.do(task)
@@ -163,16 +167,20 @@ class Attempts:
         return self._circuits[task.stage] if of_all else self._store(task)
 
     async def _settled(self, delivery: Delivery, error: Exception) -> TaskOutcome:
-        if delivery.attempt >= self._most(error, self._broken(delivery.task, error)):
-            try:
-                await self._indexer.failed(delivery.task, reason_of(error))
-            except ServiceUnavailable:
-                logger.warning("%s cannot be given up: its failure cannot be recorded now", delivery.task.key)
-            else:
-                await self._queue.bury(delivery, reason_of(error))
-                return "buried"
+        last = delivery.attempt >= self._most(error, self._broken(delivery.task, error))
+        if last and await self._buried(delivery, reason_of(error)):
+            return "buried"
         await self._queue.retry(delivery, delay=self.delay(delivery.attempt))
         return "retried"
+
+    async def _buried(self, delivery: Delivery, reason: str) -> bool:
+        try:
+            await self._indexer.failed(delivery.task, reason)
+        except ServiceUnavailable:
+            logger.warning("%s cannot be given up: its failure cannot be recorded now", delivery.task.key)
+            return False
+        await self._queue.bury(delivery, reason)
+        return True
 
     def delay(self, attempt: int) -> float:
         """Seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""

@@ -23,6 +23,7 @@ MARGIN_SECONDS = 10.0
 # The outcome of a task, or why SQS must deliver it again.
 Outcome = str | Exception
 _SETTLED = ("done", "buried", "rejected")
+_TOO_LONG = "It takes longer than the function may run."
 
 
 class IndexFunction:
@@ -76,25 +77,41 @@ class IndexFunction:
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
         """The outcome of each message, by its id."""
-        turns = asyncio.Semaphore(self._container.settings.index_parallel)
-        tasks = {asyncio.create_task(self._outcome(record, turns)): record["messageId"] for record in records}
-        done, late = await asyncio.wait(tasks, timeout=max(0.0, _seconds(context)))
+        if (seconds := _seconds(context)) <= 0:
+            return {record["messageId"]: await self._stopped(record, had_its_time=False) for record in records}
+        turns, first = asyncio.Semaphore(self._container.settings.index_parallel), set[str]()
+        tasks = {record["messageId"]: asyncio.create_task(self._outcome(record, turns, first)) for record in records}
+        _, late = await asyncio.wait(tasks.values(), timeout=seconds)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-        await self._give_back([record for record in records if record["messageId"] in {tasks[task] for task in late}])
-        time_is_up = DeadlineExceeded("The function's time is up.")
-        return {message: task.result() if task in done else time_is_up for task, message in tasks.items()}
-
-    async def _give_back(self, records: list[dict[str, Any]]) -> None:
-        """Let others have these messages at once: the queue's visibility timeout is several times the function's."""
+        outcomes: dict[str, Outcome] = {}
         for record in records:
-            with suppress(CragsideError):  # then they come when that time has passed
-                delivery = await self._queue.accept(*_message(record))
-                if delivery is not None:
-                    await self._queue.put_off(delivery, delay=0)
+            message = record["messageId"]
+            if tasks[message].cancelled():
+                outcomes[message] = await self._stopped(record, had_its_time=message in first)
+            else:
+                outcomes[message] = tasks[message].result()
+        return outcomes
 
-    async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore) -> Outcome:
+    async def _stopped(self, record: Mapping[str, Any], *, had_its_time: bool) -> Outcome:
+        """Give up a task that had all the time there was, after its last attempt. Others get other messages at once.
+
+        The queue's visibility timeout is several times the function's.
+        """
+        with suppress(CragsideError):  # then it comes when that time has passed
+            delivery = await self._queue.accept(*_message(record))
+            if delivery is None:
+                return "rejected"
+            if had_its_time and await self._container.attempts.give_up(delivery, _TOO_LONG):
+                logger.warning("given up", extra={"task": delivery.task.key, "reason": _TOO_LONG})
+                return "buried"
+            await self._queue.put_off(delivery, delay=0)
+        return DeadlineExceeded("The function's time is up.")
+
+    async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore, first: set[str]) -> Outcome:
+        if not turns.locked():
+            first.add(record["messageId"])
         async with turns:
             try:
                 return await self._handled(record)
