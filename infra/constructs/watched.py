@@ -13,6 +13,12 @@ _PERIOD = Duration.minutes(5)
 _OWN = "cragside"
 
 
+def own_metric(name: str, function: IFunction, *, statistic: str = "Sum", period: Duration = _PERIOD) -> Metric:
+    """A figure that a function sends by itself."""
+    dimensions = {"service": _OWN, "function_name": function.function_name}
+    return Metric(namespace=_OWN, metric_name=name, dimensions_map=dimensions, statistic=statistic, period=period)
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """A deployment. One without a queue indexes nothing."""
@@ -42,8 +48,7 @@ class Watched:
 
     def own(self, name: str, function: IFunction | None = None, statistic: str = "Sum") -> Metric:
         """A figure that a function, `enrich` by default, sends by itself."""
-        dimensions = {"service": _OWN, "function_name": (function or self.enrich).function_name}
-        return Metric(namespace=_OWN, metric_name=name, dimensions_map=dimensions, statistic=statistic, period=_PERIOD)
+        return own_metric(name, function or self.enrich, statistic=statistic)
 
     def percent(self, part: IMetric, whole: IMetric, label: str) -> MathExpression:
         """A share. There is none where nothing happened."""

@@ -78,13 +78,22 @@ def test_the_api_answers_under_its_own_name_alone(own: Synthesised) -> None:
 
 
 def test_a_failing_version_is_taken_back(own: Synthesised) -> None:
-    ((alarm, errors),) = own.resources("AWS::CloudWatch::Alarm").items()
+    alarms = own.resources("AWS::CloudWatch::Alarm")
     group = own.properties("AWS::CodeDeploy::DeploymentGroup")
-    assert group["AlarmConfiguration"] == {"Alarms": [{"Name": {"Ref": alarm}}], "Enabled": True}
+    assert group["AlarmConfiguration"]["Enabled"]
+    assert {each["Name"]["Ref"] for each in group["AlarmConfiguration"]["Alarms"]} == set(alarms)
+    figures = {each["Properties"]["MetricName"]: each["Properties"] for each in alarms.values()}
+    assert set(figures) == {"Errors", "Failures"}
+    # The application answers 500 without an error of Lambda's: what it sends by itself tells of it.
+    ((function, _),) = own.resources("AWS::Lambda::Function").items()
+    assert figures["Failures"]["Namespace"] == "cragside"
+    dimensions = {each["Name"]: each["Value"] for each in figures["Failures"]["Dimensions"]}
+    assert dimensions == {"service": "cragside", "function_name": {"Ref": function}}
     assert group["AutoRollbackConfiguration"]["Enabled"]
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent5Minutes"
-    assert errors["Properties"]["TreatMissingData"] == "notBreaching"
+    assert {each["TreatMissingData"] for each in figures.values()} == {"notBreaching"}
+    assert {(each["Period"], each["Threshold"]) for each in figures.values()} == {(60, 1)}
     (live,) = own.resources("AWS::Lambda::Alias").values()
     assert "CodeDeployLambdaAliasUpdate" in live["UpdatePolicy"]
 
