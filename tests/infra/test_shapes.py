@@ -165,11 +165,24 @@ def test_the_endpoints_are_those_that_functions_call_and_serve_this_account(synt
     }
     assert [str(each["ServiceName"]).rpartition(".")[2].strip("']}") for each in by_kind["Gateway"]] == ["s3"]
     assert sorted(each["ServiceName"].rpartition(".")[2] for each in by_kind["Interface"]) == ["secretsmanager", "sqs"]
-    for each in by_kind["Interface"]:
+    for each in (*by_kind["Gateway"], *by_kind["Interface"]):
         (statement,) = each["PolicyDocument"]["Statement"]
         assert statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+    for each in by_kind["Interface"]:
         assert each["PrivateDnsEnabled"]
         assert len(each["SubnetIds"]) == 2
+
+
+def test_functions_alone_reach_s3_by_its_endpoint(synthesise: Synthesiser) -> None:
+    # The host that is the way out fetches Amazon Linux' packages without credentials: the endpoint would refuse it.
+    network = synthesise(environment("prod", "self-hosted")).stack("network")
+    (gateway,) = (
+        each["Properties"]
+        for each in network.resources("AWS::EC2::VPCEndpoint").values()
+        if each["Properties"]["VpcEndpointType"] == "Gateway"
+    )
+    assert {each["Ref"].partition("Subnet")[0] for each in gateway["RouteTableIds"]} == {"Vpcfunctions"}
+    assert len(gateway["RouteTableIds"]) == 2
 
 
 def test_what_crosses_the_network_is_logged_for_the_days_of_the_environment(synthesise: Synthesiser) -> None:
