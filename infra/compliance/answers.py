@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 _KEY = "Set `operations.kms_key_arn` to a key of your own. Unset, AWS' keys encrypt."
 _UPLOADS = (
-    "Files lie in this bucket from their upload to the request that adds them, a day at most. The documents are in "
-    "PostgreSQL."
+    "Files lie in this bucket from their upload to the request that adds them, two days at most. The documents "
+    "are in PostgreSQL."
 )
 
 ANSWERS: Mapping[str, str] = {

@@ -15,6 +15,7 @@ _PREFIX = "in"
 
 class UploadBucket(Construct):
     """Private, encrypted, TLS only. What lies there for a day is deleted: a file that was added is not needed again.
+    S3 counts the day from the next midnight UTC.
 
     `origins` are those of web pages that may send files to it.
     """
