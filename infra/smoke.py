@@ -37,30 +37,39 @@ def checks(http: httpx.Client, question: str, token: str) -> Iterator[str]:
     answer = _expect(
         http.post(_PATH, json=body, headers={"Authorization": f"Bearer {token}"}), 200, "the question is not answered"
     )
-    yield from _cited(answer.json(), question)
+    try:
+        lines = list(_cited(answer.json(), question))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a proxy's page, or another service
+        raise Failed(f"POST {_PATH}: the answer is none of cragside's: {_shown(answer)}") from error
+    yield from lines
 
 
 def _cited(answer: dict[str, Any], question: str) -> Iterator[str]:
     found = answer["metadata"]["rag_context"]
-    parts = ", ".join(f"{part['component']} ({part['reason']})" for part in found["degraded"])
+    parts = ", ".join(f"{part['component']!r} ({part['reason']!r})" for part in found["degraded"])
     if not found["documents"]:
         raise Failed(
             f"Nothing was found for {question!r}. Ask what your documents answer. Failed: {parts or 'nothing'}."
         )
     if parts:
         raise Failed(f"The evidence lacks what these would have given: {parts}.")
-    yield f"Evidence was found: {found['verdict']}."
+    yield f"Evidence was found: {found['verdict']!r}."
     for number, document in enumerate(found["documents"], start=1):
         if f"[{number}] {document['title']}" not in answer["prompt"]:
             raise Failed(f"The prompt does not cite {document['title']!r} as [{number}].")
-        yield f"  [{number}] {document['title']}"
+        yield f"  [{number}] {document['title']!r}"
 
 
 def _expect(answer: httpx.Response, status: int, otherwise: str) -> httpx.Response:
     if answer.status_code != status:
-        shown = answer.text[:300]
-        raise Failed(f"{answer.request.method} {answer.request.url.path}: {answer.status_code}, {otherwise}. {shown}")
+        asked = f"{answer.request.method} {answer.request.url.path}"
+        raise Failed(f"{asked}: {answer.status_code}, {otherwise}. {_shown(answer)}")
     return answer
+
+
+def _shown(answer: httpx.Response) -> str:
+    """The beginning of an answer, without marks that a terminal or a pipeline's log would obey."""
+    return repr(answer.text[:300])
 
 
 @telling

@@ -50,9 +50,9 @@ def test_a_deployed_service_is_found_and_asked(
         "It runs.",
         "All that it needs is there.",
         "A request without a token is refused.",
-        "Evidence was found: local.",
+        "Evidence was found: 'local'.",
     ]
-    assert said[4].startswith("  [1] Mercury")
+    assert said[4].startswith("  [1] 'Mercury")
     assert TOKEN not in "".join(said)
 
 
@@ -100,14 +100,38 @@ def answering(**changes: Any) -> httpx.Client:
     ("changes", "reason"),
     [
         ({"anonymous": 200}, "a request without a token is answered"),
-        ({"degraded": [{"component": "graph", "reason": "timeout"}]}, r"graph \(timeout\)"),
+        ({"degraded": [{"component": "graph", "reason": "timeout"}]}, r"'graph' \('timeout'\)"),
         ({"prompt": "Why?"}, r"does not cite 'Mercury' as \[1\]"),
     ],
 )
 def test_an_answer_that_is_not_as_it_should_be_fails(changes: dict[str, Any], reason: str) -> None:
-    assert list(smoke.checks(answering(), "Why?", TOKEN))[-1] == "  [1] Mercury"
+    assert list(smoke.checks(answering(), "Why?", TOKEN))[-1] == "  [1] 'Mercury'"
     with pytest.raises(smoke.Failed, match=reason):
         list(smoke.checks(answering(**changes), "Why?", TOKEN))
+
+
+_ODD = "\x1b]0;owned\x07\n::error::forged"
+
+
+@pytest.mark.parametrize("body", ["<html>", "{}", "[]", '{"metadata": {"rag_context": 7}}', json.dumps(_ODD)])
+def test_an_answer_of_something_else_is_an_error_in_one_plain_line(body: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        refused = request.method == "POST" and "Authorization" not in request.headers
+        return httpx.Response(401 if refused else 200, text=body)
+
+    http = httpx.Client(base_url="http://deployed", transport=httpx.MockTransport(answer))
+    with pytest.raises(smoke.Failed, match="is none of cragside's") as failed:
+        list(smoke.checks(http, "Why?", TOKEN))
+    assert str(failed.value).isprintable()
+
+
+def test_what_a_service_says_is_shown_without_its_control_characters() -> None:
+    odd = {"documents": [{"title": _ODD}], "prompt": f"[1] {_ODD}", "verdict": _ODD}
+    assert all(line.isprintable() for line in smoke.checks(answering(**odd), "Why?", TOKEN))
+    unwell = httpx.MockTransport(lambda _: httpx.Response(500, text=_ODD))
+    with pytest.raises(smoke.Failed, match="500") as failed:
+        list(smoke.checks(httpx.Client(base_url="http://deployed", transport=unwell), "Why?", TOKEN))
+    assert str(failed.value).isprintable()
 
 
 def test_the_lines_of_all_stacks_are_printed_in_their_order(
