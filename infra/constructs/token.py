@@ -40,8 +40,6 @@ class ApiToken(Construct):
         """Let a function's role read this one secret."""
         actions = ["secretsmanager:GetSecretValue"]  # CDK's own grant has DescribeSecret too, which nobody calls
         role.add_to_principal_policy(PolicyStatement(actions=actions, resources=[self.arn]))
-        if self._secret.encryption_key is not None:
-            self._secret.encryption_key.grant_decrypt(role)
 
     def _generated(self, keep: bool, key: IKey | None) -> Secret:
         secret = Secret(
