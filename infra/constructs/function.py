@@ -14,7 +14,8 @@ from infra.constructs.exceptions import acknowledge
 from infra.constructs.layers import ARCHITECTURES, RUNTIMES
 from infra.constructs.placement import Placement
 
-# What Lambda does with a function's role to connect it to a VPC; these actions know no resources.
+# What Lambda does with a function's role to connect it to a VPC. Descriptions know no resources. Interfaces do, but
+# they get their ids later, and AWS' own policy for this, AWSLambdaVPCAccessExecutionRole, names none either.
 _CONNECT = [
     "ec2:AssignPrivateIpAddresses",
     "ec2:CreateNetworkInterface",
@@ -83,7 +84,8 @@ class PythonFunction(Construct):
         acknowledge(
             self.role,
             "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-            "X-Ray's PutTraceSegments and PutTelemetryRecords, and what connects to a VPC, know no resources.",
+            "X-Ray's PutTraceSegments and PutTelemetryRecords know no resources, and interfaces in a VPC get their ids "
+            "later.",
         )
         if snap_start:
             acknowledge(
