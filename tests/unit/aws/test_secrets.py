@@ -115,7 +115,7 @@ def test_neither_its_text_nor_a_log_line_shows_the_value(caplog: pytest.LogCaptu
 
 def test_without_the_sdk_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(ConfigurationError, match=r"cragside\[aws\]"):
+    with pytest.raises(ConfigurationError, match=r"the extra `aws`"):
         RealManager().secret(ARN, setting="X_SECRET", parse=str).value()
 
 

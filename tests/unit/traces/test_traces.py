@@ -272,5 +272,5 @@ def test_a_missing_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "cragside.adapters.otel")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     container = Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_TRACES": "true"}))
-    with pytest.raises(ConfigurationError, match=r"RAG_TRACES is set, but .* Install cragside\[otel\]"):
+    with pytest.raises(ConfigurationError, match=r"RAG_TRACES is set, but .* Install the extra `otel`"):
         _ = container.enricher
