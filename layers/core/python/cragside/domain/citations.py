@@ -43,7 +43,7 @@ def citations_in(answer: str) -> Iterator[Cited]:
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, without citations."""
-    return [said for start, end in _sentences(text) if (said := _said(text[start:end]))]
+    return [claim for start, end in _sentences(text) if (claim := _claim(text[start:end]))]
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -72,17 +72,17 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
     places = [match.span() for match in _MARKS.finditer(answer, start, end)]
     if not places:
         return
-    whole = _said(answer[start:end])[:_LONGEST_CLAIM]
+    whole = _claim(answer[start:end])[:_LONGEST_CLAIM]
     starts = [start, *(place[1] for place in places[:-1])]
     ends = [*(place[0] for place in places[:-1]), end]
     for (first, last), since, until in zip(places, starts, ends, strict=True):
-        part = _said(answer[since:until])
+        part = _claim(answer[since:until])
         claim = part[-_LONGEST_CLAIM:] if len(part.split()) >= _FEWEST_WORDS else whole
         for mark in marks_in(answer, first, last):
             yield Cited(*mark, claim)
 
 
-def _said(text: str) -> str:
+def _claim(text: str) -> str:
     """A part of an answer without citations and list marks."""
-    said = " ".join(MARK.sub(" ", text).split())
-    return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", said).lstrip("-*•# ").lstrip(",;:. ").strip()
+    claim = " ".join(MARK.sub(" ", text).split())
+    return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", claim).lstrip("-*•# ").lstrip(",;:. ").strip()

@@ -44,10 +44,10 @@ def cragside_tool(service: Service, *, name: str = "search_documents", descripti
     """
 
     def ask(question: str) -> tuple[str, list[Document]]:
-        return _told(service.evidence_now(question))
+        return _content_and_artifact(service.evidence_now(question))
 
     async def ask_asynchronously(question: str) -> tuple[str, list[Document]]:
-        return _told(await service.evidence(question))
+        return _content_and_artifact(await service.evidence(question))
 
     return StructuredTool.from_function(
         func=ask,
@@ -58,7 +58,7 @@ def cragside_tool(service: Service, *, name: str = "search_documents", descripti
     )
 
 
-def _told(evidence: Evidence) -> tuple[str, list[Document]]:
+def _content_and_artifact(evidence: Evidence) -> tuple[str, list[Document]]:
     return evidence.block or _NOTHING, _documents(evidence)
 
 

@@ -51,8 +51,8 @@ def exported(messages: Sequence[Mapping[str, Any]], name: str) -> tuple[str, dic
     people = {str(message.get("user")): _speaker(message) for message in messages}
     composer = Composer()
     for message in messages:
-        if said := _said(message, people):
-            composer.add(f"[{_time(message['ts'], ' ')}] {_speaker(message)}: {said}", end="\n")
+        if text := _text(message, people):
+            composer.add(f"[{_time(message['ts'], ' ')}] {_speaker(message)}: {text}", end="\n")
     threads = {str(message["thread_ts"]) for message in messages if message.get("thread_ts")}
     folder = PurePath(name).parent.name
     fields = {
@@ -64,7 +64,7 @@ def exported(messages: Sequence[Mapping[str, Any]], name: str) -> tuple[str, dic
     return composer.text, present(fields)
 
 
-def _said(message: Mapping[str, Any], people: Mapping[str, str]) -> str:
+def _text(message: Mapping[str, Any], people: Mapping[str, str]) -> str:
     text = message.get("text")
     text = text if isinstance(text, str) else ""
     text = _MENTION.sub(lambda mention: f"@{mention[2] or people.get(mention[1], mention[1])}", text)

@@ -29,8 +29,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             f"is not valid JSON (line {error.lineno}: {error.msg}); as .txt it is indexed as text"
         ) from None
     if chats.is_export(value):
-        said, tier1 = chats.exported(json.loads(text), origin.name)
-        return Reading(said, "slack", tier1=tier1)
+        messages, tier1 = chats.exported(json.loads(text), origin.name)
+        return Reading(messages, "slack", tier1=tier1)
     return Reading(_laid_out(value, text))
 
 
@@ -46,8 +46,8 @@ def _lines(text: str, origin: FileOrigin) -> Reading:
             raise Unreadable(f"is not valid JSON in line {number}: {error.msg}") from None
         composer.add(_laid_out(values[-1], line))
     if chats.is_export(values):
-        said, tier1 = chats.exported([json.loads(line) for line in text.split("\n") if line.strip()], origin.name)
-        return Reading(said, "slack", tier1=tier1)
+        messages, tier1 = chats.exported([json.loads(line) for line in text.split("\n") if line.strip()], origin.name)
+        return Reading(messages, "slack", tier1=tier1)
     return Reading(composer.text)
 
 

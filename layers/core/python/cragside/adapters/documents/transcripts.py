@@ -21,15 +21,15 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     for end, block in _cues(text):
         seconds = max(seconds, end)
         voice = _SPEAKER.search(block)
-        said = " ".join(_TAG.sub("", block).split())
-        named = _NAMED.match(said)
+        line = " ".join(_TAG.sub("", block).split())
+        named = _NAMED.match(line)
         if voice and not named:
-            said = f"{voice[1].strip()}: {said}"
+            line = f"{voice[1].strip()}: {line}"
         if voice or named:
             speakers.append((voice or named)[1].strip())  # type: ignore[index]
         # Captions repeat a line while the next one appears.
-        if said and (not lines or lines[-1] != said):
-            lines.append(said)
+        if line and (not lines or lines[-1] != line):
+            lines.append(line)
     if not lines:
         raise Unreadable("holds no spoken text")
     spoken = "\n".join(_joined(lines))
@@ -51,14 +51,14 @@ def _cues(text: str) -> Iterator[tuple[int, str]]:
 
 def _joined(lines: list[str]) -> Iterator[str]:
     """Join consecutive lines of one speaker."""
-    speaker, said = "", list[str]()
+    speaker, speech = "", list[str]()
     for line in lines:
         named = _NAMED.match(line)
         if named and named[1] == speaker:
-            said.append(line[named.end() :])
+            speech.append(line[named.end() :])
             continue
-        if said:
-            yield " ".join(said)
-        speaker, said = named[1] if named else "", [line]
-    if said:
-        yield " ".join(said)
+        if speech:
+            yield " ".join(speech)
+        speaker, speech = named[1] if named else "", [line]
+    if speech:
+        yield " ".join(speech)

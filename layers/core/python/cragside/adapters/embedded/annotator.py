@@ -62,12 +62,12 @@ def _comment(code: str) -> str:
     opening = _COMMENTS.match(code)
     quoted = _DOCSTRING.search(code)
     if opening:
-        told = _COMMENT_MARK.sub("", opening.group(1))
+        comment = _COMMENT_MARK.sub("", opening.group(1))
     elif quoted:
-        told = _COMMENT_MARK.sub("", next(filter(None, quoted.groups())))
+        comment = _COMMENT_MARK.sub("", next(filter(None, quoted.groups())))
     else:
         return ""
-    return " ".join(told.strip().partition("\n\n")[0].split())[:600]
+    return " ".join(comment.strip().partition("\n\n")[0].split())[:600]
 
 
 def _mail_body(mail: str) -> str:

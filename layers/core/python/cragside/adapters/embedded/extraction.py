@@ -207,9 +207,9 @@ def _chosen(candidates: dict[Key, _Candidate], places: dict[Key, list[int]]) -> 
 
 def _description(read: Sequence[Sentence], places: Sequence[int]) -> str:
     """The first sentences that mention it; a heading only if no sentence does."""
-    told = [position for position in dict.fromkeys(places) if not read[position].heading] or [places[0]]
+    chosen = [position for position in dict.fromkeys(places) if not read[position].heading] or [places[0]]
     text = ""
-    for position in told[:3]:
+    for position in chosen[:3]:
         longer = f"{text} {read[position].text}".strip()
         if text and len(longer) > _LONGEST_DESCRIPTION:
             break

@@ -29,8 +29,8 @@ def states_something(text: str, question: Question, language: Language) -> bool:
         # "Who was Ada? | Ada's pages" is a title, not a question with its answer.
         if answers and piece[0] in _TITLE_MARKS and "\n" not in text:
             continue
-        said = piece if answers or _is_sentence(piece) or _is_row(piece) else piece.partition(":")[2]
-        if _has_news(said, known, language):
+        statement = piece if answers or _is_sentence(piece) or _is_row(piece) else piece.partition(":")[2]
+        if _has_news(statement, known, language):
             return True
     return False
 
@@ -54,5 +54,5 @@ def _is_row(piece: str) -> bool:
 
 
 def _has_news(text: str, known: frozenset[str], language: Language) -> bool:
-    told = (plain(stem(word, language)) for word in words(text) if word not in STOPWORDS)
-    return not known.issuperset(told)
+    stems = (plain(stem(word, language)) for word in words(text) if word not in STOPWORDS)
+    return not known.issuperset(stems)

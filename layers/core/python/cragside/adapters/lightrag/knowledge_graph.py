@@ -118,13 +118,13 @@ class _Graph:
         sources = await self._ledger.mentioning(known, max(documents, 1))
         (brief,) = await self._entities([known])
         first_seen = sources[0][2] if sources else None
-        told = sources[:documents]
-        labels = await self._ledger.labels([identifier for identifier, *_ in told])
+        shown = sources[:documents]
+        labels = await self._ledger.labels([identifier for identifier, *_ in shown])
         description = readable(value.get("description")) if described[known] else ""
         return EntityView(
             replace(brief, description=description, first_seen=first_seen),
             tuple(await self._connections(known, connections)),
-            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in told),
+            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in shown),
         )
 
     async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:

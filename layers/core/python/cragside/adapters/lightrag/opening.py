@@ -143,14 +143,14 @@ def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceU
 def damaged(workspace: str, how: str, *, read_only: bool) -> ServiceUnavailable:
     """The error for a damaged store."""
     remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
-    said = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
-    return ServiceUnavailable("knowledge_base", said)
+    message = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
+    return ServiceUnavailable("knowledge_base", message)
 
 
 def out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
     """The error for a store that the system does not let this process open."""
-    said = f"The store of workspace {spoken(workspace)} cannot be opened: {error.strerror}. Check RAG_HOME."
-    return ServiceUnavailable("knowledge_base", said)
+    message = f"The store of workspace {spoken(workspace)} cannot be opened: {error.strerror}. Check RAG_HOME."
+    return ServiceUnavailable("knowledge_base", message)
 
 
 def _lock_name(place: str) -> str:

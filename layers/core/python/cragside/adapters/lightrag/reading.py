@@ -77,9 +77,9 @@ def _have_room(texts: Sequence[str], query: str, parameters: QueryParam) -> bool
 
     It counts passages as JSON, in which orjson takes at least as much.
     """
-    told = [len(orjson.dumps(text)) // CHARACTERS_PER_TOKEN + _TOKENS_AROUND_A_PASSAGE for text in texts]
+    sizes = [len(orjson.dumps(text)) // CHARACTERS_PER_TOKEN + _TOKENS_AROUND_A_PASSAGE for text in texts]
     described = parameters.max_entity_tokens + parameters.max_relation_tokens
-    return bool(sum(told) + described + len(query) + _PROMPT_TOKENS <= parameters.max_total_tokens)
+    return bool(sum(sizes) + described + len(query) + _PROMPT_TOKENS <= parameters.max_total_tokens)
 
 
 async def _search(store: Store, query: str, parameters: QueryParam) -> Search:

@@ -89,8 +89,8 @@ class LightRagRepository(RagRepository):
             except StoreRemoved as error:
                 raise StoreReplaced from error
             except LedgerError as error:
-                said = f"The query could not be recorded: {error.reason}."
-                raise ServiceUnavailable("knowledge_base", said) from error.__cause__
+                message = f"The query could not be recorded: {error.reason}."
+                raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
         if self._saved_queries:
             await self._access.searched(save, otherwise=None)
@@ -192,8 +192,8 @@ class LightRagRepository(RagRepository):
         try:
             return await store.ledger.state() if store else ""
         except LedgerError as error:
-            said = f"The store cannot be read: {error.reason}."
-            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
+            message = f"The store cannot be read: {error.reason}."
+            raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)
@@ -270,6 +270,6 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         content=passage.text,
         source="local",
         title=record.label if record.title == record.name else record.title,
-        url=next((told for told in (record.source, record.name) if told.startswith(("http://", "https://"))), None),
+        url=next((place for place in (record.source, record.name) if place.startswith(("http://", "https://"))), None),
         metadata={name: value for name, value in shown.items() if value is not None},
     )

@@ -169,10 +169,10 @@ class EmbeddedWorkspaces(Workspaces):
         try:
             async with old.leases.held_if_free(REINDEXING) as first:
                 if first is None:
-                    said = (
+                    message = (
                         f"Workspace {owner_of(workspace)} is being built anew already. Try again when that has ended."
                     )
-                    raise ServiceUnavailable("reindex", said)
+                    raise ServiceUnavailable("reindex", message)
                 async with old.alone() as ledger:
                     count = await self._replaced(workspace, old, ledger, progress)
             await self._pool.drop(workspace)

@@ -31,8 +31,8 @@ class RerankGrader(RelevanceGrader):
         try:
             return [self._calibration.grade(score) for score in scores]
         except ValueError as error:
-            said = "The rerank endpoint answered scores outside of 0 to 1. Set RAG_RERANK_SCORES=logit"
-            raise ServiceUnavailable("grader", said).at(self._endpoint.url) from error
+            message = "The rerank endpoint answered scores outside of 0 to 1. Set RAG_RERANK_SCORES=logit"
+            raise ServiceUnavailable("grader", message).at(self._endpoint.url) from error
 
     @override
     async def judge(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> Grades:

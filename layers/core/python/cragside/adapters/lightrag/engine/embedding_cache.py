@@ -73,8 +73,8 @@ class CachedEmbedder:
             async with asyncio.timeout(self._patience):
                 return await self.embed_questions(texts)
         except TimeoutError as error:
-            said = f"No vector of the question within {self._patience:.1f} s."
-            raise ServiceUnavailable("embedder", said) from error
+            message = f"No vector of the question within {self._patience:.1f} s."
+            raise ServiceUnavailable("embedder", message) from error
 
     @contextmanager
     def made(self, vectors: Mapping[str, Vectors]) -> Iterator[None]:

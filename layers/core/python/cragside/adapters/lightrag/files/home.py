@@ -35,7 +35,7 @@ class Home:
         self._fetching: asyncio.Task[None] | None = None
         self._manifest: Manifest | None = None
         self._backend = backend
-        self._told = False
+        self._warned = False
 
     async def ready(self) -> None:
         """Wait for a store that is fetched. Cancelling the caller does not cancel the download."""
@@ -99,8 +99,8 @@ class Home:
                 f"RAG_HOME_SHA256 asks for the baked store {self._sha256}, but {self.folder} is {state}. Set the "
                 "variable to what `cragside bake` printed for this store, or unset it."
             )
-        if found is None and not self._told and (problem := misplaced(self.folder)):
-            self._told = True
+        if found is None and not self._warned and (problem := misplaced(self.folder)):
+            self._warned = True
             _log.warning("%s", problem)
         self._manifest = None if found is None else found[0]
         return self._manifest

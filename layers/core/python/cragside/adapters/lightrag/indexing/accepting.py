@@ -122,8 +122,8 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
 
 def _is_described(record: DocumentRecord, source: SourceText) -> bool:
     """Whether the document has the name, the title and the metadata of the source."""
-    told = (record.name, record.title, record.metadata)
-    return told == (source.name, title_of(source), json.loads(json_of(source.metadata)))
+    known = (record.name, record.title, record.metadata)
+    return known == (source.name, title_of(source), json.loads(json_of(source.metadata)))
 
 
 async def _free_number(store: Store, source: str) -> int:

@@ -162,13 +162,13 @@ def rows_at_once(kind: type[Row]) -> int:
 
 async def inserted(batches: Batches, more: AsyncIterator[Batch], before: tuple[type[Row], ...]) -> Batches:
     """Batches with others ahead of the first one of these kinds, or at the end."""
-    told = False
+    yielded = False
     async for batch in batches:
-        if not told and isinstance(batch[0], before):
-            told = True
+        if not yielded and isinstance(batch[0], before):
+            yielded = True
             async for rows in more:
                 yield rows
         yield batch
-    if not told:
+    if not yielded:
         async for rows in more:
             yield rows

@@ -152,8 +152,10 @@ def _write(memory: MemoryTables, workspace: str, row: Row, search_text: SearchTe
             memory.put_edge((row.source, row.target), orjson.loads(row.value))
         case VectorRow():
             vector = np.frombuffer(row.vector, np.float32)[None, :]
-            said = row.searched or ""
-            memory.write_vectors(row.namespace, {row.id: orjson.loads(row.value)}, vector, lambda _: search_text(said))
+            searched = row.searched or ""
+            memory.write_vectors(
+                row.namespace, {row.id: orjson.loads(row.value)}, vector, lambda _: search_text(searched)
+            )
         case MentionRow():
             memory.mentions[row.kind][row.name, row.passage] = None
         case EmbeddingRow():

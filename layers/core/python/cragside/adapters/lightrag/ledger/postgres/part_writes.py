@@ -85,7 +85,7 @@ class PartWrites(DocumentWrites):
             await self._bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
             await self._store.execute("DELETE FROM crag.searched WHERE store = $1 AND id = ANY($2)", list(rows))
-            columns = zip(*(counted(said, self._store.number) for said in words), strict=True)
+            columns = zip(*(counted(text, self._store.number) for text in words), strict=True)
             texts = [f"[{','.join(map(repr, vector.tolist()))}]" for vector in vectors]
             await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
             await self._store.write_chunk_vectors(rows, vectors)

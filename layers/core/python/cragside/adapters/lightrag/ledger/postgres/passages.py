@@ -96,8 +96,8 @@ class PassageReads(DocumentReads):
 
     @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        told = await self._store.one(_WITH_DOCUMENTS, list(dict.fromkeys(ids)))
-        found, owners, parts, shared = ([list(row.values()) for row in orjson.loads(rows or "[]")] for rows in told)
+        tables = await self._store.one(_WITH_DOCUMENTS, list(dict.fromkeys(ids)))
+        found, owners, parts, shared = ([list(row.values()) for row in orjson.loads(rows or "[]")] for rows in tables)
         parts.sort(key=lambda part: (part[0], part[1]))
         records = {row[0]: record for row, record in await self._joined(owners, parts, {name for (name,) in shared})}
         return {row[0]: (records[row[8]], _passage(row)) for row in found if row[8] in records}

@@ -32,8 +32,8 @@ class Checkup:
 
     async def damage(self, *, whole: bool = False) -> str:
         """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes."""
-        if said := await asyncio.to_thread(self._at_sight) or self._database.damage:
-            return said
+        if damage := await asyncio.to_thread(self._at_sight) or self._database.damage:
+            return damage
         if self._checking is None and (whole or time.monotonic() >= self._due):
             self._checking = asyncio.create_task(self._checked())
         if self._checking is not None:
@@ -81,5 +81,5 @@ def _pages(path: Path, read_only: bool) -> str:
             rows = connection.execute("PRAGMA quick_check(1)").fetchall()
     except sqlite3.Error as error:
         return without_paths(error) if is_damage(error) else ""
-    said = str(rows[0][0]) if rows else "ok"
-    return "" if said == "ok" else " ".join(said.split())
+    complaint = str(rows[0][0]) if rows else "ok"
+    return "" if complaint == "ok" else " ".join(complaint.split())

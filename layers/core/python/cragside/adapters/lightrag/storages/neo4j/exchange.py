@@ -49,12 +49,12 @@ async def without_graph(batches: Batches, store: PostgresStore) -> Batches:
 async def _graph_rows(graph: FencedGraph, key: str) -> AsyncIterator[Batch]:
     """Edges come after all nodes. Names are read twice, so that there is no more than a batch of them in memory."""
     async for nodes in _nodes(graph, key):
-        yield [NodeRow(name, _json(told)) for name, told in nodes]
+        yield [NodeRow(name, _json(properties)) for name, properties in nodes]
     async for nodes in _nodes(graph, key):
         edges = await graph.rows(_EDGES.format(label=key), names=[name for name, _ in nodes])
         for start in range(0, len(edges), rows_at_once(EdgeRow)):
             chosen = edges[start : start + rows_at_once(EdgeRow)]
-            yield [EdgeRow(*ordered(source, target), _json(told)) for source, target, told in chosen]
+            yield [EdgeRow(*ordered(source, target), _json(properties)) for source, target, properties in chosen]
 
 
 async def _nodes(graph: FencedGraph, key: str) -> AsyncIterator[list[Any]]:

@@ -134,12 +134,12 @@ class Neo4jGraph(LedgerGraph):
             leave_out("graph", f"{reason}. Passages were found without entities and relations.")
             rows = []
         found = Expansion(asked, {}, {name: [] for name in names}, dict.fromkeys(asked, 0), pairs, {})
-        for kind, name, other, _, degree, told in sorted(rows, key=lambda row: (row[0], row[1], row[3], row[2])):
+        for kind, name, other, _, degree, properties in sorted(rows, key=lambda row: (row[0], row[1], row[3], row[2])):
             if kind == "node":
-                found.nodes[name] = told
+                found.nodes[name] = properties
                 found.degrees[name] = degree
                 continue
-            found.edges[ordered(name, other)] = told
+            found.edges[ordered(name, other)] = properties
             if kind == "near":
                 found.near[name].append((name, other))
                 found.pairs.add(ordered(name, other))

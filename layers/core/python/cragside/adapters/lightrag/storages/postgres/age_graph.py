@@ -139,8 +139,8 @@ class AgeGraph(LedgerGraph):
 
     @override
     async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
-        (told,) = await self._rows(_EXPANSION, [*names], self.edges_per_node, *_columns(ends, 2))
-        around, nodes, edges, degrees = (json.loads(rows or "[]") for rows in told)
+        (expansion,) = await self._rows(_EXPANSION, [*names], self.edges_per_node, *_columns(ends, 2))
+        around, nodes, edges, degrees = (json.loads(rows or "[]") for rows in expansion)
         near: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
         for name, other in around:
             near[name].append((name, other))
@@ -195,7 +195,7 @@ class AgeGraph(LedgerGraph):
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None. Within a transaction."""
         gone = [name for name, row in nodes.items() if not row]
-        told = [json.dumps({**row, "entity_id": name}, ensure_ascii=False) for name, row in nodes.items() if row]
+        written = [json.dumps({**row, "entity_id": name}, ensure_ascii=False) for name, row in nodes.items() if row]
         made = [
             (*ordered(*ends), json.dumps(dict(row), ensure_ascii=False))
             for ends, row in edges.items()
@@ -206,8 +206,8 @@ class AgeGraph(LedgerGraph):
         if gone:
             await self._rows(_CUT_OFF, gone)
             await self._rows(_REMOVE, gone)
-        if told:
-            await self._rows(_WRITE, told)
+        if written:
+            await self._rows(_WRITE, written)
         if made and (await self._rows(_JOIN, *_columns(made, 3)))[0][0] != len(made):
             raise LedgerError("an edge lacks one of its entities", "got an edge without its entities")
 

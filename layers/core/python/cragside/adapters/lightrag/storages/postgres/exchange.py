@@ -142,8 +142,8 @@ class _Writing:
 
     async def _add_values(self, namespace: str, table: str, rows: list[tuple[str, str]]) -> None:
         if self._store.is_outside("kv"):
-            told = {key: {"create_time": 0, "update_time": 0, **orjson.loads(value)} for key, value in rows}
-            await note_values(self._store, namespace, told)
+            values = {key: {"create_time": 0, "update_time": 0, **orjson.loads(value)} for key, value in rows}
+            await note_values(self._store, namespace, values)
             return
         if namespace == ANSWERS:
             rows = [(key, _renamed(value, {"return": "return_value"})) for key, value in rows]

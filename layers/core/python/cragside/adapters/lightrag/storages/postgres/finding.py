@@ -77,14 +77,14 @@ async def find(
     ahead = ", ".join(f"{name} AS MATERIALIZED ({sql})" for name, sql in parts.items())
     columns = ", ".join(f"(SELECT json_agg(shown) FROM ({sql}) AS shown) AS {name}" for name, sql in shown.items())
     row = await store.one(f"SELECT * FROM (WITH {ahead}{beside} SELECT {columns}) AS told", *values.values[1:])
-    told: dict[str, list[dict[str, Any]]] = {name: orjson.loads(rows or "[]") for name, rows in row.items()}
-    near, lexical = ([tuple(each.values()) for each in told.get(name, ())] for name in ("close", "worded"))
+    found: dict[str, list[dict[str, Any]]] = {name: orjson.loads(rows or "[]") for name, rows in row.items()}
+    near, lexical = ([tuple(each.values()) for each in found.get(name, ())] for name in ("close", "worded"))
     return Found(
-        told["entity"],
-        told["relation"],
+        found["entity"],
+        found["relation"],
         ranking(near, lexical, search.most),
-        None if graph is None else _expansion(told, graph),
-        since(next(iter(told["store"]), None)),
+        None if graph is None else _expansion(found, graph),
+        since(next(iter(found["store"]), None)),
     )
 
 
@@ -101,17 +101,17 @@ def _expanded(values: Values, graph: PostgresGraph) -> tuple[str, dict[str, str]
     return _GRAPH.format(edges=edges), shown
 
 
-def _expansion(told: dict[str, list[dict[str, Any]]], graph: PostgresGraph) -> Expansion:
-    names = [row["entity_name"] for row in told["entity"]]
-    ends = [(row["src_id"], row["tgt_id"]) for row in told["relation"]]
+def _expansion(found: dict[str, list[dict[str, Any]]], graph: PostgresGraph) -> Expansion:
+    names = [row["entity_name"] for row in found["entity"]]
+    ends = [(row["src_id"], row["tgt_id"]) for row in found["relation"]]
     near: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
-    for row in told["around"]:
+    for row in found["around"]:
         near[row["name"]].append((row["name"], row["other"]))
     return Expansion(
         asked={*names, *(name for pair in ends for name in pair)},
-        nodes={row["id"]: graph._node_props(row["id"], row["properties"]) for row in told["nodes"]},
+        nodes={row["id"]: graph._node_props(row["id"], row["properties"]) for row in found["nodes"]},
         near=near,
-        degrees={row["name"]: row["degree"] for row in told["degrees"]},
+        degrees={row["name"]: row["degree"] for row in found["degrees"]},
         pairs={ordered(*edge) for edges in near.values() for edge in edges} | {ordered(*pair) for pair in ends},
-        edges={(row["src_id"], row["tgt_id"]): row["properties"] for row in told["edges"]},
+        edges={(row["src_id"], row["tgt_id"]): row["properties"] for row in found["edges"]},
     )

@@ -149,12 +149,12 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         }[self.namespace]
         values, sql = [], ""
         for (key, row), vector in zip(rows.items(), vectors, strict=True):
-            sql, told = prepare({"source_id": "", **row, "__id__": key, "__vector__": vector.tolist()}, now)
-            values.append(told)
+            sql, values_of_row = prepare({"source_id": "", **row, "__id__": key, "__vector__": vector.tolist()}, now)
+            values.append(values_of_row)
         place = next(
             number
-            for number, told in enumerate(values[0], start=1)
-            if isinstance(told, list) and told and isinstance(told[0], float)
+            for number, value in enumerate(values[0], start=1)
+            if isinstance(value, list) and value and isinstance(value[0], float)
         )
         # There are fewer than ten times as many.
         await self._store.database.many(sql.replace(f"${place}", f"${place}::float4[]::vector"), values)

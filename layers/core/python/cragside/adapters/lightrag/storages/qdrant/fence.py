@@ -190,11 +190,11 @@ class FencedVectors(Outside):
 
     async def _models(self) -> list[tuple[str, str]]:
         """LightRAG's collections, by their namespaces and what tells their model."""
-        told = await self.run(lambda client: client.get_collections())
+        listed = await self.run(lambda client: client.get_collections())
         starts = {namespace: f"{points.PREFIX}{namespace}_" for namespace in NAMESPACES}
         return [
             (namespace, each.name.removeprefix(start))
-            for each in told.collections
+            for each in listed.collections
             for namespace, start in starts.items()
             if each.name.startswith(start)
         ]
@@ -228,8 +228,8 @@ class FencedVectors(Outside):
             if error.is_missing:
                 return _Fence(0, "")
             raise LedgerError(error.reason, error.unusable) from error
-        told = (found[0].payload or {}) if found else {}
-        return _Fence(int(told.get(points.CHANGE, 0)), str(told.get("cragside_id", "")))
+        payload = (found[0].payload or {}) if found else {}
+        return _Fence(int(payload.get(points.CHANGE, 0)), str(payload.get("cragside_id", "")))
 
     async def _write(self, collection: str, operations: list[models.UpdateOperation]) -> None:
         """They are not one transaction, but come one after another."""

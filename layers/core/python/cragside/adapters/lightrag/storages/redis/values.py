@@ -52,5 +52,5 @@ class RedisValues(ValueStorage):
 
     async def write(self, changes: Mapping[str, dict[str, Any] | None]) -> None:
         """Note values in the journal, in the transaction that is under way; None removes."""
-        told = {key: row and {**row, "update_time": None} for key, row in changes.items()}
-        await note_values(self._store, self.namespace, told)
+        rows = {key: row and {**row, "update_time": None} for key, row in changes.items()}
+        await note_values(self._store, self.namespace, rows)

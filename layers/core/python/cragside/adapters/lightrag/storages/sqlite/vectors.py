@@ -95,8 +95,8 @@ class SqliteVectorStorage(VectorStorage):
         for start in range(0, len(seqs), size):
             batch = seqs[start : start + size].tolist()
             ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", batch))
-            told = zip(batch, cosines[start : start + size].tolist(), strict=True)
-            yield [(ids[seq], cosine) for seq, cosine in told if seq in ids]
+            pairs = zip(batch, cosines[start : start + size].tolist(), strict=True)
+            yield [(ids[seq], cosine) for seq, cosine in pairs if seq in ids]
 
     @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
