@@ -44,8 +44,14 @@ postgres_password() {
 }
 
 # In a URI, `%40` is an `@`. Amazon Linux has Python, in which `dnf` and `aws` are written.
+# The shell would drop NUL and line breaks at the end, so that the server got another password than its clients send.
 decoded() {
-    printf %s "$1" | python3 -c 'import sys, urllib.parse; print(urllib.parse.unquote(sys.stdin.read()), end="")'
+    printf %s "$1" | python3 -c '
+import sys, urllib.parse
+password = urllib.parse.unquote(sys.stdin.read(), errors="replace")
+if not password.isprintable() or "\ufffd" in password:
+    sys.exit("The password in the secret of PostgreSQL has a character that cannot be printed. Choose another.")
+print(password, end="")'
 }
 
 # The same at each boot: PostgreSQL takes the one of its first start, and containers that are told another are made anew.

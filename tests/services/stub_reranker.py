@@ -19,6 +19,7 @@ class StubReranker:
         self.key: str | None = None
         self.longest = 1_000_000
         self.refusal = 500
+        self.mishaps = 0  # requests that are refused at first
         self.accepts: int | None = None  # requests, before it is out of order
         self.late = asyncio.Event()
         self.late.set()
@@ -53,7 +54,8 @@ class StubReranker:
             return web.Response(body=self.body, content_type="application/json")
         if self.form not in asked:
             return web.Response(status=422, text=f"missing field `{self.form}`")
-        if any(len(text) > self.longest for text in (asked["query"], *asked[self.form])):
+        self.mishaps -= 1
+        if self.mishaps >= 0 or any(len(text) > self.longest for text in (asked["query"], *asked[self.form])):
             return web.Response(status=self.refusal, text="input is too large to process")
         if self.accepts is not None:
             if self.accepts == 0:

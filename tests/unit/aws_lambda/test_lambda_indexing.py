@@ -235,18 +235,14 @@ def test_a_task_that_is_too_long_for_the_function_is_given_up_after_its_attempts
     assert sqs.left() == 0
 
 
-def test_a_task_that_waited_for_its_turn_is_not_given_up(sqs: Sqs, function: Any) -> None:
-    sqs.send(*(task(f"doc-{number}") for number in range(6)))  # four run at once
-
-    async def before(each: Task) -> None:
-        await asyncio.sleep(0.1 if each.document_id == "doc-0" else 60)  # then doc-4 has its turn, and doc-5 has none
-
-    event, workspaces = sqs.event(), MemoryWorkspaces(before=before)
+def test_a_task_beside_others_is_not_given_up(sqs: Sqs, function: Any) -> None:
+    sqs.send(task("slow"), task("beside"))
+    event, workspaces = sqs.event(), MemoryWorkspaces(before=lambda _: asyncio.sleep(60))
     for record in event["Records"]:
         record["attributes"]["ApproximateReceiveCount"] = "3"
-    answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS + 1))
-    assert reported(answer, event) == [("doc-4", 0), ("doc-5", 0)]
-    assert len(sqs.dead()) == len(workspaces.failures) == 3
+    answer = function(workspaces).answer(event, Context(seconds=MARGIN_SECONDS + 0.2))
+    assert reported(answer, event) == [("slow", 0), ("beside", 0)]
+    assert sqs.dead() == workspaces.failures == []
 
 
 def test_the_scheduled_event_queues_what_a_crash_left_out(sqs: Sqs, function: Any) -> None:

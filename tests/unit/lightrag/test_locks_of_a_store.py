@@ -45,3 +45,14 @@ async def test_a_store_that_was_checked_stays_whole_when_another_process_closes_
     await checkup.close()
     with closing(sqlite3.connect(database.path)) as connection:
         assert connection.execute("SELECT count(*) FROM meta WHERE value = 'here'").fetchone() == (4,)
+
+
+def test_a_connection_that_outlives_the_store_keeps_its_locks(tmp_path: Path) -> None:
+    """A thread that tidies up or checks may still be at work when an interrupt closes the store."""
+    database = Database.acquire(tmp_path)
+    with closing(sqlite3.connect(database.path)) as other:
+        assert other.execute("SELECT count(*) FROM meta").fetchone()
+        database.release()
+        written_elsewhere(database, "late")
+        assert database.path.with_name(f"{FILE_NAME}-wal").exists()
+        assert other.execute("SELECT value FROM meta WHERE key = 'late'").fetchone() == ("here",)

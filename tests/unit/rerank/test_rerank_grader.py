@@ -81,12 +81,12 @@ async def test_texts_that_are_too_long_are_cut_to_what_the_endpoint_takes(grader
         assert stub.bodies[-1]["query"] == QUESTION
     lengths = asked_lengths(stub)
     # The length is found for the first question alone, in few requests, and only what is longer is cut.
-    assert len(lengths) <= 6 + 2
+    assert len(lengths) <= 7 + 2
     assert {tuple(each) for each in lengths[-2:]} == {(lengths[-1][0], 11, 599)}
     assert 660 <= lengths[-1][0] <= 1000
 
 
-@pytest.mark.parametrize(("status", "most"), [(400, 4), (413, 2), (422, 4), (500, 2), (503, 1), (429, 1), (307, 1)])
+@pytest.mark.parametrize(("status", "most"), [(400, 4), (413, 2), (422, 4), (500, 3), (503, 1), (429, 1), (307, 1)])
 async def test_an_endpoint_that_refuses_everything_costs_few_requests(grader, stub, status, most):
     stub.status = status
     for asked in (1, 2):
@@ -108,8 +108,19 @@ async def test_a_length_is_remembered_for_a_while(grader, stub, monkeypatch, sec
 async def test_an_outage_while_a_length_is_found_does_not_withhold_the_scores(grader, stub):
     stub.longest, stub.accepts = 1000, 1
     assert await grader.grade(QUESTION, [LONG, PASSAGES[0]]) == pytest.approx([0.9, 0.1])
-    assert [each[0] for each in asked_lengths(stub)[:2]] == [4000, 200]
-    assert len(stub.bodies) == 3
+    assert [each[0] for each in asked_lengths(stub)[:3]] == [4000, 4000, 200]
+    assert len(stub.bodies) == 4
+    # The next question finds the length.
+    stub.accepts = None
+    await grader.grade(QUESTION, [LONG, PASSAGES[0]])
+    assert asked_lengths(stub)[-1][0] > 500
+
+
+async def test_one_refusal_by_mishap_shortens_nothing(grader, stub):
+    stub.mishaps = 1
+    await grader.grade(QUESTION, [LONG])
+    await grader.grade(QUESTION, [LONG])
+    assert asked_lengths(stub) == [[4000]] * 3
 
 
 async def test_control_tokens_reach_no_model(grader, stub):

@@ -17,7 +17,8 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 120.0
 _MOST_BYTES = 2_000_000
 _WRONG_FORM = frozenset({400, 422})
-# What servers answer to a text that is longer than the model reads. llama.cpp answers 500.
+# What servers answer to a text that is longer than the model reads. llama.cpp answers 500, which may also be a mishap:
+# then it is asked again.
 _TOO_LONG = frozenset({400, 413, 422, 500})
 _SHORTEST_CUT = 200
 # These narrow an unknown length down to two thirds of what the endpoint reads.
@@ -64,11 +65,14 @@ class RerankEndpoint:
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """A finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
         sent = _cut([query, *texts], self._longest if time.monotonic() < self._longest_until else None)
-        try:
-            return await self._scores(sent)
-        except Refused as refusal:
-            if not refusal.may_be_length or max(map(len, sent)) <= _SHORTEST_CUT:
-                raise
+        for again in (True, False):
+            try:
+                return await self._scores(sent)
+            except Refused as refusal:
+                if not refusal.may_be_length or max(map(len, sent)) <= _SHORTEST_CUT:
+                    raise
+                if refusal.status != 500 or not again:
+                    break
         return await self._shortened(sent)
 
     async def close(self) -> None:
@@ -81,24 +85,21 @@ class RerankEndpoint:
         """The scores of texts that were refused, shortened. An endpoint that refuses short ones too is out of order."""
         scores = await self._scores(_cut(refused, _SHORTEST_CUT))
         accepted, too_long = _SHORTEST_CUT, max(map(len, refused))
-        self._remember(accepted)
         for _ in range(_MORE_ATTEMPTS):
             tried = isqrt(accepted * too_long)
             try:
                 scores = await self._scores(_cut(refused, tried))
             except Refused as refusal:
                 if not refusal.may_be_length:
-                    break
+                    return scores
                 too_long = tried
             except ServiceUnavailable:
-                break
+                return scores
             else:
                 accepted = tried
-                self._remember(accepted)
-        return scores
-
-    def _remember(self, accepted: int) -> None:
+        # A search that was cut short would shorten the texts of all questions too much.
         self._longest, self._longest_until = accepted, time.monotonic() + _REMEMBERED_SECONDS
+        return scores
 
     async def _scores(self, sent: Sequence[str]) -> list[float]:
         query, *texts = sent

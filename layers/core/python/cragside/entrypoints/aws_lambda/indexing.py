@@ -78,9 +78,9 @@ class IndexFunction:
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
         """The outcome of each message, by its id."""
         if (seconds := _seconds(context)) <= 0:
-            return {record["messageId"]: await self._stopped(record, had_its_time=False) for record in records}
-        turns, first = asyncio.Semaphore(self._container.settings.index_parallel), set[str]()
-        tasks = {record["messageId"]: asyncio.create_task(self._outcome(record, turns, first)) for record in records}
+            return {record["messageId"]: await self._stopped(record, alone=False) for record in records}
+        turns = asyncio.Semaphore(self._container.settings.index_parallel)
+        tasks = {record["messageId"]: asyncio.create_task(self._outcome(record, turns)) for record in records}
         _, late = await asyncio.wait(tasks.values(), timeout=seconds)
         for task in late:
             task.cancel()
@@ -89,29 +89,28 @@ class IndexFunction:
         for record in records:
             message = record["messageId"]
             if tasks[message].cancelled():
-                outcomes[message] = await self._stopped(record, had_its_time=message in first)
+                outcomes[message] = await self._stopped(record, alone=len(records) == 1)
             else:
                 outcomes[message] = tasks[message].result()
         return outcomes
 
-    async def _stopped(self, record: Mapping[str, Any], *, had_its_time: bool) -> Outcome:
-        """Give up a task that had all the time there was, after its last attempt. Others get other messages at once.
+    async def _stopped(self, record: Mapping[str, Any], *, alone: bool) -> Outcome:
+        """Give up a task that was alone and had all the time there was, after its last attempt. Others come again soon.
 
-        The queue's visibility timeout is several times the function's.
+        A task beside others may have waited for them, for instance for a model that answers one request at a time. The
+        queue's visibility timeout is several times the function's.
         """
         with suppress(CragsideError):  # then it comes when that time has passed
             delivery = await self._queue.accept(*_message(record))
             if delivery is None:
                 return "rejected"
-            if had_its_time and await self._container.attempts.give_up(delivery, _TOO_LONG):
+            if alone and await self._container.attempts.give_up(delivery, _TOO_LONG):
                 logger.warning("given up", extra={"task": delivery.task.key, "reason": _TOO_LONG})
                 return "buried"
             await self._queue.put_off(delivery, delay=0)
         return DeadlineExceeded("The function's time is up.")
 
-    async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore, first: set[str]) -> Outcome:
-        if not turns.locked():
-            first.add(record["messageId"])
+    async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore) -> Outcome:
         async with turns:
             try:
                 return await self._handled(record)

@@ -6,11 +6,11 @@ import stat
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.sqlite_failures import is_damage, without_paths
 
-_HEADER = b"SQLite format 3\0"
 # A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.
 _EVERY_SECONDS = 600.0
 _SHARE = 100.0
@@ -56,9 +56,9 @@ class Checkup:
         return self._found
 
     def _at_sight(self) -> str:
+        path = self._database.path
         try:
-            status = self._database.path.stat()
-            header = self._database.head(len(_HEADER))
+            status = path.stat()
         except FileNotFoundError:
             return "its file is missing"
         except OSError:
@@ -68,18 +68,38 @@ class Checkup:
             return "its file is a folder now"
         if self._database.is_replaced(status):
             return "its file was replaced while it was open"
-        if not header:
+        if status.st_size == 0:
             return "its file is empty"
-        return "" if header == _HEADER else "its file is not a database"
+        return _header(path, self._database.read_only)
+
+
+def _header(path: Path, read_only: bool) -> str:
+    try:
+        _answer(path, read_only, "PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return _damage(error)
+    return ""
 
 
 def _pages(path: Path, read_only: bool) -> str:
     """What `PRAGMA quick_check` complains of first."""
     try:
-        uri = f"{path.as_uri()}?mode=ro{'&immutable=1' if read_only else ''}"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            rows = connection.execute("PRAGMA quick_check(1)").fetchall()
+        complaint = str(_answer(path, read_only, "PRAGMA quick_check(1)"))
     except sqlite3.Error as error:
-        return without_paths(error) if is_damage(error) else ""
-    complaint = str(rows[0][0]) if rows else "ok"
+        return _damage(error)
     return "" if complaint == "ok" else " ".join(complaint.split())
+
+
+def _answer(path: Path, read_only: bool, question: str) -> Any:
+    """SQLite's answer to a pragma, read from the file anew.
+
+    Only SQLite may open the file. Whatever else closes it ends the locks that the process has on it: another process
+    that closes the store then removes the write-ahead log, which damages the store.
+    """
+    uri = f"{path.as_uri()}?mode=ro{'&immutable=1' if read_only else ''}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        return connection.execute(question).fetchone()[0]
+
+
+def _damage(error: sqlite3.Error) -> str:
+    return without_paths(error) if is_damage(error) else ""

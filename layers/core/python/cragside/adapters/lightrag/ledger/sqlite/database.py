@@ -54,10 +54,6 @@ class Database:
         self.path = path
         self.read_only = read_only
         self._file = _identity(path)
-        # Closing a descriptor of a file ends all locks that the process has on this file, SQLite's too. Another process
-        # that closes the store would then remove the write-ahead log, which damages the store. So this descriptor stays
-        # open longer than the connection, and nothing else opens the file.
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         # What SQLite has said of the file that only another file mends; "" for nothing.
         self.damage = ""
         self._users = 0
@@ -65,35 +61,27 @@ class Database:
         self._beside = 0
         # How often this connection wrote rows of each vector storage.
         self.vector_writes = Counter[str]()
-        try:
-            self._connection = self._connected()
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-
-    def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?{'mode=ro&immutable=1' if self.read_only else 'mode=rw'}",
+        self._connection = sqlite3.connect(
+            f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
             timeout=BUSY_MILLISECONDS / 1000,
         )
         try:
-            if self.read_only:
+            if read_only:
                 # There may be nowhere to put temporary files.
-                connection.execute("PRAGMA temp_store = MEMORY")
+                self._connection.execute("PRAGMA temp_store = MEMORY")
             else:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
-                migrate(connection)
-            check_format(connection)
-            connection.create_function("folded", 1, str.casefold, deterministic=True)
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
+                migrate(self._connection)
+            check_format(self._connection)
+            self._connection.create_function("folded", 1, str.casefold, deterministic=True)
         except BaseException:
-            connection.close()
+            self._connection.close()
             raise
-        return connection
 
     @classmethod
     def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
@@ -118,7 +106,6 @@ class Database:
             if self._open.get(self.path) is self:
                 del self._open[self.path]
             self._connection.close()
-            os.close(self._descriptor)
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query."""
@@ -268,10 +255,6 @@ class Database:
     def is_replaced(self, status: os.stat_result) -> bool:
         """Whether what is at its path now, with this status, is another file than the open one."""
         return (status.st_dev, status.st_ino) != self._file
-
-    def head(self, size: int) -> bytes:
-        """The first bytes of the open file."""
-        return os.pread(self._descriptor, size, 0)
 
     def data_version(self) -> int:
         """Changes whenever another connection has written."""
