@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from infra.pricing.functions import function_charges, version_charges
 from infra.pricing.month import DAYS, HOURS, Charge, Month
-from infra.pricing.servers import group_charges, instance_charges, plan_charges, volume_charges
+from infra.pricing.servers import group_charges, policy_charges, volume_charges
 from infra.pricing.templates import Resource
 
 _GB = 1e9
@@ -13,9 +13,9 @@ _GB = 1e9
 Rule = Callable[[Resource, Month], Iterable[Charge]]
 
 
-def each(what: str, price: str, quantity: float = 1.0) -> Rule:
+def each(what: str, price: str) -> Rule:
     """A rule for what is billed by piece and month."""
-    return lambda _resource, _month: [Charge(what, price, quantity)]
+    return lambda _resource, _month: [Charge(what, price, 1)]
 
 
 def _nothing(_: Resource, __: Month) -> Iterable[Charge]:
@@ -55,11 +55,6 @@ def _queue(queue: Resource, month: Month) -> Iterator[Charge]:
     yield Charge("queue", price, (polls + 3 * month.documents) / 1e6)
 
 
-def _schedule(schedule: Resource, _: Month) -> Iterator[Charge]:
-    # Each minute is the most often that a schedule runs.
-    yield Charge("schedule, at most each minute", "schedule", HOURS * 60 / 1e6)
-
-
 def _bucket(_: Resource, month: Month) -> Iterator[Charge]:
     yield Charge("files in buckets", "bucket", month.usage["stored_gb"])
     yield Charge("files written", "bucket-writes", month.documents / 1e6)
@@ -77,11 +72,6 @@ def _endpoint(endpoint: Resource, _: Month) -> Iterator[Charge]:
         yield Charge("interface endpoints", "interface-endpoint", HOURS * zones)
 
 
-def _nat(_: Resource, month: Month) -> Iterator[Charge]:
-    yield Charge("NAT gateway", "nat-gateway", HOURS)
-    yield Charge("traffic through the NAT gateway", "nat-traffic", month.usage["nat_gb"])
-
-
 def _topic(_: Resource, month: Month) -> Iterator[Charge]:
     yield Charge("emails of alarms", "emails", month.usage["mails"] / 1e6)
 
@@ -89,15 +79,10 @@ def _topic(_: Resource, month: Month) -> Iterator[Charge]:
 RULES: dict[str, Rule] = {
     "AWS::ApiGatewayV2::Api": _api,
     "AWS::AutoScaling::AutoScalingGroup": group_charges,
-    "AWS::Backup::BackupPlan": plan_charges,
     "AWS::CloudWatch::Alarm": _alarm,
-    "AWS::CloudWatch::CompositeAlarm": each("alarms of alarms", "composite-alarm"),
     "AWS::CloudWatch::Dashboard": each("dashboards", "dashboard"),
-    "AWS::DLM::LifecyclePolicy": plan_charges,
-    "AWS::EC2::EIP": each("public addresses", "public-address", HOURS),
+    "AWS::DLM::LifecyclePolicy": policy_charges,
     "AWS::EC2::FlowLog": _nothing,  # by the lines of its log group
-    "AWS::EC2::Instance": instance_charges,
-    "AWS::EC2::NatGateway": _nat,
     "AWS::EC2::VPCEndpoint": _endpoint,
     "AWS::EC2::Volume": volume_charges,
     "AWS::KMS::Key": each("keys", "key"),
@@ -109,7 +94,6 @@ RULES: dict[str, Rule] = {
     "AWS::S3::Bucket": _bucket,
     "AWS::SNS::Topic": _topic,
     "AWS::SQS::Queue": _queue,
-    "AWS::Scheduler::Schedule": _schedule,
     "AWS::SecretsManager::Secret": _secret,
 }
 

@@ -7,11 +7,6 @@ from infra.pricing.month import HOURS, Charge, Month
 from infra.pricing.templates import Resource
 
 
-def instance_charges(instance: Resource, _: Month) -> Iterator[Charge]:
-    """An instance that runs all the time."""
-    yield from _running(instance.properties, 1)
-
-
 def group_charges(group: Resource, _: Month) -> Iterator[Charge]:
     """The instances of a group, from the template that it starts them from."""
     number = float(group.properties.get("DesiredCapacity") or group.properties["MaxSize"])
@@ -25,9 +20,9 @@ def volume_charges(volume: Resource, _: Month) -> Iterator[Charge]:
     yield _volume(volume.properties)
 
 
-def plan_charges(plan: Resource, month: Month) -> Iterator[Charge]:
-    """Snapshots of the volumes in the plan's template."""
-    size = sum(float(volume.properties["Size"]) for volume in plan.beside("AWS::EC2::Volume"))
+def policy_charges(policy: Resource, month: Month) -> Iterator[Charge]:
+    """Snapshots of the volumes in the lifecycle policy's template."""
+    size = sum(float(volume.properties["Size"]) for volume in policy.beside("AWS::EC2::Volume"))
     yield Charge("snapshots of volumes", "snapshot", size * month.usage["snapshot_share"])
 
 

@@ -101,7 +101,7 @@ def test_hourly_prices_run_all_month() -> None:
             LaunchTemplate={"LaunchTemplateId": {"Ref": "Launch"}},
         ),
         Volume=resource("AWS::EC2::Volume", Size=50, VolumeType="gp3"),
-        Plan=resource("AWS::Backup::BackupPlan"),
+        Policy=resource("AWS::DLM::LifecyclePolicy"),
     )
     assert found == {"interface-endpoint": 2 * HOURS, "g4dn.xlarge": HOURS, "volume-gp3": 150, "snapshot": 50}
 
@@ -152,7 +152,8 @@ def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, caps
     assert "`make synth`" in capsys.readouterr().err
     unknown = {
         "Cluster": resource("AWS::RDS::DBCluster"),
-        "Host": resource("AWS::EC2::Instance", InstanceType="x9.huge"),
+        "Host": resource("AWS::AutoScaling::AutoScalingGroup", MaxSize="1", LaunchTemplate={"Ref": "Launch"}),
+        "Launch": resource("AWS::EC2::LaunchTemplate", LaunchTemplateData={"InstanceType": "x9.huge"}),
         "Clean": resource("Custom::S3AutoDelete"),
     }
     template = {"Resources": unknown}
