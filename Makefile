@@ -190,7 +190,7 @@ logs: $(UV) ## print the log lines of the last quarter of an hour; ARGS="--since
 
 # Stacks that the arguments do not name would stay, and cost money.
 left: $(UV)
-	@$(RUN) python -m infra.left $(CONTEXT)
+	@$(RUN) python -m infra.leftover_stacks $(CONTEXT)
 
 deploy: left artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)

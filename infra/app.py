@@ -54,7 +54,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     placement, servers = inside.functions if inside else None, servers_of(environment)
     if isinstance(environment.servers, SelfHosted) and inside is not None:
         servers = DataStack(
-            app, f"{prefix}data", environment=environment, said=environment.servers, network=inside, root=ROOT
+            app, f"{prefix}data", environment=environment, hosted=environment.servers, network=inside, root=ROOT
         ).servers
     written = None
     if isinstance(environment.knowledge, Writable):
@@ -86,8 +86,8 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
 
 def servers_of(environment: Environment) -> Servers:
     """What functions are told of the servers."""
-    said = environment.servers
-    return Servers(said.variables, said.secret_arns) if isinstance(said, Endpoints) else Servers()
+    servers = environment.servers
+    return Servers(servers.variables, servers.secret_arns) if isinstance(servers, Endpoints) else Servers()
 
 
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:

@@ -39,7 +39,7 @@ def telling(command: Callable[P, int]) -> Callable[P, int]:
     """The command; where the environment or AWS is at fault, it says so and returns 2."""
 
     @wraps(command)
-    def told(*args: P.args, **kwargs: P.kwargs) -> int:
+    def answering(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             return command(*args, **kwargs)
         except (NotDeployable, NotDeployed) as error:
@@ -48,7 +48,7 @@ def telling(command: Callable[P, int]) -> Callable[P, int]:
             print(refusal(error), file=sys.stderr)
         return 2
 
-    return told
+    return answering
 
 
 def configured(environment: Environment) -> boto3.Session:
@@ -131,6 +131,6 @@ class Deployed:
             if stack["StackName"].startswith(self._prefix) and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
         ]
 
-    def _pages(self, operation: str, key: str, **said: str) -> Iterator[dict[str, Any]]:
-        for page in self.session.client("cloudformation").get_paginator(operation).paginate(**said):
+    def _pages(self, operation: str, key: str, **query: str) -> Iterator[dict[str, Any]]:
+        for page in self.session.client("cloudformation").get_paginator(operation).paginate(**query):
             yield from page[key]

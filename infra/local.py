@@ -35,12 +35,12 @@ class LocalContext(Data):
     neo4j_password: str | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, str | None]) -> "LocalContext":
+    def of(cls, values: Mapping[str, str | None]) -> "LocalContext":
         """What .env says of the servers of the compose file. Without a token, one is made."""
         return cls(
-            token=said.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
-            postgres_password=said.get("CRAGSIDE_POSTGRES_PASSWORD") or None,
-            neo4j_password=said.get("CRAGSIDE_NEO4J_PASSWORD") or None,
+            token=values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
+            postgres_password=values.get("CRAGSIDE_POSTGRES_PASSWORD") or None,
+            neo4j_password=values.get("CRAGSIDE_NEO4J_PASSWORD") or None,
         )
 
     def replacing(self, name: str) -> dict[str, str]:
@@ -63,9 +63,9 @@ def template(resources: Sequence[Resource], folders: Mapping[str, Path], context
     (function,) = [found for found in resources if _answers(found)]
     layers = [found for found in function.beside(_LAYER) if function.refers_to(found)]
     variables = dict.fromkeys(settings(function, context), _ELSEWHERE)
-    said = {key: function.properties[key] for key in _TAKEN if key in function.properties}
+    taken = {key: function.properties[key] for key in _TAKEN if key in function.properties}
     enrich = {
-        **said,
+        **taken,
         "CodeUri": str(_folder(function.properties["Code"], folders)),
         "Layers": [{"Ref": layer.name} for layer in layers],
         "Environment": {"Variables": variables},
@@ -119,10 +119,10 @@ def asset_folders(assembly: Path) -> dict[str, Path]:
     """The folder of each asset, by its hash."""
     files = [json.loads(file.read_text())["files"] for file in assembly.glob("*.assets.json")]
     return {
-        key: (assembly / said["source"]["path"]).resolve()
+        key: (assembly / asset["source"]["path"]).resolve()
         for found in files
-        for key, said in found.items()
-        if said["source"]["packaging"] == "zip"
+        for key, asset in found.items()
+        if asset["source"]["packaging"] == "zip"
     }
 
 
@@ -143,12 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "template.json").write_text(json.dumps(written, indent=1))
-    told = settings(function, context)
+    variables = settings(function, context)
     secret = given.out / "settings.json"
     secret.unlink(missing_ok=True)
     secret.touch(mode=0o600)
-    secret.write_text(json.dumps({"Enrich": told}))
-    network = ["--docker-network", NETWORK] if "POSTGRES_URI" in told else []
+    secret.write_text(json.dumps({"Enrich": variables}))
+    network = ["--docker-network", NETWORK] if "POSTGRES_URI" in variables else []
     (given.out / "arguments").write_text(
         " ".join(["--template", "template.json", "--env-vars", "settings.json", *network])
     )

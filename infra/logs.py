@@ -59,10 +59,10 @@ class Tail:
                 yield Line(event["eventId"], event["timestamp"], name, event["message"])
 
 
-def _minutes(said: str) -> float:
-    minutes = float(said)
+def _minutes(text: str) -> float:
+    minutes = float(text)
     if not 0 < minutes <= _MOST_MINUTES:
-        raise argparse.ArgumentTypeError(f"{said} is not a number of minutes from 0 to {_MOST_MINUTES} (ten years)")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of minutes from 0 to {_MOST_MINUTES} (ten years)")
     return minutes
 
 

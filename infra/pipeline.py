@@ -17,8 +17,8 @@ from infra.stacks.pipeline import PipelineStack
 
 def compose(app: App) -> PipelineStack:
     """The stack that the context asks for. Raises `NotDeployable`."""
-    said = {key: app.node.try_get_context(key) for key in KEYS}
-    environment = chosen({**said, **ANY})
+    context = {key: app.node.try_get_context(key) for key in KEYS}
+    environment = chosen({**context, **ANY})
     return PipelineStack(
         app,
         f"{stack_prefix(environment)}{PIPELINE}",

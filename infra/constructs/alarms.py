@@ -47,37 +47,46 @@ class AlarmSet(Construct):
         self.alarms: list[Alarm] = []
         failed = watched.percent(watched.failed_requests(), watched.requests(), "answers with 500 and more, percent")
         self._rate("ApiErrors", failed, errors_percent, f"More than {errors_percent:g} % of the API's answers fail.")
-        told = f"A twentieth of all answers takes longer than {p95_seconds:g} s."
-        self._rate("SlowAnswers", watched.latency("p95"), p95_seconds * 1000, told)
+        description = f"A twentieth of all answers takes longer than {p95_seconds:g} s."
+        self._rate("SlowAnswers", watched.latency("p95"), p95_seconds * 1000, description)
         share = watched.percent(watched.own("Degraded"), watched.own("Requests"), "degraded answers, percent")
-        told = f"More than {degraded_percent:g} % of the answers lack a component that is configured."
-        self._rate("Degraded", share, degraded_percent, told)
+        description = f"More than {degraded_percent:g} % of the answers lack a component that is configured."
+        self._rate("Degraded", share, degraded_percent, description)
         for kind, function in watched.functions.items():
             suffix = "" if kind == "Enrich" else kind
             refused = f"Lambda refuses to start the function {kind.lower()}."
             self._at_once(f"Throttles{suffix}", watched.throttles(function), throttles, refused)
-            told = f"The function {kind.lower()} cannot read a secret."
-            self._at_once(f"SecretUnreadable{suffix}", watched.own("SecretUnreadable", function), 1, told)
+            description = f"The function {kind.lower()} cannot read a secret."
+            self._at_once(f"SecretUnreadable{suffix}", watched.own("SecretUnreadable", function), 1, description)
         if watched.index is not None:
             errors, runs = watched.errors(watched.index), watched.invocations(watched.index)
-            told = f"More than {errors_percent:g} % of the runs of the function index end without a result."
-            self._rate("IndexErrors", watched.percent(errors, runs, "failed runs, percent"), errors_percent, told)
+            description = f"More than {errors_percent:g} % of the runs of the function index end without a result."
+            self._rate(
+                "IndexErrors", watched.percent(errors, runs, "failed runs, percent"), errors_percent, description
+            )
         if watched.tasks is not None:
             age = watched.tasks.metric_approximate_age_of_oldest_message(statistic="Maximum")
-            told = f"A task has waited for longer than {queue_age_seconds} s."
-            self._rate("QueueAge", age, queue_age_seconds, told)
+            description = f"A task has waited for longer than {queue_age_seconds} s."
+            self._rate("QueueAge", age, queue_age_seconds, description)
         if watched.dead is not None:
             letters = watched.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
             self._at_once("DeadLetters", letters, 1, "Tasks were given up.")
 
-    def _rate(self, name: str, metric: IMetric, most: float, told: str) -> None:
-        self._alarm(name, metric, most, told, ComparisonOperator.GREATER_THAN_THRESHOLD, _PERIODS, _BAD)
+    def _rate(self, name: str, metric: IMetric, most: float, description: str) -> None:
+        self._alarm(name, metric, most, description, ComparisonOperator.GREATER_THAN_THRESHOLD, _PERIODS, _BAD)
 
-    def _at_once(self, name: str, metric: IMetric, least: float, told: str) -> None:
-        self._alarm(name, metric, least, told, ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD, 1, 1)
+    def _at_once(self, name: str, metric: IMetric, least: float, description: str) -> None:
+        self._alarm(name, metric, least, description, ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD, 1, 1)
 
     def _alarm(
-        self, name: str, metric: IMetric, limit: float, told: str, compared: ComparisonOperator, periods: int, bad: int
+        self,
+        name: str,
+        metric: IMetric,
+        limit: float,
+        description: str,
+        compared: ComparisonOperator,
+        periods: int,
+        bad: int,
     ) -> None:
         alarm = Alarm(
             self,
@@ -88,7 +97,7 @@ class AlarmSet(Construct):
             evaluation_periods=periods,
             datapoints_to_alarm=bad,
             treat_missing_data=TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{told} What to do: docs/runbook.md#{SECTIONS[name.removesuffix('Index')]}",
+            alarm_description=f"{description} What to do: docs/runbook.md#{SECTIONS[name.removesuffix('Index')]}",
         )
         if self._topic is not None:
             alarm.add_alarm_action(SnsAction(self._topic))

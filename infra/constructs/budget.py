@@ -16,7 +16,7 @@ def monthly_budget(scope: Construct, name: str, *, usd: int, topic_arn: str | No
     )
     if topic_arn is None:
         return CfnBudget(scope, name, budget=budget)
-    told = [CfnBudget.SubscriberProperty(subscription_type="SNS", address=topic_arn)]
+    subscribers = [CfnBudget.SubscriberProperty(subscription_type="SNS", address=topic_arn)]
     return CfnBudget(
         scope,
         name,
@@ -26,7 +26,7 @@ def monthly_budget(scope: Construct, name: str, *, usd: int, topic_arn: str | No
                 notification=CfnBudget.NotificationProperty(
                     comparison_operator="GREATER_THAN", notification_type=kind, threshold=percent
                 ),
-                subscribers=told,
+                subscribers=subscribers,
             )
             for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))
         ],

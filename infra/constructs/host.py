@@ -146,10 +146,10 @@ class Host(Construct):
         logical = stack.get_logical_id(cast(CfnAutoScalingGroup, self.group.node.default_child))
         for asset in (files.packaging, files.compose):
             self.allow(["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
-        said = {"REGION": stack.region, "ASSETS": files.packaging.s3_bucket_name, **variables}
+        exported = {"REGION": stack.region, "ASSETS": files.packaging.s3_bucket_name, **variables}
         self._script.add_commands(
             "set -euo pipefail",
-            *(f"export {key}='{value}'" for key, value in said.items()),
+            *(f"export {key}='{value}'" for key, value in exported.items()),
             *_fetching(files, f"--stack-name {stack.stack_name} --logical-resource-id {logical}"),
         )
 

@@ -38,13 +38,13 @@ CertificateArn = Annotated[
 ]
 
 
-def _range(said: str) -> str:
+def _range(cidr: str) -> str:
     try:
-        if "/" not in said or not IPv4Network(said):
+        if "/" not in cidr or not IPv4Network(cidr):
             raise ValueError
     except ValueError as error:
         raise unfit("a range of addresses, such as 10.1.0.0/16") from error
-    return said
+    return cidr
 
 
 Cidr = Annotated[str, AfterValidator(_range)]

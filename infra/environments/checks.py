@@ -126,10 +126,10 @@ def _of_operations(environment: Environment) -> Iterator[str]:
         if key.lower().startswith("aws:") or key.lower() in taken:
             yield f"operations.tags: {key} is taken: choose another name"
         taken.add(key.lower())
-        for said, most in ((key, 128), (value, 256)):
-            if not 1 <= len(said) <= most or not all(each.isalnum() or each in _IN_TAGS for each in said):
+        for text, most in ((key, 128), (value, 256)):
+            if not 1 <= len(text) <= most or not all(each.isalnum() or each in _IN_TAGS for each in text):
                 yield (
-                    f"operations.tags: {said!r} is no text for a tag: 1 to {most} letters, digits, spaces and "
+                    f"operations.tags: {text!r} is no text for a tag: 1 to {most} letters, digits, spaces and "
                     f"{_IN_TAGS.strip()}"
                 )
 

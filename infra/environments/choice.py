@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from infra.environments import named
 from infra.environments.checks import checked
-from infra.environments.faults import told
+from infra.environments.faults import field_problems
 from infra.environments.files import fields_of
 from infra.environments.knowledge import Writable, knowledge_of
 from infra.environments.model import Environment, NotDeployable
@@ -32,18 +32,18 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
     none for granted would drop what is deployed.
     """
     environment = named(context.get("env"))
-    said = {key: value for key in KEYS if (value := context.get(key)) is not None}
-    if empty := [key for key, value in said.items() if not value]:
+    given = {key: value for key in KEYS if (value := context.get(key)) is not None}
+    if empty := [key for key, value in given.items() if not value]:
         raise NotDeployable("\n".join(f"{key}: it has no value: say -c {key}=VALUE, or leave it out" for key in empty))
     try:
-        changes = fields_of(Path(said["file"])) if "file" in said else {}
-        changes |= {key: said[key] for key in _PLAIN if key in said}
-        if "knowledge" in said:
-            changes["knowledge"] = knowledge_of(said["knowledge"])
+        changes = fields_of(Path(given["file"])) if "file" in given else {}
+        changes |= {key: given[key] for key in _PLAIN if key in given}
+        if "knowledge" in given:
+            changes["knowledge"] = knowledge_of(given["knowledge"])
         environment = environment.changed(**changes)
     except ValidationError as error:
-        raise NotDeployable(told(error)) from error
-    if said.get("destroying") == "true":
+        raise NotDeployable(field_problems(error)) from error
+    if given.get("destroying") == "true":
         # The stacks have to be the same, whether they could be deployed again or not; nothing has to be baked for that.
         return environment if isinstance(environment.knowledge, Writable) else environment.changed(knowledge="none")
     if environment.knowledge is None:
@@ -56,8 +56,8 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
 
 def add_context(parser: argparse.ArgumentParser) -> None:
     """Add the option `-c KEY=VALUE`, which can be repeated: `context` becomes a list of pairs."""
-    told = "env=dev, knowledge=FOLDER, ..."
-    parser.add_argument("-c", "--context", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=told)
+    form = "env=dev, knowledge=FOLDER, ..."
+    parser.add_argument("-c", "--context", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=form)
 
 
 def refuse_unknown(keys: Iterable[str]) -> None:
@@ -68,10 +68,10 @@ def refuse_unknown(keys: Iterable[str]) -> None:
             raise NotDeployable(f"{key!r} is not a key. The keys are {', '.join(KEYS)}")
 
 
-def _pair(said: str) -> tuple[str, str]:
-    key, equals, value = said.partition("=")
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{said!r} is not KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     try:
         refuse_unknown([key])
     except NotDeployable as error:

@@ -30,7 +30,7 @@ _WANTED = {
 }
 
 
-def told(error: ValidationError) -> str:
+def field_problems(error: ValidationError) -> str:
     """What is wrong, a line for each field: what was given, and what may be."""
     return "\n".join(f"{_path(problem)}: {_what(problem)}" for problem in error.errors(include_url=False))
 

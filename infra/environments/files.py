@@ -15,6 +15,6 @@ def fields_of(file: Path) -> dict[str, object]:
         raise NotDeployable(f"{file} cannot be read: {error}") from error
     if "name" in fields:
         raise NotDeployable(f"{file}: -c env=NAME names the environment, so that no file changes which one it is")
-    if isinstance(said := fields.get("knowledge"), str):
-        fields["knowledge"] = knowledge_of(said)
+    if isinstance(knowledge := fields.get("knowledge"), str):
+        fields["knowledge"] = knowledge_of(knowledge)
     return fields

@@ -13,10 +13,10 @@ def form(pattern: str, words: str) -> AfterValidator:
     """Accepts texts that the whole pattern matches. `words` say what they are, such as `an e-mail address`."""
     fits = re.compile(pattern).fullmatch
 
-    def checked(said: str) -> str:
-        if not fits(said):
+    def checked(text: str) -> str:
+        if not fits(text):
             raise unfit(words)
-        return said
+        return text
 
     return AfterValidator(checked)
 

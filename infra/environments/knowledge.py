@@ -51,21 +51,21 @@ Knowledge = Annotated[
 ]
 
 
-class _Said(Data):
+class _Field(Data):
     """What its errors name is the field of an environment."""
 
     knowledge: Knowledge
 
 
-def knowledge_of(said: str) -> Knowledge:
+def knowledge_of(text: str) -> Knowledge:
     """Parse `none`, `writable`, a folder, or `s3://bucket/prefix#sha256`. Raises pydantic's `ValidationError`."""
-    if said == "none":
+    if text == "none":
         return "none"
-    if said == "writable":
+    if text == "writable":
         return Writable()
-    if said.startswith("s3://"):
-        uri, hash_said, sha256 = said.partition("#")
-        table = {"uri": uri} | ({"sha256": sha256} if hash_said else {})
+    if text.startswith("s3://"):
+        uri, hash_given, sha256 = text.partition("#")
+        table = {"uri": uri} | ({"sha256": sha256} if hash_given else {})
     else:
-        table = {"path": said}
-    return _Said.model_validate({"knowledge": table}).knowledge
+        table = {"path": text}
+    return _Field.model_validate({"knowledge": table}).knowledge

@@ -37,8 +37,8 @@ class UnknownEnvironment(NotDeployable):
     def __init__(self, name: str | None, known: tuple[str, ...]) -> None:
         *rest, last = known
         choice = f"{', '.join(rest)} or {last}"
-        said = f"There is no environment {name!r}." if name else "No environment was named."
-        super().__init__(f"{said} Name {choice}: -c env={known[0]}, or ENV={known[0]} for make")
+        problem = f"There is no environment {name!r}." if name else "No environment was named."
+        super().__init__(f"{problem} Name {choice}: -c env={known[0]}, or ENV={known[0]} for make")
 
 
 class Throttle(Data):

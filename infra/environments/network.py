@@ -46,8 +46,8 @@ class ImportedNetwork(Data):
     def _subnets(self) -> Self:
         if len(self.subnet_ids) != len(self.zones) or len(self.exit_subnet_ids) not in (0, len(self.zones)):
             raise ValueError("subnet_ids and exit_subnet_ids have one subnet for each of zones")
-        for name, said in (("zones", self.zones), ("subnets", (*self.subnet_ids, *self.exit_subnet_ids))):
-            if twice := sorted({each for each in said if said.count(each) > 1}):
+        for name, ids in (("zones", self.zones), ("subnets", (*self.subnet_ids, *self.exit_subnet_ids))):
+            if twice := sorted({each for each in ids if ids.count(each) > 1}):
                 raise ValueError(f"{name} that are named twice: {', '.join(twice)}")
         return self
 

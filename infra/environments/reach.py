@@ -31,7 +31,7 @@ def unreachable(environment: Environment) -> Iterator[str]:
             yield f"{field}: {reason}"
 
 
-def _refusal(host: str, network: NewNetwork | ImportedNetwork | None, said: tuple[str, ...]) -> str | None:
+def _refusal(host: str, network: NewNetwork | ImportedNetwork | None, cidrs: tuple[str, ...]) -> str | None:
     try:
         address = ip_address(host)
     except ValueError:
@@ -42,12 +42,12 @@ def _refusal(host: str, network: NewNetwork | ImportedNetwork | None, said: tupl
     if isinstance(network, ImportedNetwork):
         return None
     if address is None:
-        if private or said or host.endswith(_OF_AWS):
+        if private or cidrs or host.endswith(_OF_AWS):
             return None
         return "the new network has no way out to this public name. If it is private, say in servers.cidrs where it is"
     if not private:
         return "the new network has no way out to this public address"
-    ranges = said or (network.cidr,)
+    ranges = cidrs or (network.cidr,)
     if not any(address in IPv4Network(each) for each in ranges):
         return f"functions may reach {', '.join(ranges)} alone: say in servers.cidrs where it is"
     return None

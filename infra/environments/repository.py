@@ -8,7 +8,7 @@ from pydantic import StringConstraints
 from infra.environments.base import Data
 from infra.environments.model import NotDeployable
 
-_SAID = re.compile(r"(github|gitlab):([A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+)(?:@([A-Za-z0-9._/-]+))?")
+_FORM = re.compile(r"(github|gitlab):([A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+)(?:@([A-Za-z0-9._/-]+))?")
 # Without a wildcard, which would let other repositories in.
 Plain = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]+$")]
 
@@ -38,12 +38,12 @@ class Repository(Data):
         return [f"project_path:{self.path}:ref_type:branch:ref:*"]
 
 
-def repository_of(said: str | None) -> Repository:
+def repository_of(text: str | None) -> Repository:
     """Parse `github:OWNER/NAME`, `gitlab:GROUP/PROJECT`, each with `@BRANCH` if it is not main."""
-    found = _SAID.fullmatch(said or "")
+    found = _FORM.fullmatch(text or "")
     if found is None:
         raise NotDeployable(
-            f"repository: {said!r} is not github:OWNER/NAME or gitlab:GROUP/PROJECT, with @BRANCH or not"
+            f"repository: {text!r} is not github:OWNER/NAME or gitlab:GROUP/PROJECT, with @BRANCH or not"
         )
     host, path, branch = found.groups()
     return Repository.model_validate({"host": host, "path": path, "branch": branch or "main"})

@@ -40,7 +40,7 @@ GpuInstanceType = Annotated[
     str, form(r"[a-z]+\d+[a-fh-z]*\.[a-z0-9-]+", "a type of an instance with an x86 processor, such as g5.xlarge")
 ]
 # A file in TOML has no word for what is not there.
-Absent = BeforeValidator(lambda said: None if said == "none" else said)
+Absent = BeforeValidator(lambda value: None if value == "none" else value)
 _PORTS = {"http": 80, "https": 443}
 _NEO4J_PORT = 7687
 _REDIS_PORT = 6379
@@ -67,7 +67,7 @@ class Endpoints(Data):
     def variables(self) -> Mapping[str, str]:
         """The settings of a function that uses them."""
         neo4j = self.neo4j_uri and self.neo4j_username
-        said = {
+        variables = {
             "OLLAMA_BASE_URL": self.ollama_url,
             "SEARXNG_HOST": self.searxng_url,
             "POSTGRES_URI_SECRET": self.postgres_uri_secret_arn,
@@ -78,7 +78,7 @@ class Endpoints(Data):
             "QDRANT_URL": self.qdrant_url,
             "QDRANT_API_KEY_SECRET": self.qdrant_api_key_secret_arn,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in variables.items() if value is not None}
 
     @property
     def urls(self) -> Mapping[str, str]:

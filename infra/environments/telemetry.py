@@ -65,9 +65,9 @@ def misused(settings: Mapping[str, str]) -> Iterator[str]:
             yield f"settings: {name} is not an address such as http://collector.internal:4318"
 
 
-def _is_address(said: str) -> bool:
+def _is_address(text: str) -> bool:
     try:
-        parts = urlsplit(said)
+        parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # no port
         return False

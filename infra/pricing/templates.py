@@ -37,8 +37,8 @@ def resources_of(assembly: Path) -> list[Resource]:
 def in_template(template: Mapping[str, Any]) -> list[Resource]:
     """The resources of one template."""
     found: dict[str, Resource] = {}
-    for name, said in template.get("Resources", {}).items():
-        found[name] = Resource(name, said["Type"], said.get("Properties", {}), found)
+    for name, described in template.get("Resources", {}).items():
+        found[name] = Resource(name, described["Type"], described.get("Properties", {}), found)
     return list(found.values())
 
 

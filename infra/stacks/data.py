@@ -27,7 +27,7 @@ class DataStack(cdk.Stack):
     """`servers` is what functions are told. Hosts have no way in; SearXNG's host is their only way out."""
 
     def __init__(
-        self, scope: Construct, name: str, *, environment: Environment, said: SelfHosted, network: Network, root: Path
+        self, scope: Construct, name: str, *, environment: Environment, hosted: SelfHosted, network: Network, root: Path
     ) -> None:
         super().__init__(
             scope,
@@ -53,15 +53,15 @@ class DataStack(cdk.Stack):
             "ZONE_ID": self._zone.hosted_zone_id,
             "CIDR": network.servers.vpc.vpc_cidr_block,
         }
-        postgres, neo4j = self._secret("Postgres"), self._secret("Neo4j") if said.neo4j else None
-        exit_host = self._exit(said)
-        data = self._data(said, postgres, neo4j)
-        hosts = [data, self._ollama(said, said.ollama_instance)] if said.ollama_instance else [data]
+        postgres, neo4j = self._secret("Postgres"), self._secret("Neo4j") if hosted.neo4j else None
+        exit_host = self._exit(hosted)
+        data = self._data(hosted, postgres, neo4j)
+        hosts = [data, self._ollama(hosted, hosted.ollama_instance)] if hosted.ollama_instance else [data]
         for host in hosts:
             host.group.node.add_dependency(exit_host.group)
-        self.servers = self._servers(said, postgres, neo4j)
+        self.servers = self._servers(hosted, postgres, neo4j)
 
-    def _exit(self, said: SelfHosted) -> Host:
+    def _exit(self, hosted: SelfHosted) -> Host:
         inside, exits = self._network.servers, self._network.exits
         if exits is None:
             raise ValueError("a network for servers has public subnets for the one that searches")
@@ -83,17 +83,17 @@ class DataStack(cdk.Stack):
                 destination_security_group_id=group.security_group_id,
                 description="the way out",
             )
-        services = "searxng" if said.searxng_instance else ""
+        services = "searxng" if hosted.searxng_instance else ""
         return self._host(
             "Exit",
             Placement(inside.vpc, exits, (*inside.security_groups, group)),
-            said.searxng_instance or _EXIT_WITHOUT_SEARCH,
+            hosted.searxng_instance or _EXIT_WITHOUT_SEARCH,
             names=("exit", "searxng"),
             public=True,
             variables={"ROLE": "exit", "SERVICES": services},
         )
 
-    def _data(self, said: SelfHosted, postgres: Secret, neo4j: Secret | None) -> Host:
+    def _data(self, hosted: SelfHosted, postgres: Secret, neo4j: Secret | None) -> Host:
         inside = self._network.servers
         first = inside.vpc.select_subnets(
             subnet_type=inside.subnets.subnet_type, subnet_group_name=inside.subnets.subnet_group_name
@@ -102,8 +102,8 @@ class DataStack(cdk.Stack):
             self,
             "Kept",
             zone=first.availability_zone,
-            gigabytes=said.data_volume_gb,
-            days=said.backup_days,
+            gigabytes=hosted.data_volume_gb,
+            days=hosted.backup_days,
             keep=self._keep,
             key=self._key,
         )
@@ -111,12 +111,12 @@ class DataStack(cdk.Stack):
             "Data",
             # In the volume's zone.
             Placement(inside.vpc, SubnetSelection(subnets=[first]), inside.security_groups),
-            said.data_instance,
+            hosted.data_instance,
             names=("postgres", "neo4j"),
             variables={
                 "ROLE": "data",
                 "SERVICES": "postgres neo4j" if neo4j else "postgres",
-                "CONNECTIONS": str(said.postgres_connections),
+                "CONNECTIONS": str(hosted.postgres_connections),
                 "VOLUME_ID": volume.volume_id,
                 "POSTGRES_URI_SECRET": postgres.secret_arn,
                 **({"NEO4J_PASSWORD_SECRET": neo4j.secret_arn} if neo4j else {}),
@@ -131,7 +131,7 @@ class DataStack(cdk.Stack):
             host.allow(["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
         return host
 
-    def _ollama(self, said: SelfHosted, instance: str) -> Host:
+    def _ollama(self, hosted: SelfHosted, instance: str) -> Host:
         variables = {"ROLE": "ollama", "SERVICES": "ollama-gpu", "MODELS": "yes"}
         return self._host(
             "Ollama",
@@ -139,7 +139,7 @@ class DataStack(cdk.Stack):
             instance,
             names=("ollama",),
             gpu=True,
-            root_gb=said.ollama_volume_gb,
+            root_gb=hosted.ollama_volume_gb,
             variables=variables,
         )
 
@@ -186,7 +186,7 @@ class DataStack(cdk.Stack):
         )
         return secret
 
-    def _servers(self, said: SelfHosted, postgres: Secret, neo4j: Secret | None) -> Servers:
+    def _servers(self, hosted: SelfHosted, postgres: Secret, neo4j: Secret | None) -> Servers:
         variables = {"POSTGRES_URI_SECRET": postgres.secret_arn}
         if neo4j is not None:
             # One server: `neo4j://` would lead to the address that it has in its container.
@@ -194,9 +194,9 @@ class DataStack(cdk.Stack):
             variables |= {"NEO4J_PASSWORD_SECRET": neo4j.secret_arn}
         else:
             variables |= {"RAG_GRAPH_STORAGE": "PGGraphStorage"}
-        if said.ollama_instance:
+        if hosted.ollama_instance:
             variables |= {"OLLAMA_BASE_URL": f"http://ollama.{self._domain}:11434"}
-        if said.searxng_instance:
+        if hosted.searxng_instance:
             variables |= {"SEARXNG_HOST": f"http://searxng.{self._domain}:8080"}
         arns = [secret.secret_arn for secret in (postgres, neo4j) if secret is not None]
         return Servers(variables, tuple(arns))

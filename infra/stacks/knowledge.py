@@ -13,8 +13,8 @@ from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
 from infra.constructs.placement import Placement
 from infra.constructs.servers import Servers
+from infra.constructs.triggers import process, sweep
 from infra.constructs.uploads import UploadBucket
-from infra.constructs.work import process, sweep
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment
 

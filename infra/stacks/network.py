@@ -23,35 +23,35 @@ class NetworkStack(cdk.Stack):
             termination_protection=environment.keep_data,
         )
         hosted = isinstance(environment.servers, SelfHosted)
-        said = environment.network
-        if isinstance(said, ImportedNetwork):
-            self.network = imported_network(self, "Vpc", **said.model_dump(), servers=hosted)
-        elif isinstance(said, NewNetwork):
-            self.network = self._new(said, environment)
+        network = environment.network
+        if isinstance(network, ImportedNetwork):
+            self.network = imported_network(self, "Vpc", **network.model_dump(), servers=hosted)
+        elif isinstance(network, NewNetwork):
+            self.network = self._new(network, environment)
         else:
             raise TypeError("an environment without a network has no such stack")
         if isinstance(environment.servers, SelfHosted):
             open_servers(self.network.functions, self.network.servers, environment.servers.ports)
-        if isinstance(said, NewNetwork):
-            self._open(said, environment)
+        if isinstance(network, NewNetwork):
+            self._open(network, environment)
 
-    def _open(self, said: NewNetwork, environment: Environment) -> None:
+    def _open(self, network: NewNetwork, environment: Environment) -> None:
         """Let functions reach servers that exist, and a collector of traces."""
         endpoints = environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
         collector = environment.collector_port
         ports = endpoints.ports | ({collector} if collector else set())
-        open_ranges(self.network.functions, endpoints.cidrs or (said.cidr,), ports)
+        open_ranges(self.network.functions, endpoints.cidrs or (network.cidr,), ports)
 
-    def _new(self, said: NewNetwork, environment: Environment) -> Network:
+    def _new(self, network: NewNetwork, environment: Environment) -> Network:
         arn = environment.operations.kms_key_arn
         key = Key.from_key_arn(self, "Key", arn) if arn else None
         logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data, key=key)
         return new_network(
             self,
             "Vpc",
-            cidr=said.cidr,
+            cidr=network.cidr,
             logs=logs,
             services=environment.services,
-            prefix_list=said.s3_prefix_list_id,
+            prefix_list=network.s3_prefix_list_id,
             exits=isinstance(environment.servers, SelfHosted),
         )

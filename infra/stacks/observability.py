@@ -7,7 +7,7 @@ from constructs import Construct
 from infra.constructs.alarms import AlarmSet
 from infra.constructs.budget import monthly_budget
 from infra.constructs.dashboard import dashboard
-from infra.constructs.told import ToldByEmail
+from infra.constructs.email_topic import EmailTopic
 from infra.constructs.watched import Watched
 from infra.environments.model import Environment
 
@@ -32,7 +32,7 @@ class ObservabilityStack(cdk.Stack):
         if limits.topic_arn is not None:
             topic = Topic.from_topic_arn(self, "Topic", limits.topic_arn)
         elif limits.email is not None:
-            topic = ToldByEmail(self, "Told", email=limits.email, key_arn=operations.kms_key_arn).topic
+            topic = EmailTopic(self, "Told", email=limits.email, key_arn=operations.kms_key_arn).topic
         alarms = AlarmSet(
             self,
             "Alarms",

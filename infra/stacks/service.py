@@ -78,55 +78,59 @@ class ServiceStack(cdk.Stack):
             token.grant_read(self.enrich.role)
             cdk.CfnOutput(self, "TokenSecret", value=token.arn, description="The secret that holds the API token.")
         if self.api.target is not None:
-            told = "What the domain's DNS record names."
-            cdk.CfnOutput(self, "DomainTarget", value=self.api.target, description=told)
+            description = "What the domain's DNS record names."
+            cdk.CfnOutput(self, "DomainTarget", value=self.api.target, description=description)
 
     def _token(self, key: IKey | None) -> ApiToken:
-        said = self._environment
-        return ApiToken(self, "Token", existing_arn=said.token_secret_arn, keep=said.keep_data, key=key)
+        environment = self._environment
+        return ApiToken(self, "Token", existing_arn=environment.token_secret_arn, keep=environment.keep_data, key=key)
 
     def _baked(self, artifacts: Artifacts) -> Knowledge:
-        said = self._environment.knowledge
+        knowledge = self._environment.knowledge
         if artifacts.knowledge is not None:
             return layer_knowledge(self, "Knowledge", artifacts.knowledge)
-        return bucket_knowledge(said.uri, said.sha256) if isinstance(said, KnowledgeBucket) else no_knowledge()
+        if isinstance(knowledge, KnowledgeBucket):
+            return bucket_knowledge(knowledge.uri, knowledge.sha256)
+        return no_knowledge()
 
     def _function(
         self, artifacts: Artifacts, knowledge: Knowledge, variables: dict[str, str], placement: Placement | None
     ) -> PythonFunction:
-        said = self._environment
-        layers = Layers(self, "Layers", artifacts.layers, said.python, said.architecture)
+        environment = self._environment
+        layers = Layers(self, "Layers", artifacts.layers, environment.python, environment.architecture)
         return PythonFunction(
             self,
             "Enrich",
             code=artifacts.function,
             layers=[*layers.versions, *knowledge.layers],
-            python=said.python,
-            architecture=said.architecture,
-            memory_mb=said.memory_mb,
-            timeout_seconds=said.timeout_seconds,
+            python=environment.python,
+            architecture=environment.architecture,
+            memory_mb=environment.memory_mb,
+            timeout_seconds=environment.timeout_seconds,
             variables=variables,
-            logs=log_group(self, "EnrichLogs", said.log_retention_days, keep=said.keep_data, key=self._key),
-            reserved_concurrency=said.reserved_concurrency,
-            snap_start=said.snap_start,
+            logs=log_group(
+                self, "EnrichLogs", environment.log_retention_days, keep=environment.keep_data, key=self._key
+            ),
+            reserved_concurrency=environment.reserved_concurrency,
+            snap_start=environment.snap_start,
             placement=placement,
         )
 
     def _api(self) -> HttpEndpoint:
-        said, domain = self._environment, self._environment.operations.domain
+        environment, domain = self._environment, self._environment.operations.domain
         return HttpEndpoint(
             self,
             "Api",
             handler=self.enrich.live,
-            requests_per_second=said.throttle.requests_per_second,
-            burst=said.throttle.burst,
-            logs=log_group(self, "ApiLogs", said.log_retention_days, keep=said.keep_data, key=self._key),
-            authoriser=_authoriser(said.operations.authorisation),
+            requests_per_second=environment.throttle.requests_per_second,
+            burst=environment.throttle.burst,
+            logs=log_group(self, "ApiLogs", environment.log_retention_days, keep=environment.keep_data, key=self._key),
+            authoriser=_authoriser(environment.operations.authorisation),
             domain=Named(domain.name, domain.certificate_arn) if domain else None,
         )
 
 
-def _authoriser(said: Authorisation) -> IHttpRouteAuthorizer | None:
-    if isinstance(said, Jwt):
-        return HttpJwtAuthorizer("Jwt", said.issuer, jwt_audience=list(said.audience))
-    return HttpIamAuthorizer() if said == "iam" else None
+def _authoriser(authorisation: Authorisation) -> IHttpRouteAuthorizer | None:
+    if isinstance(authorisation, Jwt):
+        return HttpJwtAuthorizer("Jwt", authorisation.issuer, jwt_audience=list(authorisation.audience))
+    return HttpIamAuthorizer() if authorisation == "iam" else None

@@ -35,7 +35,7 @@ def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> No
 @pytest.mark.parametrize("target", ["deploy", "destroy"])
 def test_stacks_that_would_be_left_are_looked_for_before_anything_is_built(target: str) -> None:
     first, *_ = made(target, "ENV=prod", "ARGS=-c file=mine.toml").splitlines()
-    assert "python -m infra.left -c env=prod " in first
+    assert "python -m infra.leftover_stacks -c env=prod " in first
     assert first.endswith(" -c file=mine.toml")
 
 

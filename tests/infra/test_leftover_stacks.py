@@ -9,10 +9,10 @@ import pytest
 from moto import mock_aws
 from moto.core import set_initial_no_auth_action_count
 
-from infra import credentials, left
+from infra import credentials, leftover_stacks
 from infra.environments import named
 
-EXAMPLES = Path(left.__file__).parent / "environments/examples"
+EXAMPLES = Path(leftover_stacks.__file__).parent / "environments/examples"
 SELF_HOSTED = ("network", "data", "knowledge", "service", "observability")
 ACCOUNT, REGION = "123456789012", "us-east-1"
 
@@ -48,37 +48,37 @@ def context(*said: str) -> list[str]:
 def test_without_its_file_a_deployment_is_refused(
     deployed: boto3.Session, destroying: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert left.main([*context(*destroying), "--require-approval", "never"], deployed) == 2
+    assert leftover_stacks.main([*context(*destroying), "--require-approval", "never"], deployed) == 2
     said = capsys.readouterr().err
     names = "cragside-dev-data, cragside-dev-knowledge, cragside-dev-network"
     assert said.startswith(f"These deployed stacks would be left, and go on costing money: {names}. Name the file ")
     assert said.count("\n") == 1
-    assert left.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 2
+    assert leftover_stacks.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 2
     assert "costing money: cragside-dev-data. " in capsys.readouterr().err
-    assert left.main(context(f"file={EXAMPLES / 'self-hosted.toml'}", *destroying), deployed) == 0
+    assert leftover_stacks.main(context(f"file={EXAMPLES / 'self-hosted.toml'}", *destroying), deployed) == 0
 
 
 def test_stacks_are_left_if_somebody_says_so(deployed: boto3.Session) -> None:
-    assert left.main(context("leaving=true"), deployed) == 0
+    assert leftover_stacks.main(context("leaving=true"), deployed) == 0
 
 
 def test_nothing_is_left_in_an_empty_account(session: boto3.Session) -> None:
-    assert left.main(context(), session) == 0
+    assert leftover_stacks.main(context(), session) == 0
 
 
 def test_a_set_of_changes_is_no_deployment(session: boto3.Session) -> None:
     session.client("cloudformation").create_change_set(
         StackName="cragside-dev-data", ChangeSetName="one", ChangeSetType="CREATE", TemplateBody='{"Resources": {}}'
     )
-    assert left.main(context(), session) == 0
+    assert leftover_stacks.main(context(), session) == 0
 
 
 def test_what_cannot_be_deployed_is_refused_before_aws_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert left.main(["-c", "env=prod"]) == 2
+    assert leftover_stacks.main(["-c", "env=prod"]) == 2
     assert capsys.readouterr().err.startswith("prod names no knowledge: ")
 
 
-@pytest.mark.parametrize("command", [left.main, credentials.main], ids=["left", "credentials"])
+@pytest.mark.parametrize("command", [leftover_stacks.main, credentials.main], ids=["left", "credentials"])
 def test_without_an_answer_of_aws_nothing_is_done(
     command: Callable[[list[str]], int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +116,7 @@ def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto
 @set_initial_no_auth_action_count(0)
 def enforced(pipeline: boto3.Session) -> list[str]:
     """What is left of dev, with policies in force."""
-    return left.left(named("dev"), pipeline)
+    return leftover_stacks.leftover(named("dev"), pipeline)
 
 
 def allowed(action: str, resource: str = "*") -> str:

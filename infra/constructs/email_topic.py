@@ -1,4 +1,4 @@
-"""Who is told: a topic that alarms and budgets publish to."""
+"""A topic that alarms and budgets publish to."""
 
 from aws_cdk import Aws
 from aws_cdk.aws_iam import PolicyStatement, ServicePrincipal
@@ -12,7 +12,7 @@ from infra.constructs.exceptions import acknowledge
 PUBLISHERS = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
 
 
-class ToldByEmail(Construct):
+class EmailTopic(Construct):
     """An encrypted topic that sends e-mails, once the addressee has confirmed the first one.
 
     CloudWatch cannot use AWS' own key, so the topic gets a key of its own unless one is given. A given key's policy has

@@ -1,4 +1,4 @@
-"""Refuses to leave deployed stacks behind, before a command acts: python -m infra.left -c env=dev -c file=FILE.toml."""
+"""Refuses to leave deployed stacks behind: python -m infra.leftover_stacks -c env=dev -c file=FILE.toml."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from infra.environments.model import Environment
 from infra.environments.stacks import PIPELINE, stack_names, stack_prefix
 
 
-def left(environment: Environment, session: boto3.Session | None = None) -> list[str]:
+def leftover(environment: Environment, session: boto3.Session | None = None) -> list[str]:
     """The deployed stacks that the environment, as it is described, does not have. Nothing is asked of the others."""
     prefix = stack_prefix(environment)
     named = {*stack_names(environment), f"{prefix}{PIPELINE}"}
@@ -23,13 +23,13 @@ def left(environment: Environment, session: boto3.Session | None = None) -> list
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
     """Return 2 if stacks would be left, or if AWS does not say. Ignore options of the CDK."""
     parser = argparse.ArgumentParser(
-        prog="python -m infra.left", description="Refuse to leave stacks.", allow_abbrev=False
+        prog="python -m infra.leftover_stacks", description="Refuse to leave stacks.", allow_abbrev=False
     )
     add_context(parser)
     given, _ = parser.parse_known_args(arguments)
     context = dict(given.context)
     environment = chosen(context)
-    found = [] if context.get("leaving") == "true" else left(environment, session)
+    found = [] if context.get("leaving") == "true" else leftover(environment, session)
     if found:
         print(
             f"These deployed stacks would be left, and go on costing money: {', '.join(found)}. "
