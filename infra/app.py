@@ -19,7 +19,7 @@ from infra.constructs.watched import Watched
 from infra.environments.choice import KEYS, add_context, chosen, refuse_unknown
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment, NotDeployable
-from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.servers import SelfHosted
 from infra.environments.stacks import stack_prefix
 from infra.stacks.data import DataStack
 from infra.stacks.knowledge import KnowledgeStack
@@ -86,8 +86,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
 
 def servers_of(environment: Environment) -> Servers:
     """What functions are told of the servers."""
-    servers = environment.servers
-    return Servers(servers.variables, servers.secret_arns) if isinstance(servers, Endpoints) else Servers()
+    return Servers(environment.endpoints.variables, environment.endpoints.secret_arns)
 
 
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:

@@ -7,7 +7,7 @@ from infra.environments.model import Environment, NotDeployable
 from infra.environments.network import ImportedNetwork, NewNetwork
 from infra.environments.places import misplaced
 from infra.environments.reach import unreachable
-from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.servers import SelfHosted
 from infra.environments.settings import problems_of
 
 # AWS keeps these of an account's concurrent executions for functions that reserve none.
@@ -37,13 +37,13 @@ def _problems(environment: Environment) -> Iterator[str]:
     yield from _of_operations(environment)
     yield from misplaced(environment)
     yield from problems_of(environment.settings, _given(environment))
-    variables = {**environment.settings, **(_endpoints(environment).variables)}
+    variables = {**environment.settings, **environment.endpoints.variables}
     if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_VARIABLES:
         yield f"settings: they have more than {_MOST_VARIABLES} characters, and Lambda takes 4 KB of variables"
 
 
 def _of_servers(environment: Environment) -> Iterator[str]:
-    servers, endpoints = environment.servers, _endpoints(environment)
+    servers, endpoints = environment.servers, environment.endpoints
     if isinstance(servers, SelfHosted) and environment.network is None:
         yield "servers: SelfHosted needs a network: set network=NewNetwork(), or import one"
     if endpoints.has_postgres and environment.network is None:
@@ -132,10 +132,6 @@ def _of_operations(environment: Environment) -> Iterator[str]:
                     f"operations.tags: {text!r} is no text for a tag: 1 to {most} letters, digits, spaces and "
                     f"{_IN_TAGS.strip()}"
                 )
-
-
-def _endpoints(environment: Environment) -> Endpoints:
-    return environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
 
 
 def _given(environment: Environment) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from infra.environments.forms import form
 from infra.environments.knowledge import Knowledge, Writable
 from infra.environments.network import Network
 from infra.environments.operations import Operations
-from infra.environments.servers import Servers, port_of
+from infra.environments.servers import Endpoints, Servers, port_of
 from infra.environments.telemetry import ENDPOINTS
 
 Name = Literal["dev", "staging", "prod"]
@@ -89,6 +89,11 @@ class Environment(Data):
     def services(self) -> tuple[str, ...]:
         """AWS' services that functions call from inside a network, S3 aside."""
         return ("secretsmanager", "sqs") if isinstance(self.knowledge, Writable) else ("secretsmanager",)
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """The servers that exist; none, if the deployment creates them or does without."""
+        return self.servers if isinstance(self.servers, Endpoints) else Endpoints()
 
     @property
     def collector_port(self) -> int | None:

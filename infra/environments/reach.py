@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment
 from infra.environments.network import ImportedNetwork, NewNetwork
-from infra.environments.servers import Endpoints
 from infra.environments.telemetry import ENDPOINTS
 
 _PRIVATE_NAMES = (".internal", ".local")
@@ -23,7 +22,7 @@ def unreachable(environment: Environment) -> Iterator[str]:
             "knowledge.fetch_pages: the new network has no way out to pages: leave it out, or import a network that "
             "has one"
         )
-    servers = environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
+    servers = environment.endpoints
     addresses = {f"servers.{name}": url for name, url in servers.urls.items()}
     addresses |= {f"settings: {name}": url for name in ENDPOINTS if (url := environment.settings.get(name))}
     for field, url in addresses.items():

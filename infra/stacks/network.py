@@ -8,7 +8,7 @@ from infra.constructs.logs import log_group
 from infra.constructs.network import Network, imported_network, new_network, open_ranges, open_servers
 from infra.environments.model import Environment
 from infra.environments.network import ImportedNetwork, NewNetwork
-from infra.environments.servers import Endpoints, SelfHosted
+from infra.environments.servers import SelfHosted
 
 
 class NetworkStack(cdk.Stack):
@@ -37,7 +37,7 @@ class NetworkStack(cdk.Stack):
 
     def _open(self, network: NewNetwork, environment: Environment) -> None:
         """Let functions reach servers that exist, and a collector of traces."""
-        endpoints = environment.servers if isinstance(environment.servers, Endpoints) else Endpoints()
+        endpoints = environment.endpoints
         collector = environment.collector_port
         ports = endpoints.ports | ({collector} if collector else set())
         open_ranges(self.network.functions, endpoints.cidrs or (network.cidr,), ports)
