@@ -4,7 +4,6 @@ from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk.aws_ec2 import CfnSecurityGroupEgress, Peer, Port, SecurityGroup, SubnetSelection
-from aws_cdk.aws_kms import Key
 from aws_cdk.aws_route53 import PrivateHostedZone
 from aws_cdk.aws_s3_assets import Asset
 from aws_cdk.aws_secretsmanager import Secret, SecretStringGenerator
@@ -18,27 +17,19 @@ from infra.constructs.placement import Placement
 from infra.constructs.servers import Servers
 from infra.environments.model import Environment
 from infra.environments.servers import SelfHosted
+from infra.stacks.base import EnvironmentStack
 
 _PROXY_PORT = 3128
 _EXIT_WITHOUT_SEARCH = "t4g.small"
 
 
-class DataStack(cdk.Stack):
+class DataStack(EnvironmentStack):
     """`servers` is what functions are told. Hosts have no way in; SearXNG's host is their only way out."""
 
     def __init__(
         self, scope: Construct, name: str, *, environment: Environment, hosted: SelfHosted, network: Network, root: Path
     ) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: databases, models and search ({environment.name})",
-            termination_protection=environment.keep_data,
-        )
-        self._keep = environment.keep_data
-        arn = environment.operations.kms_key_arn
-        self._key = Key.from_key_arn(self, "Key", arn) if arn else None
+        super().__init__(scope, name, environment, f"databases, models and search ({environment.name})")
         self._network = network
         self._files = HostFiles(
             packaging=Asset(
@@ -104,7 +95,7 @@ class DataStack(cdk.Stack):
             zone=first.availability_zone,
             gigabytes=hosted.data_volume_gb,
             days=hosted.backup_days,
-            keep=self._keep,
+            keep=self._environment.keep_data,
             key=self._key,
         )
         host = self._host(
@@ -177,7 +168,7 @@ class DataStack(cdk.Stack):
             description=f"cragside: {name}, for hosts and functions of {self._domain}",
             generate_secret_string=SecretStringGenerator(password_length=43, exclude_punctuation=True),
             encryption_key=self._key,
-            removal_policy=cdk.RemovalPolicy.RETAIN if self._keep else cdk.RemovalPolicy.DESTROY,
+            removal_policy=cdk.RemovalPolicy.RETAIN if self._environment.keep_data else cdk.RemovalPolicy.DESTROY,
         )
         acknowledge(
             secret,

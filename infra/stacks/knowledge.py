@@ -2,7 +2,6 @@
 
 import aws_cdk as cdk
 from aws_cdk.aws_iam import PolicyStatement, Role
-from aws_cdk.aws_kms import Key
 from constructs import Construct
 
 from infra.artifacts import Artifacts
@@ -17,13 +16,14 @@ from infra.constructs.triggers import process, sweep
 from infra.constructs.uploads import UploadBucket
 from infra.environments.knowledge import Writable
 from infra.environments.model import Environment
+from infra.stacks.base import EnvironmentStack
 
 # The only folder that a function may write to. Nothing of a store is there.
 _HOME = "/tmp/cragside"  # noqa: S108
 _ORIGINS = "RAG_ALLOW_ORIGINS"
 
 
-class KnowledgeStack(cdk.Stack):
+class KnowledgeStack(EnvironmentStack):
     """Outputs: the names of `UploadBucket` and `IndexFunction`, and the URLs of `TaskQueue` and `DeadLetters`."""
 
     def __init__(
@@ -37,15 +37,8 @@ class KnowledgeStack(cdk.Stack):
         servers: Servers,
         placement: Placement | None,
     ) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: knowledge that documents can be brought to ({environment.name})",
-            termination_protection=environment.keep_data,
-        )
-        keep, arn = environment.keep_data, environment.operations.kms_key_arn
-        self._key_arn, key = arn, Key.from_key_arn(self, "Key", arn) if arn else None
+        super().__init__(scope, name, environment, f"knowledge that documents can be brought to ({environment.name})")
+        keep, key = environment.keep_data, self._key
         self._knowledge = knowledge
         origins = [each.strip() for each in environment.settings.get(_ORIGINS, "").split(",") if each.strip()]
         self.uploads = UploadBucket(self, "Uploads", origins=origins, key=key)
@@ -108,6 +101,6 @@ class KnowledgeStack(cdk.Stack):
 
     def _grant_key(self, role: Role) -> None:
         """Let a function use the operator's key for what its queue and bucket hold."""
-        if self._key_arn is not None:
+        if self._key is not None:
             actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-            role.add_to_policy(PolicyStatement(actions=actions, resources=[self._key_arn]))
+            role.add_to_policy(PolicyStatement(actions=actions, resources=[self._key.key_arn]))

@@ -1,7 +1,5 @@
 """The network: a VPC of its own or an existing one, with a place for functions and one for servers."""
 
-import aws_cdk as cdk
-from aws_cdk.aws_kms import Key
 from constructs import Construct
 
 from infra.constructs.logs import log_group
@@ -9,19 +7,14 @@ from infra.constructs.network import Network, imported_network, new_network, ope
 from infra.environments.model import Environment
 from infra.environments.network import ImportedNetwork, NewNetwork
 from infra.environments.servers import SelfHosted
+from infra.stacks.base import EnvironmentStack
 
 
-class NetworkStack(cdk.Stack):
+class NetworkStack(EnvironmentStack):
     """`network` has the places. With an existing VPC and existing servers, the stack is empty, and the CDK skips it."""
 
     def __init__(self, scope: Construct, name: str, *, environment: Environment) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: the network ({environment.name})",
-            termination_protection=environment.keep_data,
-        )
+        super().__init__(scope, name, environment, f"the network ({environment.name})")
         hosted = isinstance(environment.servers, SelfHosted)
         network = environment.network
         if isinstance(network, ImportedNetwork):
@@ -43,9 +36,7 @@ class NetworkStack(cdk.Stack):
         open_ranges(self.network.functions, endpoints.cidrs or (network.cidr,), ports)
 
     def _new(self, network: NewNetwork, environment: Environment) -> Network:
-        arn = environment.operations.kms_key_arn
-        key = Key.from_key_arn(self, "Key", arn) if arn else None
-        logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data, key=key)
+        logs = log_group(self, "FlowLogs", environment.log_retention_days, keep=environment.keep_data, key=self._key)
         return new_network(
             self,
             "Vpc",

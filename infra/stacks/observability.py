@@ -10,22 +10,17 @@ from infra.constructs.dashboard import dashboard
 from infra.constructs.email_topic import EmailTopic
 from infra.constructs.watched import Watched
 from infra.environments.model import Environment
+from infra.stacks.base import EnvironmentStack
 
 
-class ObservabilityStack(cdk.Stack):
+class ObservabilityStack(EnvironmentStack):
     """Outputs: `TopicArn`, the topic that is told, if there is one, and `DashboardName`, the dashboard's name.
 
     Without an addressee, alarms show in CloudWatch alone.
     """
 
     def __init__(self, scope: Construct, name: str, *, environment: Environment, watched: Watched) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: alarms and a dashboard ({environment.name})",
-            termination_protection=environment.keep_data,
-        )
+        super().__init__(scope, name, environment, f"alarms and a dashboard ({environment.name})")
         operations = environment.operations
         limits = operations.alarms
         topic = None

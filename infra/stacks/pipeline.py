@@ -7,12 +7,13 @@ from constructs import Construct
 from infra.constructs.ci_role import AUDIENCE, CiRole
 from infra.environments.model import Environment
 from infra.environments.repository import Repository
+from infra.stacks.base import EnvironmentStack
 
 # The name that `cdk bootstrap` gives its roles unless it is told another.
 _QUALIFIER = "hnb659fds"
 
 
-class PipelineStack(cdk.Stack):
+class PipelineStack(EnvironmentStack):
     """Outputs: the ARNs of `DeployRole`, `ReviewRole` and of the bootstrap's `LookupRole`.
 
     An account has one identity provider for each host, so a second environment in it uses the first one's.
@@ -21,13 +22,7 @@ class PipelineStack(cdk.Stack):
     def __init__(
         self, scope: Construct, name: str, *, environment: Environment, repository: Repository, new_provider: bool
     ) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: what the pipeline deploys {environment.name} with",
-            termination_protection=environment.keep_data,
-        )
+        super().__init__(scope, name, environment, f"what the pipeline deploys {environment.name} with")
         provider = f"arn:{self.partition}:iam::{self.account}:oidc-provider/{repository.issuer}"
         if new_provider:
             url = f"https://{repository.issuer}"

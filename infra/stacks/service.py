@@ -4,7 +4,6 @@ import aws_cdk as cdk
 from aws_cdk.aws_apigatewayv2 import IHttpRouteAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_kms import IKey, Key
 from constructs import Construct
 
 from infra.artifacts import Artifacts
@@ -20,13 +19,14 @@ from infra.constructs.token import ApiToken
 from infra.environments.knowledge import KnowledgeBucket
 from infra.environments.model import Environment
 from infra.environments.operations import Authorisation, Jwt
+from infra.stacks.base import EnvironmentStack
 
 # Lambda accepts events of 6 MB. A body of text at most doubles its length as a string in the event's JSON.
 _MOST_BODY_BYTES = 2_900_000
 _AUTHORISED_BY_GATEWAY = {"RAG_ALLOW_ANONYMOUS": "true"}
 
 
-class ServiceStack(cdk.Stack):
+class ServiceStack(EnvironmentStack):
     """Outputs: `Endpoint`, the API's address; `TokenSecret`, the ARN of the secret with the token, if it is asked for;
     `DomainTarget`, what a domain's DNS record names.
 
@@ -44,17 +44,9 @@ class ServiceStack(cdk.Stack):
         servers: Servers,
         writable: Knowledge | None = None,
     ) -> None:
-        super().__init__(
-            scope,
-            name,
-            env=cdk.Environment(account=environment.account, region=environment.region),
-            description=f"cragside: evidence for Ollama prompts ({environment.name})",
-            termination_protection=environment.keep_data,
-        )
+        super().__init__(scope, name, environment, f"evidence for Ollama prompts ({environment.name})")
         operations = environment.operations
-        self._environment = environment
-        self._key = Key.from_key_arn(self, "Key", operations.kms_key_arn) if operations.kms_key_arn else None
-        token = self._token(self._key) if operations.authorisation == "token" else None
+        token = self._token() if operations.authorisation == "token" else None
         knowledge = writable or self._baked(artifacts)
         variables = {
             "RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES),
@@ -81,9 +73,9 @@ class ServiceStack(cdk.Stack):
             description = "What the domain's DNS record names."
             cdk.CfnOutput(self, "DomainTarget", value=self.api.target, description=description)
 
-    def _token(self, key: IKey | None) -> ApiToken:
-        environment = self._environment
-        return ApiToken(self, "Token", existing_arn=environment.token_secret_arn, keep=environment.keep_data, key=key)
+    def _token(self) -> ApiToken:
+        existing, keep = self._environment.token_secret_arn, self._environment.keep_data
+        return ApiToken(self, "Token", existing_arn=existing, keep=keep, key=self._key)
 
     def _baked(self, artifacts: Artifacts) -> Knowledge:
         knowledge = self._environment.knowledge
