@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.constructs.exceptions import acknowledge
 from infra.constructs.host import Host, HostFiles
 from infra.constructs.kept_volume import KeptVolume
+from infra.constructs.key_use import let_use
 from infra.constructs.network import Network
 from infra.constructs.placement import Placement
 from infra.constructs.servers import Servers
@@ -119,7 +120,7 @@ class DataStack(EnvironmentStack):
                 secret.grant_read(host.role)
         host.allow(["secretsmanager:PutSecretValue"], [postgres.secret_arn])
         if self._key is not None:
-            host.allow(["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
+            let_use(host.role, self._key, ["kms:Decrypt", "kms:GenerateDataKey"], through=["secretsmanager"])
         return host
 
     def _ollama(self, hosted: SelfHosted, instance: str) -> Host:

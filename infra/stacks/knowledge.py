@@ -1,12 +1,13 @@
 """Knowledge that documents can be brought to: uploads, a queue, and the function that indexes."""
 
 import aws_cdk as cdk
-from aws_cdk.aws_iam import PolicyStatement, Role
+from aws_cdk.aws_iam import Role
 from constructs import Construct
 
 from infra.artifacts import Artifacts
 from infra.constructs.function import PythonFunction
 from infra.constructs.index_queue import IndexQueue
+from infra.constructs.key_use import let_use
 from infra.constructs.knowledge import Knowledge
 from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
@@ -68,7 +69,7 @@ class KnowledgeStack(EnvironmentStack):
         )
         servers.grant_read(self.index.role)
         self.queue.grant_processing(self.index.role)
-        self._grant_key(self.index.role)
+        self._grant_key(self.index.role, "sqs", "secretsmanager")
         process(self, "Tasks", self.index.live, self.queue.tasks, at_once=knowledge.index_concurrency)
         sweep(self, "Sweep", self.index.live, minutes=knowledge.sweep_minutes)
         name = self.index.function.function_name
@@ -97,10 +98,9 @@ class KnowledgeStack(EnvironmentStack):
     def _grant(self, role: Role) -> None:
         self.uploads.grant(role)
         self.queue.grant_queueing(role)
-        self._grant_key(role)
+        self._grant_key(role, "sqs", "s3")
 
-    def _grant_key(self, role: Role) -> None:
-        """Let a function use the operator's key for what its queue and bucket hold."""
+    def _grant_key(self, role: Role, *services: str) -> None:
+        """Let a function use the operator's key for what these services hold."""
         if self._key is not None:
-            actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-            role.add_to_policy(PolicyStatement(actions=actions, resources=[self._key.key_arn]))
+            let_use(role, self._key, ["kms:Decrypt", "kms:GenerateDataKey"], through=services)

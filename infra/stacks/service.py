@@ -3,13 +3,13 @@
 import aws_cdk as cdk
 from aws_cdk.aws_apigatewayv2 import IHttpRouteAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
-from aws_cdk.aws_iam import PolicyStatement
 from constructs import Construct
 
 from infra.artifacts import Artifacts
 from infra.constructs.api import HttpEndpoint, Named
 from infra.constructs.canary import Canary
 from infra.constructs.function import PythonFunction
+from infra.constructs.key_use import let_use
 from infra.constructs.knowledge import Knowledge, bucket_knowledge, layer_knowledge, no_knowledge
 from infra.constructs.layers import Layers
 from infra.constructs.logs import log_group
@@ -58,10 +58,9 @@ class ServiceStack(EnvironmentStack):
         self.enrich = self._function(artifacts, knowledge, variables, placement)
         knowledge.grant_read(self.enrich.role)
         servers.grant_read(self.enrich.role)
-        if operations.kms_key_arn is not None:
-            # Secrets of this key, and what lies in the queue and the bucket. The CDK leaves that to the key's policy.
-            reading = PolicyStatement(actions=["kms:Decrypt"], resources=[operations.kms_key_arn])
-            self.enrich.role.add_to_policy(reading)
+        if self._key is not None:
+            # Secrets of this key, and a baked store. The CDK leaves that to the key's policy.
+            let_use(self.enrich.role, self._key, ["kms:Decrypt"], through=["secretsmanager", "s3"])
         if operations.canary:
             Canary(self, "Canary", live=self.enrich.live)
         self.api = self._api()

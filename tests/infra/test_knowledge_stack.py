@@ -44,6 +44,20 @@ def allowed(stack: Synthesised, resource: str) -> set[str]:
     return found
 
 
+def through(stack: Synthesised) -> set[str]:
+    """The services for which roles may use the key. Each statement about it names some."""
+    found: set[str] = set()
+    for policy in stack.resources("AWS::IAM::Policy").values():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            if KEY in str(statement["Resource"]):
+                hosts = statement["Condition"]["StringEquals"]["kms:ViaService"]
+                found |= {
+                    host["Fn::Join"][1][0].strip(".") if isinstance(host, dict) else host.partition(".")[0]
+                    for host in hosts
+                }
+    return found
+
+
 def queues(stack: Synthesised) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
     """The queue of tasks and that of dead letters, each with its logical name."""
     named_queues = {name: each["Properties"] for name, each in stack.resources("AWS::SQS::Queue").items()}
@@ -186,3 +200,5 @@ def test_a_key_of_ones_own_encrypts_queue_bucket_and_logs(synthesise: Synthesise
         )
     for one in (service, stack):
         assert allowed(one, KEY) == {"kms:Decrypt", "kms:GenerateDataKey"}
+    assert through(stack) == {"sqs", "secretsmanager"}
+    assert through(service) == {"sqs", "s3", "secretsmanager"}
