@@ -1,6 +1,7 @@
 """Prints what an environment costs a month: python -m infra.costs build/cdk/dev."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,11 +64,22 @@ def _row(what: str, *cells: float | str) -> str:
     return f"  {what:{_WIDTH}}" + "".join(f"{cell:>14}" for cell in shown)
 
 
+def _milliseconds(text: str) -> float:
+    """What somebody measured. Raises `ArgumentTypeError`."""
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = math.nan
+    if not 0 < milliseconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of milliseconds above 0")
+    return milliseconds
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the costs of a folder of templates. Return 1 if a type has no price, 2 if there is no template."""
     parser = argparse.ArgumentParser(prog="python -m infra.costs", description="What an environment costs a month.")
     parser.add_argument("assembly", type=Path, help="folder of the templates, which `make synth` writes")
-    parser.add_argument("--milliseconds", type=float, help="billed time of a request, measured in your account")
+    parser.add_argument("--milliseconds", type=_milliseconds, help="billed time of a request, measured in your account")
     given = parser.parse_args(arguments)
     try:
         resources = resources_of(given.assembly)

@@ -166,3 +166,10 @@ def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, caps
     told = capsys.readouterr()
     assert told.err == "No price in infra/prices.toml: AWS::RDS::DBCluster, x9.huge\n"
     assert "250 ms a request, as given" in told.out
+
+
+@pytest.mark.parametrize("given", ["abc", "nan", "inf", "0", "-5"])
+def test_milliseconds_that_nobody_can_have_measured_are_refused(tmp_path: Path, given: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), f"--milliseconds={given}"])
+    assert "is no number of milliseconds above 0" in capsys.readouterr().err

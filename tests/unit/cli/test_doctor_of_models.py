@@ -92,6 +92,9 @@ async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytes
     _, failed, _ = await of_host(Host("a", call=FAILED), chat="a")
     assert (failed.state, failed.remedy) == ("error", "See the log of the model host.")
     assert failed.detail == "a: The model host answered 500: out of memory"
+    elsewhere = ServiceUnavailable("model_host", "The model host answered 404. Correct RAG_MODEL_HOST")
+    _, elsewhere_found, _ = await of_host(Host("a", call=elsewhere), chat="a")
+    assert (elsewhere_found.detail, elsewhere_found.remedy) == (f"a: {elsewhere.message}", "")
     monkeypatch.setattr(model_checks, "LOAD_SECONDS", 0.02)
     _, late, _ = await of_host(Host("a", call="hang"), chat="a")
     assert (late.state, late.detail) == ("error", "a gave no answer in 0.02 s")

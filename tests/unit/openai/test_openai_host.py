@@ -141,6 +141,14 @@ async def test_a_host_without_schemas_is_asked_without(host, stub):
     assert {body["max_tokens"] for body in asked} == {9}
 
 
+async def test_a_host_that_asks_for_a_key_that_nobody_set_is_told_apart(stub):
+    host = OpenAIHost(f"{stub.url}/v1", Fixed(""), parallel=1)
+    stub.status = (401, "missing key")
+    with pytest.raises(ServiceUnavailable, match=r"asks for a key \(401\). Set OPENAI_API_KEY"):
+        await host.check_chat("judge")
+    await host.close()
+
+
 async def test_an_answer_that_is_written_has_a_limit(host, stub):
     with suppress(ServiceUnavailable):  # the stub streams no answers of this API
         [piece async for piece in host.write("judge", [{"role": "user", "content": "?"}], max_tokens=7)]

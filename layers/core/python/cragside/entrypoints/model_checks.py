@@ -36,7 +36,7 @@ async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
         chat = await _tried(chat, host.check_chat, manner, on_ollama)
         embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
     if not on_ollama and not models and "ok" not in (chat.state, embedding.state):
-        remedy = "Does RAG_MODEL_HOST have the right path? It usually ends with /v1. Some hosts list no models."
+        remedy = "Does RAG_MODEL_HOST have the right path before /v1? Some hosts list no models."
         return [Finding("model_host", "warning", found, remedy=remedy), chat, embedding]
     return [Finding(host_component(settings), "ok", found), chat, embedding]
 
@@ -77,6 +77,8 @@ async def _tried(
         return Finding(finding.component, "error", detail=f"{model} gave no answer in {LOAD_SECONDS} s", remedy=remedy)
     except ServiceUnavailable as error:
         remedy = f"Try `ollama run {model}`, and see Ollama's log." if on_ollama else "See the log of the model host."
+        if ". " in error.message:  # a second sentence says what to do
+            remedy = ""
         return Finding(finding.component, "error", detail=f"{model}: {manner.message(error)}", remedy=remedy)
     return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
 

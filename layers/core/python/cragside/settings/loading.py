@@ -57,7 +57,7 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
             "NEO4J_URI is set without POSTGRES_URI, where the documents of a graph in Neo4j are. Set both, or neither.",
         )
     if settings.rerank_url is None and settings.rerank_model is not None:
-        yield "RAG_RERANK_MODEL", "RAG_RERANK_MODEL is set without RAG_RERANK_URL. Set both, or neither."
+        yield "RAG_RERANK_MODEL", "RAG_RERANK_MODEL is set without RAG_RERANK_URL. Set RAG_RERANK_URL, or unset it."
     given = {
         "POSTGRES_URI": settings.on_postgres,
         "NEO4J_URI": settings.neo4j_uri is not None,

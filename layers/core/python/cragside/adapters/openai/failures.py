@@ -54,6 +54,8 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
     """The error for a status other than 200. `body` is the JSON of the answer, or its text."""
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
+        if not any(keys):
+            return Refused(status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
         return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
     reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
     remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
