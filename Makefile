@@ -15,7 +15,7 @@ endif
 ifneq ($(filter --milliseconds%,$(ARGS)),)
 $(error ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER)
 endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -51,10 +51,8 @@ COMPOSE := docker compose --file docker-compose.local.yml
 # Marks of tests that share servers, and of all that need more than Python packages or take long.
 SHARED_MARKS := services or real_ollama or real_searxng or browser
 SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers or slow
-# The second Python leaves out what needs servers or is slow, unless it is about what an interpreter does itself, and what
-# reads texts: documentation, the files of the console, of compose and of systemd.
-TEXTS := $(addprefix tests/unit/,docs console test_compose_file.py test_systemd_unit.py)
-SECOND := -m "interpreter or not ($(SERVER_MARKS))" $(addprefix --ignore=,$(TEXTS))
+# The second Python leaves out what needs servers or is slow, unless it is about what an interpreter does itself.
+SECOND := -m "interpreter or not ($(SERVER_MARKS))"
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -82,7 +80,7 @@ test: $(UV) ## run the tests that need no server and are not slow, on all proces
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
 	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
 
-check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, and on a second Python the unit tests of code
+check: $(UV) lint types imports licences docs ## run what CI runs: lint, types, imports, licences, docs, every test, and on a second Python the unit tests
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
 	@$(CHECKED) pytest $(PARALLEL) -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
@@ -105,6 +103,9 @@ imports: $(UV)
 
 licences: $(UV)
 	@$(CHECKED) python -m tools.licences
+
+docs: $(UV) ## compare the pages with the code that they describe
+	@$(RUN) python -m tools.docs
 
 format: $(UV) ## format the code
 	@$(RUN) ruff check --fix

@@ -61,10 +61,3 @@ def filled_in(text: str, given: dict[str, str]) -> str:
 def is_once(service: dict[str, Any]) -> bool:
     """Whether the service ends when its work is done."""
     return service.get("restart") == "no"
-
-
-def dockerfile_of(service: dict[str, Any]) -> str:
-    """The text of the Dockerfile that makes the service's image here; empty for an image from elsewhere."""
-    folders = {each["image"]: each["build"] for each in services().values() if "build" in each}
-    folder = folders.get(service["image"])
-    return (ROOT / folder / "Dockerfile").read_text() if folder else ""

@@ -2,14 +2,11 @@
 
 import gc
 import os
-from collections import Counter
 from contextlib import suppress
 from importlib import import_module
 
 import pytest
 from hypothesis import settings
-
-from tools.attack_table import ATTACKS
 
 pytest_plugins = ("tests.services.fixtures",)
 
@@ -37,13 +34,6 @@ def pytest_collection() -> None:
         for name in (*_LARGE[first:], *_LARGE[:first]):
             with suppress(ImportError):  # the tests that need it tell
                 import_module(name)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count the attacks by family, before any test is deselected."""
-    marks = (item.get_closest_marker("attack") for item in items)
-    config.stash[ATTACKS] = Counter(mark.args[0] for mark in marks if mark)
 
 
 def pytest_collection_finish() -> None:

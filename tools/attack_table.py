@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ATTACKS = pytest.StashKey[Counter[str]]()
 PAGE = ROOT / "docs/security.md"
 _TABLE = re.compile(r"(<!-- attacks -->\n).*?(<!-- /attacks -->)", re.DOTALL)
 
@@ -42,13 +41,6 @@ def table(counted: Tally) -> str:
     rows = [f"| {family} | {counted.tried[family]} | {counted.refused[family]} |" for family in sorted(counted.tried)]
     total = f"| **all** | **{counted.tried.total()}** | **{counted.refused.total()}** |"
     return "\n".join(["| attack | tried | refused |", "|---|---|---|", *rows, total]) + "\n"
-
-
-def counts_on_page() -> dict[str, int]:
-    """The number of tried and refused attacks of each family on the page."""
-    found = _TABLE.search(PAGE.read_text())
-    rows = re.findall(r"^\| ([^|*]+) \| (\d+) \| (\d+) \|$", found.group() if found else "", re.MULTILINE)
-    return {family: int(tried) for family, tried, refused in rows if tried == refused}
 
 
 def main() -> int:

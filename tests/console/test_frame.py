@@ -1,10 +1,18 @@
 """What every panel has: navigation, the token, languages, and no barriers in any look."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from cragside.domain.candidates import Dropped
+from cragside.domain.document import EvidenceSource
+from cragside.domain.indexing import DocumentStatus, Stage
+from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
+from cragside.domain.verdict import Verdict
+from cragside.entrypoints.findings import State
+from cragside.entrypoints.http.v1.explain_models import StepBody
 from tests.console.acts import PATIENCE, expects
 from tests.console.conftest import Axe
 from tests.console.looks import EVERY_LOOK, GERMAN
@@ -18,6 +26,21 @@ PANELS = ("ask", "documents", "graph", "memory", "settings")
 TEXTS = {"swan.md": "Joseph Swan met Thomas Edison in London. Joseph Swan lit Cragside for William Armstrong in 1880."}
 KNOWN = Given(documents=TEXTS)
 GUARDED = Given(documents=TEXTS, token="open-sesame-open-sesame")
+# What the service may answer, by the beginning of the keys of its texts.
+VALUES: dict[str, Iterable[str]] = {
+    "candidate.dropped": get_args(Dropped),
+    "components.state": get_args(State),
+    "dead.stage": get_args(Stage),
+    "documents.status": get_args(DocumentStatus),
+    "settings.mode": MODES,
+    "settings.number": RANGES,
+    "settings.prompts": PROMPTS,
+    "settings.strategy": STRATEGIES,
+    "source": get_args(EvidenceSource),
+    "step": get_args(StepBody.model_fields["name"].annotation),
+    "step.decide": get_args(StepBody.model_fields["next"].annotation),
+    "verdict": get_args(Verdict),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +147,19 @@ def test_the_console_speaks_the_browsers_language_and_another(page: "Page", shar
     expects(page.get_by_role("heading", name="Ask")).to_be_visible()
     expects(page.get_by_label("Language")).to_be_focused()
     assert page.evaluate("document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_both_languages_have_the_same_texts_and_one_for_each_answer_of_the_service(
+    page: "Page", shared_service: CragsideServer
+) -> None:
+    page.goto(shared_service.console())
+    english, german = (
+        set(page.evaluate(f"import('./texts/{language}.js').then((module) => Object.keys(module.default))"))
+        for language in ("en", "de")
+    )
+    assert english == german
+    assert {f"{beginning}.{value}" for beginning, values in VALUES.items() for value in values} <= english
 
 
 @pytest.mark.parametrize("given", [KNOWN])

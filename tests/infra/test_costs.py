@@ -13,7 +13,6 @@ from infra.pricing.month import HOURS, Month
 from infra.pricing.prices import Price, load_prices, load_usage
 from infra.pricing.templates import in_template
 
-ROOT = Path(__file__).parents[2]
 PRICES, USAGE = load_prices(), load_usage()
 FUNCTION = {
     "Type": "AWS::Lambda::Function",
@@ -138,13 +137,6 @@ def test_each_price_names_its_page() -> None:
         Price(usd=1, unit="hour", source="https://example.org/")
     assert not PRICES.free.keys() & RULES.keys()
     assert all(len(reason.split()) > 1 for reason in PRICES.free.values())
-
-
-@pytest.mark.parametrize("name", USAGE.measured)
-def test_each_measured_figure_is_in_its_source(name: str) -> None:
-    found = USAGE.measured[name]
-    assert found.quote in (ROOT / found.source).read_text()
-    assert f"{found.value:g}" in found.quote
 
 
 def test_the_command_ends_with_the_types_that_have_no_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

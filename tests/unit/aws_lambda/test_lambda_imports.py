@@ -95,7 +95,3 @@ def run(script: str, home: Path) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
-
-
-def test_the_handler_has_at_most_twenty_lines() -> None:
-    assert len((ROOT / "functions/enrich/handler.py").read_text().splitlines()) <= 20

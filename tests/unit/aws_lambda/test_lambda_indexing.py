@@ -312,7 +312,3 @@ def test_its_start_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "heavy: []"
-
-
-def test_its_handler_has_at_most_twenty_lines() -> None:
-    assert len((ROOT / "functions/index/handler.py").read_text().splitlines()) <= 20

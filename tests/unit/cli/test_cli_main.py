@@ -1,7 +1,6 @@
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -10,7 +9,6 @@ from cragside import __version__
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
 from cragside.entrypoints.cli.app import app
-from cragside.entrypoints.cli.reference import reference
 
 HEAVY = (
     *("lightrag", "langgraph", "langchain_core", "wordllama", "numpy", "fastapi", "pydantic", "rich.console"),
@@ -143,11 +141,6 @@ def test_a_misspelt_setting_is_bad_configuration(run, environment):
     result = run("status")
     assert result.exit_code == 2
     assert "Did you mean RAG_THRESHOLD?" in result.stderr
-
-
-def test_the_reference_page_is_up_to_date():
-    page = Path(__file__).parents[3] / "docs" / "cli.md"
-    assert page.read_text("utf-8") == reference(), "run: python -m cragside.entrypoints.cli.reference > docs/cli.md"
 
 
 def test_an_interrupt_while_the_command_loads_shows_no_trace():

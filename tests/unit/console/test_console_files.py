@@ -1,30 +1,18 @@
-"""The console's files: how they are served, and what holds among them."""
+"""How the console's files are served."""
 
-import json
-import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import get_args
 
 import httpx
 import pytest
 
 from cragside.bootstrap import Container
-from cragside.domain.candidates import Dropped
-from cragside.domain.document import EvidenceSource
-from cragside.domain.indexing import DocumentStatus, Stage
-from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
-from cragside.domain.verdict import Verdict
 from cragside.entrypoints.console import files
 from cragside.entrypoints.console.files import static_files
-from cragside.entrypoints.findings import State
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.v1.explain_models import StepBody
 from cragside.settings import Settings
-from tools.vendor_console import shipped
 
 STATIC = Path(files.__file__).parent / "static"
-OURS = sorted(path for path in STATIC.rglob("*.js") if "vendor" not in path.parts)
 MOST_COMPRESSED_BYTES = 250_000
 
 
@@ -89,85 +77,3 @@ def test_a_file_of_an_unknown_type_does_not_keep_the_others_from_being_served(
 
 def test_all_files_together_are_small() -> None:
     assert sum(len(file.packed) for file in static_files().values()) < MOST_COMPRESSED_BYTES
-
-
-def test_nothing_is_loaded_from_elsewhere_and_no_script_is_in_the_page() -> None:
-    page = (STATIC / "index.html").read_text()
-    assert re.findall(r"""(?:src|href)=["']([^"']+)""", page)
-    assert all(
-        not address.startswith(("http", "//", "data:")) for address in re.findall(r"""(?:src|href)="([^"]+)""", page)
-    )
-    assert re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL) == [""]
-    assert "style=" not in page
-    assert " on" not in re.sub(r">[^<]*<", "><", page)
-
-
-@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(STATIC)))
-def test_no_script_makes_mark_up_from_text(path: Path) -> None:
-    script = path.read_text()
-    for risky in (
-        "innerHTML",
-        "outerHTML",
-        "insertAdjacentHTML",
-        "dangerouslySet",
-        "document.write",
-        "eval(",
-        " style=",
-    ):
-        assert risky not in script
-    for imported in re.findall(r'from "(\.[^"]+)"', script):
-        assert (path.parent / imported).resolve().is_file()
-
-
-def keys_of(language: str) -> set[str]:
-    return set(re.findall(r'^  "([^"]+)":', (STATIC / f"texts/{language}.js").read_text(), re.MULTILINE))
-
-
-def test_every_language_has_every_text() -> None:
-    assert keys_of("en") == keys_of("de")
-
-
-# Some keys are made of a beginning and a value: `step.${step.name}`. These are their values.
-VALUES: dict[str, Iterable[str]] = {
-    "additions.phase": ("waiting", "indexing", "refused", "failed", "stopped"),
-    "addition.phase": ("waiting", "reading", "indexing", "done", "refused", "failed", "stopped"),
-    "candidate.dropped": get_args(Dropped),
-    "components.state": get_args(State),
-    "dead.stage": get_args(Stage),
-    "documents.column": ("name", "file_type", "passages", "added", "status"),
-    "documents.status": get_args(DocumentStatus),
-    # Other graders have names of their own, which need no text.
-    "grader": ("embedded",),
-    "nav": ("ask", "documents", "graph", "memory", "settings"),
-    "settings.mode": MODES,
-    "settings.number": RANGES,
-    "settings.prompts": PROMPTS,
-    "settings.strategy": STRATEGIES,
-    "source": get_args(EvidenceSource),
-    "step": get_args(StepBody.model_fields["name"].annotation),
-    "step.decide": get_args(StepBody.model_fields["next"].annotation),
-    "store.size": ("documents", "passages", "entities", "relations"),
-    "verdict": get_args(Verdict),
-}
-
-
-def test_every_text_is_used_and_every_used_text_is_there() -> None:
-    scripts = "\n".join(path.read_text() for path in OURS if path.parent.name != "texts")
-    assert set(re.findall(r"`([a-z_.]+)\.\$\{", scripts)) == VALUES.keys()
-    made = {f"{beginning}.{value}" for beginning, values in VALUES.items() for value in values}
-    # A word alone is a key only where a text is asked for; a literal with a point in it is one wherever it stands.
-    asked = set(re.findall(r'\bt\(\s*"([^"]+)"', scripts))
-    keys = keys_of("en")
-    assert asked | made <= keys
-    assert keys - asked - made - {key for key in keys if "." in key and f'"{key}"' in scripts} == set()
-
-
-def test_the_licences_name_the_versions_of_the_lock_file() -> None:
-    told = dict(
-        re.findall(r"^([@a-z][\w@/.-]*) (\d+\.\d+\.\d+)$", (STATIC / "vendor/LICENSES.txt").read_text(), re.MULTILINE)
-    )
-    assert told == shipped()
-    pinned = json.loads((Path(__file__).parents[3] / "tools/console_parts/package.json").read_text())["dependencies"]
-    assert {name: pinned[name] for name in pinned.keys() & told.keys()} == {
-        name: told[name] for name in pinned.keys() & told.keys()
-    }

@@ -15,17 +15,11 @@ from cragside.entrypoints.setting_files import given
 from cragside.settings import load_settings
 from tests.blocks import ROOT, Block, all_blocks
 
-# tests/integration/test_guide_blocks.py runs `sh` and `python`, and compares `text` with what was printed.
-LANGUAGES = {"sh", "python", "text", "json", "yaml", "toml", "dotenv", "nginx", "sql", "mermaid"}
 SETTINGS = {"toml": "cragside.toml", "dotenv": ".env"}
 
 
 def named(block: Block) -> str:
     return f"{block.page}: {block.first_line[:60]}"
-
-
-def test_every_block_names_its_language() -> None:
-    assert {block.language for block in all_blocks()} == LANGUAGES
 
 
 @pytest.mark.parametrize("block", all_blocks("json", "yaml"), ids=named)
@@ -41,11 +35,6 @@ def test_a_block_of_settings_is_accepted(block: Block, tmp_path: Path) -> None:
     found = given({}, tmp_path)
     assert set(found.origins.values()) == {str(file)}
     load_settings(found.values)
-
-
-@pytest.mark.parametrize("block", all_blocks("sh"), ids=named)
-def test_a_block_of_commands_begins_with_no_prompt(block: Block) -> None:
-    assert not block.first_line.startswith(("$ ", "# "))
 
 
 async def test_the_requests_of_the_http_page_are_answered_as_it_shows(tmp_path: Path) -> None:

@@ -47,22 +47,3 @@ def holds(method: Callable[..., Any], positional: int, named: set[str], asynchro
     signature = inspect.signature(method)
     # Raises TypeError, with the parameter's name, for one that is missing, unknown or new and required.
     signature.bind(*range(positional), **dict.fromkeys(named))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "chunk_entity_relation_graph",
-        "entities_vdb",
-        "relationships_vdb",
-        "text_chunks",
-        "full_entities",
-        "full_relations",
-        "entity_chunks",
-        "relation_chunks",
-        "llm_response_cache",
-    ],
-)
-def test_the_storages_that_the_drafts_put_in_place_have_their_names(name: str) -> None:
-    source = inspect.getsource(LightRAG)
-    assert f"self.{name}:" in source or f"self.{name} =" in source, f"LightRAG has no storage {name} any more"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.containers import engine, report
+from tests.containers import engine
 from tests.containers.engine import Engine
 from tests.containers.images import Recipe
 from tests.services.tools import Unavailable
@@ -39,11 +39,3 @@ def test_an_image_has_another_name_when_anything_that_it_is_made_of_changes(tmp_
     assert Recipe(tmp_path, made_of=("another",)).digest() != first
     dockerfile.write_text("FROM a:2")
     assert Recipe(tmp_path).digest() != first
-
-
-def test_the_page_lists_what_no_run_shows() -> None:
-    page = (Path(__file__).parents[3] / "docs/compose.md").read_text()
-    section = page.rpartition("\nNot run: ")[2]
-    for word in ("Neo4j", "SearXNG", "Ollama", "MiniStack", "gpu", "pulling models", "base image", "arm64", "grad"):
-        assert word in section
-        assert any(word in line for line in report.NEVER)
