@@ -15,7 +15,7 @@ endif
 ifneq ($(filter --milliseconds%,$(ARGS)),)
 $(error ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER)
 endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check wheel bench attacks eval lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check code test-browser test-cloud test-packages test-slow test-python wheel bench attacks eval lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -48,14 +48,21 @@ SERVERS ?= required
 # And for tests of the compose file in a container engine.
 CONTAINERS ?= required
 COMPOSE := docker compose --file docker-compose.local.yml
-# Marks of tests that share servers, and of all that need more than Python packages or take long.
-SHARED_MARKS := services or real_ollama or real_searxng or browser
-SERVER_MARKS := $(SHARED_MARKS) or infra or clients or hosts or install or guides or e2e or layers or containers or slow
-# The second Python leaves out what needs servers or is slow, unless it is about what an interpreter does itself.
-SECOND := -m "interpreter or not ($(SERVER_MARKS))"
+# Each test belongs to one stage of `check`, by the first of these marks that it has. What has none is in `make test` if it
+# is in tests/unit or tests/contract, and in `make test-slow` otherwise (the mark `apart`, see tests/conftest.py).
+SERVERS_NEEDED := services or real_ollama or real_searxng or hosts
+BROWSER_NEEDED := browser and not ($(SERVERS_NEEDED))
+CLOUD_NEEDED := (e2e or layers) and not ($(SERVERS_NEEDED) or browser)
+PACKAGES_NEEDED := (clients or install or guides) and not ($(SERVERS_NEEDED) or browser or e2e or layers)
+ELSEWHERE := $(SERVERS_NEEDED) or browser or e2e or layers or clients or install or guides or containers
+# What depends on the interpreter: every module's import, annotations that are read, parsers, SQLite, sockets, signals, forks.
+INTERPRETER := $(addprefix tests/unit/,test_every_module.py test_hostile_texts.py test_long_texts.py cli/test_interrupts.py \
+  composition crag documents entrypoints http/test_http_app.py http/test_openapi.py lightrag/test_sqlite_store.py local proxy)
+# The longest first: two run at a time.
+STAGES := test-services test-slow test-cloud test test-browser test-packages test-python code
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
-# slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# slowest are not last.
+PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -75,16 +82,31 @@ demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## run the tests that need no server and are not slow, on all processors
-	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
+	@$(RUN) pytest $(PARALLEL) -m "not (apart or slow or $(ELSEWHERE))" $(ARGS) tests/unit tests/contract
 
-test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
-	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
+check: $(UV) ## run what CI runs, two stages at a time: lint, types, imports, licences, docs, every test, and a second Python
+	@$(CHECKED) true
+	@sh tools/check.sh $(STAGES)
 
-check: $(UV) lint types imports licences docs ## run what CI runs: lint, types, imports, licences, docs, every test, and on a second Python the unit tests
-	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
-	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
-	@$(CHECKED) pytest $(PARALLEL) -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS) or containers)" $(ARGS)
-	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL) $(SECOND)
+code: lint types imports licences docs ## check the code and its pages without a test
+
+test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG, and those of hosts
+	@SERVERS=$(SERVERS) $(CHECKED) pytest $(PARALLEL) -m "$(SERVERS_NEEDED)" $(ARGS)
+
+test-browser: $(UV) ## run the tests of the console in Chromium
+	@$(CHECKED) pytest $(PARALLEL) -m "$(BROWSER_NEEDED)" $(ARGS)
+
+test-cloud: $(UV) ## build the layers, deploy into an emulator of AWS, and test both
+	@$(INFRA) pytest $(PARALLEL) -m "$(CLOUD_NEEDED)" $(ARGS)
+
+test-packages: $(UV) ## run the guides, the wheel and generated clients, which install packages
+	@$(INFRA) pytest $(PARALLEL) -m "$(PACKAGES_NEEDED)" $(ARGS)
+
+test-slow: $(UV) ## run the tests of infrastructure, those of several processes, and those of thousands of inputs
+	@$(INFRA) pytest $(PARALLEL) -m "(apart or slow) and not ($(ELSEWHERE))" $(ARGS)
+
+test-python: $(UV) ## run what depends on the interpreter, on the newest other Python that is installed
+	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL) -m "interpreter or not (slow or $(ELSEWHERE))" $(ARGS) $(INTERPRETER)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
 	@rm -f dist/cragside-*.whl

@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Three workers for two processors: many tests wait for a lease, a time-out or a server."""
-    return (os.cpu_count() or 1) * 3 // 2 or 1
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep what is no unit and no contract out of `make test`."""
+    if not {"unit", "contract"} & set(item.path.parts):
+        item.add_marker("apart")

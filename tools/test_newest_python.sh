@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the unit tests on the newest supported Python that is present, but for the one that they ran on already:
-# test_newest_python.sh PYTHON-ALREADY-TESTED [ARGUMENTS OF PYTEST].
+# Runs tests on the newest supported Python that is present, but for the one that they ran on already:
+# test_newest_python.sh PYTHON-ALREADY-TESTED ARGUMENTS-OF-PYTEST
 set -eu
 version='import sys; print("%d.%d" % sys.version_info[:2])'
 tested=$("$1" -c "$version")
@@ -9,7 +9,7 @@ for minor in 13 12 11; do
     [ "3.$minor" != "$tested" ] || continue
     for candidate in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.$minor.*/bin/python; do
         [ "$("$candidate" -c "$version" 2>/dev/null || true)" = "3.$minor" ] || continue
-        echo "Unit tests on Python 3.$minor"
-        UV_PROJECT_ENVIRONMENT=".venv-3.$minor" exec "$UV" run --frozen --python "$candidate" pytest "$@" tests/unit
+        echo "Tests on Python 3.$minor"
+        UV_PROJECT_ENVIRONMENT=".venv-3.$minor" exec "$UV" run --frozen --python "$candidate" pytest "$@"
     done
 done

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.infra, pytest.mark.skipif(shutil.which("make") is None, reason="needs make")]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
 
 def made(*arguments: str) -> str:
