@@ -116,6 +116,7 @@ wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx inst
 lint: $(UV)
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
+	@$(RUN) zizmor --offline --quiet --no-progress .github
 
 types: $(UV)
 	@$(INFRA) mypy
