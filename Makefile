@@ -41,6 +41,8 @@ DEMO_CORPUS := layers/core/python/cragside/entrypoints/samples/corpus
 DEMO_STORE := build/knowledge/demo
 # A baked store depends on the documents, the program and its libraries.
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
+# The held-out half is for final figures alone.
+HALF ?= tuning
 # `make e2e` fails if the emulator is unavailable; E2E=optional skips it.
 E2E ?= required
 # The same for tests of real servers and `make test-services`.
@@ -147,8 +149,9 @@ npm-package: $(UV) ## build the npm package in build/npm
 	@mkdir -p build/npm
 	@$(INFRA) python -m tools.npm_package build/npm
 
-eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
-	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+eval: $(UV) ## measure the evidence for everyday questions (HALF=tuning or held-out), and on CLAP-NQ if CLAPNQ_DIR names its folder
+	@$(RUN) python evals/everyday.py --half $(HALF)
+	@[ -z "$(CLAPNQ_DIR)" ] || $(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 
 console-parts: $(UV) ## fetch and bundle what the console takes from other projects
 	@$(INFRA) python -m tools.vendor_console
