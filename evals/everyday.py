@@ -155,9 +155,8 @@ def print_missed(asked: Sequence[Asked]) -> None:
         wrong = each.confident if not each.question.documents else not (each.first and each.answered)
         if wrong:
             key = ", ".join(each.question.documents) or "nothing"
-            print(
-                f"\n{each.question.id} {each.question.kind}: {each.question.question}\n  key: {key} {each.question.answer}"
-            )
+            print(f"\n{each.question.id} {each.question.kind}: {each.question.question}")
+            print(f"  key: {key} {each.question.answer}")
             for found in each.context.documents[:3] or each.candidates[:3]:
                 score = "not evidence" if each.none else f"{found.score or 0.0:.3f}"
                 print(f"  {score:12} {_name(found)}: {' '.join(found.content.split())[:110]}")
