@@ -40,7 +40,7 @@ _EVENTS = {
 
 
 @cache
-def openapi_document(prefix: str) -> dict[str, Any]:
+def openapi_document(prefix: str | None) -> dict[str, Any]:
     """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it."""
     document = get_openapi(
         title="cragside",
