@@ -1,6 +1,9 @@
 """What a client makes of answers, and of addresses."""
 
 import asyncio
+import ssl
+import subprocess
+from pathlib import Path
 
 import httpx
 import pytest
@@ -72,3 +75,29 @@ async def test_deleting_a_missing_document_is_no_error() -> None:
 def test_the_error_for_an_invalid_address_names_the_setting(address: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^--api "):
         Client(address, setting="--api")
+
+
+async def test_a_service_whose_certificate_nobody_vouches_for_gets_no_token(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-subj", "/CN=rag", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    asked: list[bytes] = []
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1))
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0, ssl=context) as server:
+        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with Client(address, token="secret") as client:
+            with pytest.raises(ServiceUnavailable, match="cannot be reached"):
+                await client.get("/v1/documents")
+    assert asked == []

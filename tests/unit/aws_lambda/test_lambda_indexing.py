@@ -74,11 +74,20 @@ class Sqs:
         return asyncio.run(self.queue.stats()).pending + asyncio.run(self.queue.stats()).processing
 
 
-@pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sqs]:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+@pytest.fixture(scope="module")
+def aws() -> Iterator[None]:
+    # It makes boto3 begin a new session, which takes longer to make than a queue.
     with mock_aws():
-        yield Sqs(make_fifo(boto3.client("sqs")))
+        yield
+
+
+@pytest.fixture
+def sqs(aws: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sqs]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    client = boto3.client("sqs")
+    yield Sqs(make_fifo(client))
+    for url in client.list_queues()["QueueUrls"]:
+        client.delete_queue(QueueUrl=url)
 
 
 @pytest.fixture

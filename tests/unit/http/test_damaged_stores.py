@@ -4,11 +4,12 @@ import asyncio
 import json
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
@@ -49,15 +50,21 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 WHILE_OPEN = [kind for kind in DAMAGES if kind != "without a table"]
 
 
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Path]:
-    knowledge = Knowledge(tmp_path / "home")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("filled")
+    knowledge = Knowledge(home)
     for workspace in ("default", "other"):
         body = {"text": WORDS, "name": "otter.md", "workspace": workspace, "enrich": False}
         assert (await knowledge.http.post("/v1/documents", json=body)).status_code == 202
     await knowledge.index()
     await knowledge.close()
-    yield tmp_path / "home"
+    return home
+
+
+@pytest.fixture
+def home(filled: Path, tmp_path: Path) -> Iterator[Path]:
+    yield shutil.copytree(filled, tmp_path / "home")
     shutil.rmtree(tmp_path / "home")
 
 

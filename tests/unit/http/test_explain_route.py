@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -37,9 +38,13 @@ async def filled(made: Knowledge) -> Knowledge:
     return made
 
 
-@pytest.fixture
-async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = await filled(Knowledge(tmp_path))
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def knowledge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Knowledge]:
+    """For tests that only read, or are refused."""
+    made = await filled(Knowledge(tmp_path_factory.mktemp("read")))
     yield made
     await made.close()
 

@@ -1,11 +1,11 @@
 """The graph over HTTP, as the console shows it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from tests.knowledge import Knowledge
 
@@ -28,9 +28,13 @@ class Extractor:
         return "\n".join([*rows, "<|#|>".join(("relation", *names[:2], "knows", text)), "<|COMPLETE|>"])
 
 
-@pytest.fixture
-async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    knowledge = Knowledge(tmp_path, members={"language_model": Extractor()})
+# They only read.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def http(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+    knowledge = Knowledge(tmp_path_factory.mktemp("home"), members={"language_model": Extractor()})
     for name, text in TEXTS.items():
         await knowledge.http.post("/v1/documents", json={"name": name, "text": text})
         await knowledge.index()

@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 
 import httpx
 import pytest
+import pytest_asyncio
 from pydantic import SecretStr
 
 from cragside.domain.indexing import Task
@@ -212,8 +213,19 @@ async def opened(home: Path) -> AsyncIterator[Tenants]:
         await knowledge.close()
 
 
-@pytest.fixture
-async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tenants(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tenants]:
+    """For tests that only read, or are refused."""
+    async with opened(tmp_path_factory.mktemp("read")) as built:
+        yield built
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own(tmp_path: Path) -> AsyncIterator[Tenants]:
+    """For tests that write."""
     async with opened(tmp_path) as built:
         yield built
 
@@ -234,22 +246,23 @@ def bodies_that_name(route: str) -> Iterator[str]:
             yield way
 
 
-async def test_no_way_of_naming_it_opens_another_workspace(tenants: Tenants) -> None:
-    before = await tenants.state()
+@in_one_loop
+async def test_no_way_of_naming_it_opens_another_workspace(own: Tenants) -> None:
+    before = await own.state()
     for route in ATTEMPTS:
         for way in bodies_that_name(route):
-            answer = await tenants.ask(route, "mine-key", THEIRS, way)
-            assert leaks(answer, tenants.known) == [], (route, way, answer.text)
+            answer = await own.ask(route, "mine-key", THEIRS, way)
+            assert leaks(answer, own.known) == [], (route, way, answer.text)
             assert answer.status_code < 500, (route, way, answer.text)
             # Whether the other workspace is there cannot be told from one that is not.
-            other = await tenants.ask(route, "mine-key", NOBODYS, way)
+            other = await own.ask(route, "mine-key", NOBODYS, way)
             assert answer.status_code == other.status_code, (route, way)
             heard = [place in HEADERS | DESCRIBED[route] for place in way.split("+")]
             if any(heard) and not ATTEMPTS[route].open:
                 # A field that the route does not know may be refused before anything else.
                 assert answer.status_code in ((401,) if all(heard) else (400, 401)), (route, way, answer.text)
                 assert refusal(answer) == refusal(other), (route, way)
-    assert await tenants.state() == {**before, "workspaces": STORES}
+    assert await own.state() == {**before, "workspaces": STORES}
 
 
 def refusal(answer: httpx.Response) -> Any:
@@ -276,18 +289,21 @@ def described() -> dict[str, set[str]]:
 DESCRIBED = described()
 
 
-async def test_a_token_sees_its_own_workspace_only_when_it_names_none(tenants: Tenants) -> None:
-    before = await tenants.state()
+@in_one_loop
+async def test_a_token_sees_its_own_workspace_only_when_it_names_none(own: Tenants) -> None:
+    before = await own.state()
     for route in ATTEMPTS:
-        answer = await tenants.ask(route, "mine-key", None)
-        nothing = {name: f"no-{name}" for name in tenants.known}
-        without = await tenants.ask(route, "mine-key", None, known=nothing)
-        assert leaks(answer, tenants.known) == [], (route, answer.text)
+        answer = await own.ask(route, "mine-key", None)
+        nothing = {name: f"no-{name}" for name in own.known}
+        without = await own.ask(route, "mine-key", None, known=nothing)
+        assert leaks(answer, own.known) == [], (route, answer.text)
         assert answer.status_code == without.status_code, (route, answer.text, without.text)
-    assert {**await tenants.state(), "workspaces": None} == {**before, "workspaces": None}
+    assert {**await own.state(), "workspaces": None} == {**before, "workspaces": None}
 
 
+@in_one_loop
 @pytest.mark.parametrize("route", [route for route, attempt in ATTEMPTS.items() if attempt.shows])
+@in_one_loop
 async def test_the_attempts_would_show_it_if_they_were_let_in(tenants: Tenants, route: str) -> None:
     for key, workspace in (("theirs-key", None), ("every-key", THEIRS)):
         answer = await tenants.ask(route, key, workspace, "X-RAG-Workspace")
@@ -295,6 +311,7 @@ async def test_the_attempts_would_show_it_if_they_were_let_in(tenants: Tenants, 
         assert leaks(answer, tenants.known) != []
 
 
+@in_one_loop
 async def test_a_form_cannot_name_another_workspace(tenants: Tenants) -> None:
     http, key = tenants.knowledge.http, {"X-API-Key": "mine-key"}
     before = await tenants.state()
@@ -310,22 +327,24 @@ async def test_a_form_cannot_name_another_workspace(tenants: Tenants) -> None:
     assert after == before
 
 
-async def test_an_upload_is_bound_to_its_workspace(tenants: Tenants, tmp_path: Path) -> None:
-    http, key = tenants.knowledge.http, {"X-API-Key": "mine-key"}
+@in_one_loop
+async def test_an_upload_is_bound_to_its_workspace(own: Tenants, tmp_path: Path) -> None:
+    http, key = own.knowledge.http, {"X-API-Key": "mine-key"}
     offered = (await http.post("/v1/documents/uploads", json={}, headers={"X-API-Key": "theirs-key"})).json()
     assert offered["fields"]["key"] == f"{THEIRS}/{offered['id']}"
     FolderUploadStore(tmp_path / "bucket").send(offered["fields"], TEXT.encode())
-    before = await tenants.state()
+    before = await own.state()
     for upload in (offered["id"], "0" * 32):
         answer = await http.post("/v1/documents", json={"upload": upload, "name": "a.md"}, headers=key)
         assert (answer.status_code, answer.json()["error"]["message"].count(upload)) == (404, 1)
-    assert await tenants.state() == before
+    assert await own.state() == before
     own = await http.post("/v1/documents/uploads", json={}, headers=key)
     assert own.json()["fields"]["key"].startswith(f"{MINE}/")
     theirs = {"upload": offered["id"], "name": "a.md"}
     assert (await http.post("/v1/documents", json=theirs, headers={"X-API-Key": "theirs-key"})).status_code == 202
 
 
+@in_one_loop
 async def test_the_workspace_in_the_body_precedes_the_header(tenants: Tenants) -> None:
     http = tenants.knowledge.http
     headers = {"X-API-Key": "mine-key", "X-RAG-Workspace": THEIRS}
@@ -335,8 +354,10 @@ async def test_the_workspace_in_the_body_precedes_the_header(tenants: Tenants) -
     assert answer.json()["metadata"]["rag_context"]["documents"] == []
 
 
+@in_one_loop
 @pytest.mark.attack("poisoned memory")
 @pytest.mark.parametrize("workspace", [memory_of(MINE), memory_of(THEIRS), "mine%7Ememory", "mine~MEMORY", "~memory"])
+@in_one_loop
 async def test_no_way_of_naming_it_opens_a_memory_as_a_workspace(tenants: Tenants, workspace: str) -> None:
     before = await tenants.state()
     for route in ATTEMPTS:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.lightrag.ledger.entries import searched_text
@@ -31,9 +32,13 @@ async def filled(made: Knowledge) -> Knowledge:
     return made
 
 
-@pytest.fixture
-async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = await filled(Knowledge(tmp_path))
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def knowledge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Knowledge]:
+    """For tests that only read, or are refused."""
+    made = await filled(Knowledge(tmp_path_factory.mktemp("read")))
     yield made
     await made.close()
 
@@ -87,7 +92,8 @@ async def test_least_figures_leave_passages_out(knowledge: Knowledge) -> None:
     assert (nothing["results"], nothing["best"]) == ([], max(each["similarity"] for each in everything))
 
 
-async def test_a_plain_similarity_search_takes_a_least_cosine_that_fits_the_model(knowledge: Knowledge) -> None:
+async def test_a_plain_similarity_search_takes_a_least_cosine_that_fits_the_model(tmp_path: Path) -> None:
+    knowledge = await filled(Knowledge(tmp_path))
     answer = await ask(knowledge, by="similarity")
     assert sources(answer) == ["names.md", "keeper.md"]
     assert all(result["similarity"] >= 0.3 for result in answer["results"])
@@ -96,6 +102,7 @@ async def test_a_plain_similarity_search_takes_a_least_cosine_that_fits_the_mode
     assert len((await ask(knowledge, by="similarity"))["results"]) == 3
     await knowledge.http.patch("/v1/settings", json={"similarity_threshold": 0.9})
     assert sources(await ask(knowledge, by="similarity")) == ["names.md"]
+    await knowledge.close()
 
 
 async def test_a_filter_finds_what_the_question_is_far_from(knowledge: Knowledge) -> None:

@@ -28,6 +28,7 @@ MERGED = {
         (LightRAG, "_process_extract_entities", 2, set(), True),
         (LightRAG, "_purge_derived_kg_contributions", 3, PURGED, True),
         (LightRAG, "_build_global_config", 1, set(), False),
+        (LightRAG, "_wrap_llm_role_func", 6, set(), False),
     ],
 )
 def test_lightrags_private_methods_have_the_expected_parameters(

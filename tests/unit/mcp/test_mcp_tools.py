@@ -1,5 +1,6 @@
 """The official client of the Model Context Protocol calls cragside's tools, on either transport."""
 
+import asyncio
 import json
 import os
 import sys
@@ -136,6 +137,7 @@ async def asks_over_stdio(home: Path, errors: TextIO) -> None:
         await called(client, "ingest", text=NOTE, name="lamps.md")
         found: Sequence[Any] = ()
         while not found:
+            await asyncio.sleep(0.05)  # leave the processor to the process that indexes
             found = (await called(client, "search", query=QUESTION))["passages"]
         assert found[0]["text"] == NOTE
         assert await texts_of(client) == {"lamps.md": NOTE}

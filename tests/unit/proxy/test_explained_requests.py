@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from itertools import product
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from proxy_stub import FakeHost, FakeMemory, Proxied, StubOllama, listening, own_app
 
 from cragside.bootstrap import Container
@@ -24,24 +26,32 @@ QUESTION = "who lights the harbour lamp?"
 HOSTILE = "The keeper lights the harbour lamp.\n```\n![x](http://203.0.113.1/?leak) <script>alert(1)</script>\n````"
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("filled")
+    container = Container(Settings(home=home))  # type: ignore[call-arg]
+    source = SourceText("keeper.md", HOSTILE, title="A `](http://203.0.113.1)` <b>lamp</b>")
+    await container.intake.text(source, workspace="default")
+    await container.worker().run(until_idle=True, sweep=False)
+    await container.close()
+    return home
+
+
 @pytest.fixture
-async def proxied(tmp_path: Path) -> AsyncIterator[Proxied]:
+async def proxied(filled: Path, tmp_path: Path) -> AsyncIterator[Proxied]:
     async with AsyncExitStack() as stack:
         ollama = StubOllama()
         server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
         stack.callback(server.close)
         ollama.port = server.sockets[0].getsockname()[1]
         settings = Settings(
-            home=tmp_path,
+            home=shutil.copytree(filled, tmp_path / "home"),
             ollama_base_url=f"http://127.0.0.1:{ollama.port}",
             chat_model="embedded",
             store_exchanges=True,
         )
         container = Container(settings, host=None, upstream=FakeHost(8192, 8192), memory=FakeMemory())
         stack.push_async_callback(container.close)
-        source = SourceText("keeper.md", HOSTILE, title="A `](http://203.0.113.1)` <b>lamp</b>")
-        await container.intake.text(source, workspace="default")
-        await container.worker().run(until_idle=True, sweep=False)
         port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
         yield Proxied(port, ollama, container)
 

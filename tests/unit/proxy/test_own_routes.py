@@ -2,14 +2,13 @@ import json
 
 import pytest
 
-from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import error_body
 from cragside.entrypoints.proxy.own_paths import is_own
-from tests.unit.http.test_http_app import container
+from tests.described import openapi
 
 
 def test_every_route_of_the_application_is_its_own_under_the_proxy() -> None:
-    paths = create_app(container()).openapi()["paths"]
+    paths = openapi()["paths"]
     assert {"/ingest", "/query", "/query/data", "/documents/text", "/graph/entity/{name}"} <= paths.keys()
     assert [path for path in paths if not is_own(path)] == []
 

@@ -90,6 +90,8 @@ class Client:
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
             trust_env=trust_env,
             transport=transport,
+            # Only https needs certificates. Reading them takes longer than most requests, and no redirect is followed.
+            verify=self._url.scheme == "https",
             # A plug asks for many users with one client.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )

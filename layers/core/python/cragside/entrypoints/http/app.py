@@ -56,7 +56,7 @@ def create_app(
         redirect_slashes=False,
         routes=ROUTES.routes,
     )
-    app.openapi = partial(openapi_document, app)  # type: ignore[method-assign]  # FastAPI's way to replace it
+    app.openapi = partial(openapi_document, configured.path_prefix)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition

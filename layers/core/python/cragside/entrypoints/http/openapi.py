@@ -1,9 +1,12 @@
 """The OpenAPI document of cragside's own routes."""
 
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+
+from cragside import __version__
+from cragside.entrypoints.http.routes import ROUTES
 
 _DESCRIPTION = """Gives any Ollama prompt the evidence it needs (Corrective RAG).
 
@@ -36,21 +39,20 @@ _EVENTS = {
 }
 
 
-def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The routes of an application in the form of OpenAPI 3.1. The document is built once."""
-    if app.openapi_schema is None:
-        prefix = app.state.container.settings.path_prefix
-        app.openapi_schema = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=_DESCRIPTION,
-            license_info={"name": "MIT", "identifier": "MIT"},
-            tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
-            routes=app.routes,
-            servers=[{"url": prefix}] if prefix else None,
-        )
-        _describe_events(app.openapi_schema)
-    return app.openapi_schema
+@cache
+def openapi_document(prefix: str | None) -> dict[str, Any]:
+    """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it."""
+    document = get_openapi(
+        title="cragside",
+        version=__version__,
+        description=_DESCRIPTION,
+        license_info={"name": "MIT", "identifier": "MIT"},
+        tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
+        routes=ROUTES.routes,
+        servers=[{"url": prefix}] if prefix else None,
+    )
+    _describe_events(document)
+    return document
 
 
 def _describe_events(document: dict[str, Any]) -> None:

@@ -1,7 +1,9 @@
 """LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -28,22 +30,31 @@ T = TypeVar("T")
 COSINE_FLOOR = 0.2
 
 
+@dataclass
 class Embedding(EmbeddingFunc):
-    """LightRAG's `EmbeddingFunc` without its check of the vectors' length, which `CachedEmbedder` checks."""
+    """LightRAG's `EmbeddingFunc` without its queue, and without its check of the vectors' length.
+
+    LightRAG puts a queue in the place of `func`, and leaves `directly` alone. `CachedEmbedder` checks the length.
+    """
+
+    directly: Callable[..., Awaitable[Vectors]] = field(kw_only=True)
 
     async def __call__(self, *args: Any, **named: Any) -> Vectors:
         """A vector for each text."""
-        vectors: Vectors = await self.func(*args, **named)
-        return vectors
+        return await self.directly(*args, **named)
 
 
 class Engine(LightRAG):
-    """LightRAG whose settings stay as they are once its storages are open.
+    """LightRAG whose settings stay as they are once its storages are open, and which calls models without its queues.
 
-    LightRAG deep-copies all its settings for each query.
+    LightRAG deep-copies all its settings for each query. Its queues start a task for each call that may run at once;
+    each of these tasks wakes up every second, and goes on after the store is closed.
     """
 
     _settled: dict[str, Any] | None = None
+
+    def _wrap_llm_role_func(self, role_name: str, raw_func: Callable[..., object], *_: Any) -> Callable[..., object]:
+        return raw_func
 
     def reader(self, edges_per_node: int) -> Self:
         """The same LightRAG for queries alone, with a bounded view of the graph."""
@@ -83,6 +94,8 @@ def build_engine(
     `search_text` gives what full-text search sees of a text.
     """
     utils.run_in_tokenizer_executor = _at_once
+    # Hosts serve calls in turn: without this limit, the calls of questions would wait behind all that is indexed.
+    turns = asyncio.Semaphore(parallel)
 
     async def embed(texts: list[str], context: str = "", **_: Any) -> Vectors:
         return await (embedder.embed_questions(texts) if context == "query" else embedder.embed(texts))
@@ -93,15 +106,17 @@ def build_engine(
         history_messages: Sequence[Mapping[str, str]] | None = None,
         **_: Any,
     ) -> str:
-        return await model.complete(prompt, system=system_prompt, history=history_messages or ())
+        async with turns:
+            return await model.complete(prompt, system=system_prompt, history=history_messages or ())
 
     return Engine(
         working_dir=str(folder),
         workspace=workspace,
         **registered(storages),
         vector_db_storage_cls_kwargs={"search_text": search_text, "store": place},
-        embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
-        embedding_func_max_async=max(parallel, 8),
+        embedding_func=Embedding(
+            embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name, directly=embed
+        ),
         embedding_batch_num=32,
         llm_model_func=complete,
         llm_model_max_async=parallel,
