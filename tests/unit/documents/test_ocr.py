@@ -63,7 +63,13 @@ def pictures():
 PICTURES = pictures()
 
 
-@pytest.mark.parametrize("name", PICTURES)
+# To recognise a picture takes a third of a second of a processor. These differ most: in form, colours, size, position.
+FEW = ("a.png", "faxed.tif", "upside down.png", "a screen.png")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in PICTURES]
+)
 def test_text_in_a_picture_is_recognised(read, name):
     text = read(PICTURES[name], name)
     assert "The boat shed is rented by the rowing club" in text.text
@@ -132,12 +138,12 @@ async def test_without_the_extra_the_reason_names_the_command():
 
 async def test_a_text_is_kept_when_ocr_takes_too_long():
     loader = FileLoader(parallel=1, ocr=Ocr(seconds=1))
-    scans = scan_of(*[SHED] * 40)
+    scans = scan_of(*[SHED] * 20)
     with pytest.raises(ValidationError, match="takes more than 1 s to read"):
         await loader.load(scans, name="a.pdf")
     mixed = await loader.load(joined(text_pdf(["A text layer."]), scans), name="a.pdf")
     assert mixed.text.strip() == "A text layer."
-    told = "pages 2, 3, 4, 5, 6 and 35 more were not read, because the file takes more than 1 s to read"
+    told = "pages 2, 3, 4, 5, 6 and 15 more were not read, because the file takes more than 1 s to read"
     assert mixed.unread.startswith(told)
     await loader.close()
 
@@ -153,7 +159,7 @@ async def test_pictures_wait_for_each_other_and_other_files_for_none():
 
 
 async def test_a_picture_gives_its_turn_back(loader):
-    for _ in range(3):
+    for _ in range(2):  # there is one turn
         assert (await loader.load(PICTURES["a.png"], name="a.png")).text
 
 
