@@ -31,6 +31,9 @@ STATEMENT = re.compile(
     re.DOTALL,
 )
 
+# A source without any of them is not parsed: to parse all takes seconds.
+FIRST_WORD = re.compile(r"sqlite3|SELECT|INSERT|UPDATE|DELETE|PRAGMA|CREATE|DROP|BEGIN|WITH|VACUUM")
+
 
 def sources(*, in_rooms: bool) -> list[Path]:
     return [
@@ -51,7 +54,7 @@ def knowledge_of_sql(tree: ast.AST) -> Iterator[str]:
 
 
 def in_source(source: str) -> list[str]:
-    return list(knowledge_of_sql(ast.parse(source)))
+    return list(knowledge_of_sql(ast.parse(source))) if FIRST_WORD.search(source) else []
 
 
 def test_no_module_outside_its_rooms_knows_sql() -> None:
@@ -73,6 +76,7 @@ def test_only_the_backend_and_baked_stores_which_are_its_files_import_from_the_r
     importing = {
         str(path.relative_to(ADAPTERS / "lightrag"))
         for path in sources(in_rooms=False)
+        if any(module in path.read_text() for module in MODULES)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(MODULES)
     }
