@@ -11,24 +11,28 @@ from PIL import Image
 
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.pictures import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from tests.parsers import shared_processes
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
 
 
-@pytest.fixture(scope="module")
-def read():
-    """Reads pictures in one child process, as the loader does."""
-    processes = ParserProcesses(seconds=20, memory=2**30)
+@pytest.fixture(scope="module", autouse=True)
+def processes():
+    with shared_processes() as processes:
+        yield processes
+
+
+@pytest.fixture
+def read(processes):
+    """Reads pictures in a child process, as the loader does."""
 
     def read(content, name):
         kind, file_type = kind_of(content, name, None)
         return processes.read(kind, content, FileOrigin(name, file_type, ocr=Ocr()))
 
-    yield read
-    processes.close()
+    return read
 
 
 @pytest.fixture
