@@ -17,14 +17,16 @@ from tests.fakes import FolderObjectStore
 LARGE = bytes(range(256)) * 10_000
 
 
-@pytest.fixture(params=["folder", "bucket", "bucket without prefix"])
-def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+@pytest.fixture(scope="module", params=["folder", "bucket", "bucket without prefix"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | str]:
+    """A folder, or the prefix of a bucket, with the objects, which no test changes."""
     held = {"a.json": b"{}", "sub/b.bin": LARGE, "empty": b""}
     if request.param == "folder":
+        folder = tmp_path_factory.mktemp("objects")
         for name, content in held.items():
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_bytes(content)
-        yield FolderObjectStore(tmp_path)
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+        yield folder
         return
     prefix = "" if "without" in request.param else "deep/store"
     with mock_aws():
@@ -32,7 +34,12 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectSt
         client.create_bucket(Bucket="a-bucket")
         for name, content in held.items():
             client.put_object(Bucket="a-bucket", Key=f"{prefix}/{name}".lstrip("/"), Body=content)
-        yield S3ObjectStore("a-bucket", prefix)
+        yield prefix
+
+
+@pytest.fixture
+def objects(place: Path | str) -> ObjectStore:
+    return FolderObjectStore(place) if isinstance(place, Path) else S3ObjectStore("a-bucket", place)
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.json", b"{}"), ("sub/b.bin", LARGE), ("empty", b"")])

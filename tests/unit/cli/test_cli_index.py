@@ -1,10 +1,12 @@
 """`cragside index` on repositories that git made."""
 
 import os
+import shutil
 import subprocess
 
 import httpx
 import pytest
+from cli_services import RealCommands
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
@@ -25,9 +27,10 @@ def commit(folder):
     git(folder, "commit", "--quiet", "--message", "Work")
 
 
-@pytest.fixture
-def project(tmp_path):
-    folder = tmp_path / "project"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A repository, to be copied."""
+    folder = tmp_path_factory.mktemp("made") / "project"
     (folder / "src").mkdir(parents=True)
     (folder / "node_modules").mkdir()
     (folder / "README.md").write_text("# Lamp\n\nIt lights the lighthouse.\n")
@@ -37,6 +40,11 @@ def project(tmp_path):
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)
     return folder
+
+
+@pytest.fixture
+def project(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "project")
 
 
 def names(real, *options):
@@ -58,6 +66,18 @@ def test_a_repository_is_indexed_with_filterable_metadata(real, project):
     assert real.json("query", "lamp", "--pathPrefix", "src/")["results"][0]["source"] == "lamp#src/lamp.py"
 
 
+@pytest.fixture(scope="module")
+def code(made, tmp_path_factory):
+    """A store with files of several languages, which no test changes."""
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("code") / "project")
+    (folder / "src" / "lamp.pyi").write_text("def light() -> None: ...\n")
+    (folder / "src" / "lamp.h").write_text("void light(void);\n")
+    commit(folder)
+    real = RealCommands(folder.with_name("home"))
+    real("index", "--repo", str(folder), "--no-enrich")
+    return real
+
+
 @pytest.mark.parametrize(
     ("language", "paths"),
     [
@@ -69,12 +89,8 @@ def test_a_repository_is_indexed_with_filterable_metadata(real, project):
         ("javascript", set()),
     ],
 )
-def test_code_is_found_by_its_language_and_by_its_ending(real, project, language, paths):
-    (project / "src" / "lamp.pyi").write_text("def light() -> None: ...\n")
-    (project / "src" / "lamp.h").write_text("void light(void);\n")
-    commit(project)
-    real("index", "--repo", str(project), "--no-enrich")
-    found = real.json("query", "light the lamp", "--lang", language)["results"]
+def test_code_is_found_by_its_language_and_by_its_ending(code, language, paths):
+    found = code.json("query", "light the lamp", "--lang", language)["results"]
     assert {passage["payload"]["path"] for passage in found} == paths
 
 

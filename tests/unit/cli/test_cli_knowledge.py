@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 
 import pytest
+from cli_services import RealCommands
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
@@ -14,10 +16,18 @@ from cragside.entrypoints.cli import own_worker
 TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """The folder of a store that knows the lamp, to be copied."""
+    folder = tmp_path_factory.mktemp("filled")
+    (folder / "lamp.md").write_text(TEXT)
+    assert RealCommands(folder / "home")("ingest", str(folder / "lamp.md")).exit_code == 0
+    return folder / "home"
+
+
 @pytest.fixture
-def known(real, tmp_path):
-    (tmp_path / "lamp.md").write_text(TEXT)
-    assert real("ingest", str(tmp_path / "lamp.md")).exit_code == 0
+def known(real, filled):
+    shutil.copytree(filled, real.home)
     return real
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from cli_services import RealCommands
 
 from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
@@ -15,19 +17,30 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
 from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli import syncing
+from cragside.entrypoints.cli import syncing, watching
 from cragside.entrypoints.cli.in_process_transport import InProcess
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.service import Service
-from cragside.entrypoints.cli.watching import Watch
 from tests.unit.documents.pictures import text_pdf
 
 SKIP_ENRICHMENT = "--no-enrich"
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """The folder of the notes and of the store: the same for all tests, because a store knows its files' paths."""
+    return tmp_path_factory.mktemp("sync") / "place"
+
+
 @pytest.fixture
-def notes(tmp_path):
-    folder = tmp_path / "notes"
+def real(place) -> RealCommands:
+    shutil.rmtree(place, ignore_errors=True)
+    return RealCommands(place / "home")
+
+
+@pytest.fixture
+def notes(place, real):
+    folder = place / "notes"
     (folder / "sub").mkdir(parents=True)
     for number in range(11):
         (folder / f"n{number}.md").write_text(f"# Note {number}\n\nText of note {number}.")
@@ -36,13 +49,19 @@ def notes(tmp_path):
 
 
 @pytest.fixture
-def synced(real, notes):
-    """The notes, and a command that syncs them; it has been run once."""
+def synced(real, notes, place):
+    """The notes, and a command that syncs them; it has been run once, for all tests."""
 
     def sync(*arguments: str, folder: Path = notes):
         return real("sync", str(folder), SKIP_ENRICHMENT, *arguments)
 
-    assert sync().exit_code == 0
+    once = place.with_name("synced")
+    if once.exists():
+        shutil.rmtree(place)
+        shutil.copytree(once, place)
+    else:
+        assert sync().exit_code == 0
+        shutil.copytree(place, once)
     return sync
 
 
@@ -413,36 +432,41 @@ def test_a_service_is_synced_in_the_same_way(real, served, notes):
     assert "10 unchanged, 1 moved, 1 removed" in result.stdout
 
 
-async def followed(
-    real, notes: Path, capsys, steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]], **environment: str
-) -> None:
+@pytest.fixture
+def followed(real, notes, capsys, monkeypatch):
     """Take steps while the notes are watched; each waits until the watch has said something."""
-    container = real.container(**environment)
-    digests = TextDigests(10**6)
-    told = ""
+    monkeypatch.setattr(watching, "_QUIET", 50)
+    monkeypatch.setattr(watching, "_LOOKS", 100)
 
-    async def says(text: str) -> None:
-        nonlocal told
-        async with asyncio.timeout(30):
-            while text not in told:
-                await asyncio.sleep(0.02)
-                captured = capsys.readouterr()
-                told += captured.out + captured.err
+    async def follow(steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]], **environment: str) -> None:
+        container = real.container(**environment)
+        digests = TextDigests(10**6)
+        told = ""
 
-    service = Service(Client("http://localhost", transport=InProcess(container)), container)
-    watch = Watch(service, [notes], digests, Options(enrich=False))
-    async with digests:
-        following = asyncio.create_task(watch.follow())
-        try:
-            await says("Following ")
-            await steps(says)
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-            await container.close()
+        async def says(text: str) -> None:
+            nonlocal told
+            async with asyncio.timeout(30):
+                while text not in told:
+                    await asyncio.sleep(0.02)
+                    captured = capsys.readouterr()
+                    told += captured.out + captured.err
+
+        service = Service(Client("http://localhost", transport=InProcess(container)), container)
+        watch = watching.Watch(service, [notes], digests, Options(enrich=False))
+        async with digests:
+            following = asyncio.create_task(watch.follow())
+            try:
+                await says("Following ")
+                await steps(says)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                await container.close()
+
+    return follow
 
 
-async def test_a_watch_follows_changes(real, notes, capsys):
+async def test_a_watch_follows_changes(notes, followed):
     async def steps(says):
         (notes / "new.md").write_text("New.")
         await says("indexed   new.md")
@@ -451,20 +475,20 @@ async def test_a_watch_follows_changes(real, notes, capsys):
         (notes / "renamed.md").unlink()
         await says("removed   renamed.md")
 
-    await followed(real, notes, capsys, steps)
+    await followed(steps)
 
 
-async def test_a_watch_keeps_the_document_of_an_emptied_file(real, notes, capsys):
+async def test_a_watch_keeps_the_document_of_an_emptied_file(notes, followed):
     async def steps(says):
         (notes / "n1.md").write_text("")
         await says("n1.md  (is empty; its earlier text is kept. To remove it: cragside sync without --watch)")
         (notes / "n1.md").write_text("Written.")
         await says("updated   n1.md")
 
-    await followed(real, notes, capsys, steps)
+    await followed(steps)
 
 
-async def test_a_watch_keeps_vanished_folders_and_resumes_when_they_return(real, notes, capsys):
+async def test_a_watch_keeps_vanished_folders_and_resumes_when_they_return(real, notes, followed):
     async def steps(says):
         notes.rename(notes.parent / "away")
         await says("is not there at the moment. Its documents are kept until it is back.")
@@ -476,17 +500,17 @@ async def test_a_watch_keeps_vanished_folders_and_resumes_when_they_return(real,
         (notes / "new.md").write_text("New.")
         await says("indexed   new.md")
 
-    await followed(real, notes, capsys, steps)
+    await followed(steps)
     assert len(await asyncio.to_thread(sources, real)) == 13
 
 
-async def test_a_watch_continues_after_a_limit_is_reached(real, notes, capsys):
+async def test_a_watch_continues_after_a_limit_is_reached(notes, followed):
     async def steps(says):
         await says("(The token's limit of 11 documents leaves no room")
         (notes / "n0.md").unlink()
         await says("removed   n0.md")
 
-    await followed(real, notes, capsys, steps, RAG_LIMIT_DOCUMENTS="11")
+    await followed(steps, RAG_LIMIT_DOCUMENTS="11")
 
 
 def test_a_dry_run_reports_failures_and_has_the_exit_code_of_a_real_run(notes, synced):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from importlib.metadata import files
 from pathlib import Path
 
@@ -13,9 +14,16 @@ from cragside.adapters.documents.folders import FoundFile, Refused
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import NO_TEXT, Ocr
 from cragside.composition.text_digests import TextDigests
+from tests.parsers import shared_processes
 from tests.unit.documents.pictures import SHED, joined, saved, scan_of, text_pdf
 
 NOTE = text_pdf(["The lamp is lit at dusk."])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processes() -> Iterator[None]:
+    with shared_processes():
+        yield
 
 
 @pytest.fixture

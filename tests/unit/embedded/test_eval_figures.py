@@ -1,5 +1,4 @@
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -45,13 +44,13 @@ def test_a_snippet_is_the_stretch_with_the_questions_words() -> None:
 @pytest.mark.parametrize(
     "script", ["clapnq.py", "calibrate_grader.py", "calibrate_reranker.py", "swaps.py", "citations.py"]
 )
-def test_without_the_data_a_script_says_where_to_get_it(script: str, tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, str(EVALS / script), "--data", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert run.returncode == 2
-    assert "github.com/primeqa/clapnq" in run.stderr
-    assert run.stdout == ""
+def test_without_the_data_a_script_says_where_to_get_it(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [script, "--data", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EVALS / script), run_name="__main__")
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert "github.com/primeqa/clapnq" in told.err
+    assert told.out == ""

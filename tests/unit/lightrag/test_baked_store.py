@@ -141,6 +141,7 @@ def read_only(made: tuple[Path, list[Any], str]) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_it_opens_in_a_read_only_folder(read_only: Path, baked: Path) -> None:
     before = files(read_only)
     done = subprocess.run(

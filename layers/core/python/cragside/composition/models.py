@@ -1,7 +1,7 @@
 """The models and their hosts: embedded ones, and those of a host if one is configured."""
 
 from collections.abc import Awaitable, Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from cragside.composition.members import Members
@@ -78,13 +78,9 @@ class Models(Members):
     @cached_property
     def word_vectors(self) -> "WordLlamaEmbedder":
         """The embedded model."""
-        from threadpoolctl import threadpool_limits
-
         from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 
-        # Requests already keep the processors busy: BLAS threads for small products would only fight over them. This
-        # reaches the libraries that are loaded, so it comes after the import.
-        threadpool_limits(limits=1, user_api="blas")
+        _limit_blas()  # it reaches the libraries that are loaded, so it comes after the import
         return WordLlamaEmbedder()
 
     @cached_property
@@ -200,6 +196,14 @@ class Models(Members):
     def _ollama(self, address: str, chat_model: str | None = None) -> "TextHost":
         host = ollama_host(self.settings, address, chat_model)
         return self._connected(host, host.close)
+
+
+@cache
+def _limit_blas() -> None:
+    """Give BLAS one thread in this process: requests already keep the processors busy with small products."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1, user_api="blas")
 
 
 async def _open_embedder(embedded: "Embedder", host: "TextHost | None", name: str | None) -> "Embedder":
