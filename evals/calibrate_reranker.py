@@ -25,8 +25,9 @@ from cragside.settings import Settings, load_settings
 
 async def pairs_of(questions: list[Question], settings: Settings, url: str) -> Pairs:
     """The log-odds of every pair. Grades are the endpoint's own, so that texts are sent as for `/rag`."""
-    key = model_key(settings, "rerank_api_key", lambda: Models(settings).secrets)
-    endpoint = rerank_endpoint(settings, url, key)
+    models = Models(settings)
+    key = model_key(settings, "rerank_api_key", lambda: models.secrets)
+    endpoint = rerank_endpoint(settings, url, key, models.clock)
     grader = RerankGrader(endpoint, Calibration(settings.rerank_scores))
     passages = list({question.passage.key: question.passage for question in questions}.values())
     order = ranking([question.text for question in questions], passages)

@@ -1,9 +1,15 @@
 """What holds for every test."""
 
+import asyncio
 import gc
 import os
+import sys
+import time
+from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,6 +21,10 @@ _LARGE = (
     "cragside.crag.graph", "pandas", "schemathesis", "qdrant_client", "hypothesis", "redis", "fastapi.openapi.models",
     "cragside.adapters.lightrag.lean", "moto", "neo4j", "openpyxl", "aiohttp", "PIL.Image", "rich.progress",
 )  # fmt: skip
+
+# A test that sleeps for longer at a time says why: `@pytest.mark.waits("reason")`.
+_LONGEST_SLEEP_SECONDS = 0.2
+_OURS = f"{Path(__file__).parent}{os.sep}"
 
 # While modules are imported and items made, Python's threshold of 700 new objects searches for garbage all the time.
 gc.set_threshold(20_000, 20, 20)
@@ -46,3 +56,56 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep what is no unit and no contract out of `make test`."""
     if not {"unit", "contract"} & set(item.path.parts):
         item.add_marker("apart")
+
+
+class Sleeps:
+    """Notes the long sleeps of a test that ended: those of the code below `tests`, not those of what it tests.
+
+    A sleep that is cancelled stands for something that hangs. Short ones in a loop wait for something that happens.
+    """
+
+    def __init__(self) -> None:
+        self.ended: list[float] = []
+        self._sleep, self._async_sleep = time.sleep, asyncio.sleep
+
+    def sleep(self, seconds: float) -> None:
+        """Replaces `time.sleep`."""
+        self._sleep(seconds)
+        if _is_long(seconds):
+            self.ended.append(seconds)
+
+    def async_sleep(self, delay: float, result: Any = None) -> Coroutine[Any, Any, Any]:
+        """Replaces `asyncio.sleep`."""
+        sleeping = self._async_sleep(delay, result)
+        return self._noted(sleeping, delay, self.ended) if _is_long(delay) else sleeping
+
+    async def _noted(self, sleeping: Coroutine[Any, Any, Any], delay: float, ended: list[float]) -> Any:
+        result = await sleeping
+        ended.append(delay)  # to the test that began it
+        return result
+
+
+_SLEEPS = Sleeps()
+
+
+def _is_long(seconds: float) -> bool:
+    return seconds > _LONGEST_SLEEP_SECONDS and sys._getframe(2).f_code.co_filename.startswith(_OURS)
+
+
+def pytest_configure() -> None:
+    """Watch who sleeps."""
+    time.sleep, asyncio.sleep = _SLEEPS.sleep, _SLEEPS.async_sleep  # type: ignore[assignment]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that sleeps and does not say why."""
+    _SLEEPS.ended = ended = []
+    result = yield
+    if ended and item.get_closest_marker("waits") is None:
+        pytest.fail(
+            f"It sleeps {max(ended):g} s. Let it move a clock (tests/clocks.py), or say in one word why it waits: "
+            '@pytest.mark.waits("reason")',
+            pytrace=False,
+        )
+    return result

@@ -1,7 +1,87 @@
-"""Queues for tests."""
+"""Queues for tests, and their time."""
 
 import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
+
+import boto3
+import moto.core.utils
+import pytest
+from moto import mock_aws
+
+from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
+from cragside.adapters.local.queue import LocalQueue
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.queue import PostgresQueue
+from cragside.ports.index_queue import IndexQueue
+from tests.clocks import MovedClock
+from tests.services.backends import migrated
+
+LEASE_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Makes queues that are one, and lets time pass for them."""
+
+    make: Callable[[], IndexQueue]
+    pass_by: Callable[[float], Awaitable[None]]
+
+
+def memory_queues() -> Queues:
+    tasks, clock = MemoryTasks(), MovedClock()
+    return Queues(lambda: MemoryQueue(tasks, lease_seconds=LEASE_SECONDS, clock=clock), _moving(clock))
+
+
+def file_queues(folder: Path) -> Queues:
+    clock = MovedClock()
+    return Queues(lambda: LocalQueue(folder, lease_seconds=LEASE_SECONDS, clock=clock), _moving(clock))
+
+
+@contextmanager
+def postgres_queues(postgres: Any) -> Iterator[Queues]:
+    """The database has a clock of its own. So its rows grow older."""
+    clock = MovedClock()
+    with migrated(postgres) as uri:
+        address = PostgresAddress.parse(uri)
+        database = PostgresDatabase(address, most=1)
+
+        async def pass_by(seconds: float) -> None:
+            await database.value(
+                "UPDATE crag.task SET lease = lease - make_interval(secs => $1), due = due - make_interval(secs => $1)",
+                seconds,
+            )
+            clock.move(seconds)
+
+        def make() -> IndexQueue:  # in forked processes too, which need connections of their own
+            return PostgresQueue(PostgresDatabase(address, most=2), lease_seconds=LEASE_SECONDS, clock=clock)
+
+        yield Queues(make, pass_by)
+
+
+@contextmanager
+def sqs_queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        url, clock = make_fifo(boto3.client("sqs")), SqsClock(monkeypatch)
+        yield Queues(lambda: SqsQueue(url, lease_seconds=LEASE_SECONDS), _moving(clock))
+
+
+class SqsClock:
+    """Sets the clock of moto's SQS forward, which goes on by itself."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real, self._ahead = moto.core.utils.utcnow, timedelta()
+        monkeypatch.setattr(moto.core.utils, "utcnow", lambda: real() + self._ahead)
+
+    def move(self, seconds: float) -> None:
+        self._ahead += timedelta(seconds=seconds)
 
 
 def make_fifo(client: Any, *, receives: int = 100) -> str:
@@ -12,3 +92,10 @@ def make_fifo(client: Any, *, receives: int = 100) -> str:
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": receives})
     url: str = client.create_queue(QueueName="index.fifo", Attributes={**fifo, "RedrivePolicy": policy})["QueueUrl"]
     return url
+
+
+def _moving(clock: MovedClock | SqsClock) -> Callable[[float], Awaitable[None]]:
+    async def pass_by(seconds: float) -> None:
+        clock.move(seconds)
+
+    return pass_by

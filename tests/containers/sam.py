@@ -97,5 +97,5 @@ def _wait(engine: Engine, process: "subprocess.Popen[bytes]", log: Path) -> None
     while time.monotonic() < deadline and process.poll() is None:
         if f"0100007F:{PORT:04X}" in engine.listening():
             return
-        time.sleep(0.5)
+        time.sleep(0.2)
     raise Unavailable(f"sam local did not come up: {log.read_text()[-1500:]}")

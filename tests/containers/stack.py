@@ -98,7 +98,7 @@ class Stack:
         deadline = time.monotonic() + _SECONDS
         while not holds():
             assert time.monotonic() < deadline, f"not within {_SECONDS:g} s: {what}. {self.logs()}"
-            time.sleep(1)
+            time.sleep(0.2)
 
     def is_healthy(self, service: str) -> bool:
         """Whether the engine calls the service healthy."""

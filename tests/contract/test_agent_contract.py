@@ -16,12 +16,12 @@ import pytest
 
 from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.contract import error_envelope
+from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enricher
 from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import (
     ConfigurationError,

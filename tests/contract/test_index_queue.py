@@ -1,25 +1,20 @@
 """The index queue port: memory, a file, PostgreSQL and a FIFO queue of SQS keep the same contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue
-from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
+from cragside.adapters.local.memory_queue import MemoryQueue
 from cragside.adapters.local.queue import LocalQueue
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.queue import PostgresQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
-from tests.queues import make_fifo
-from tests.services.backends import migrated
+from tests.queues import Queues, file_queues, memory_queues, postgres_queues, sqs_queues
 
 Make = Callable[[], IndexQueue]
+# Lets so many seconds pass for the queues. Their leases take two.
+PassBy = Callable[[float], Awaitable[None]]
 
 
 def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspace: str = "library") -> Task:
@@ -27,23 +22,27 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
 
 
 @pytest.fixture(params=["memory", "file", "sqs", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
-def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def queues(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
     if request.param == "memory":
-        tasks = MemoryTasks()
-        yield lambda: MemoryQueue(tasks, lease_seconds=2)
-        return
-    if request.param == "file":
-        yield lambda: LocalQueue(tmp_path / "home", lease_seconds=2)
-        return
-    if request.param == "postgres":
-        with migrated(request.getfixturevalue("postgres")) as uri:
-            database = PostgresDatabase(PostgresAddress.parse(uri), most=3)
-            yield lambda: PostgresQueue(database, lease_seconds=2)
-        return
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    with mock_aws():
-        url = make_fifo(boto3.client("sqs"))
-        yield lambda: SqsQueue(url, lease_seconds=2)
+        yield memory_queues()
+    elif request.param == "file":
+        yield file_queues(tmp_path / "home")
+    elif request.param == "sqs":
+        with sqs_queues(monkeypatch) as made:
+            yield made
+    else:
+        with postgres_queues(request.getfixturevalue("postgres")) as made:
+            yield made
+
+
+@pytest.fixture
+def make(queues: Queues) -> Make:
+    return queues.make
+
+
+@pytest.fixture
+def pass_by(queues: Queues) -> PassBy:
+    return queues.pass_by
 
 
 @pytest.fixture
@@ -134,45 +133,61 @@ async def test_new_text_of_a_document_does_not_wait_for_the_enrichment_of_the_ol
     assert await tasks_of(queue) == [task()]
 
 
-async def test_a_finished_task_is_not_received_again(queue: IndexQueue) -> None:
+async def test_a_finished_task_is_not_received_again(queue: IndexQueue, pass_by: PassBy) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.finish(delivery)
-    await asyncio.sleep(2.1)
+    await pass_by(2.1)
     assert await received(queue) == []
 
 
-async def test_an_expired_lease_returns_the_task_with_a_higher_attempt(queue: IndexQueue) -> None:
+async def test_an_expired_lease_returns_the_task_with_a_higher_attempt(queue: IndexQueue, pass_by: PassBy) -> None:
     await queue.send([task()])
     assert len(await received(queue)) == 1
-    (again,) = await received(queue, wait=5)
+    await pass_by(1.9)
+    assert await received(queue) == []
+    await pass_by(0.2)
+    (again,) = await received(queue)
     assert (again.task, again.attempt) == (task(), 2)
 
 
-async def test_a_lease_that_is_renewed_does_not_run_out(queue: IndexQueue) -> None:
+async def test_whoever_waits_gets_a_task_when_its_lease_ends(queue: IndexQueue, pass_by: PassBy) -> None:
+    await queue.send([task()])
+    assert len(await received(queue)) == 1
+    waiting = asyncio.create_task(received(queue, wait=5))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await pass_by(2.1)
+    (again,) = await waiting
+    assert (again.task, again.attempt) == (task(), 2)
+
+
+async def test_a_lease_that_is_renewed_does_not_run_out(queue: IndexQueue, pass_by: PassBy) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     for _ in range(4):
-        await asyncio.sleep(0.6)
+        await pass_by(0.6)
         await queue.extend(delivery)
     assert await received(queue) == []
 
 
-async def test_a_failed_task_is_retried_after_its_delay(queue: IndexQueue) -> None:
+async def test_a_failed_task_is_retried_after_its_delay(queue: IndexQueue, pass_by: PassBy) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.retry(delivery, delay=2)
     assert await received(queue) == []
-    (again,) = await received(queue, wait=5)
+    await pass_by(2.1)
+    (again,) = await received(queue)
     assert (again.task, again.attempt) == (task(), 2)
 
 
-async def test_a_deferred_task_is_received_after_its_delay(queue: IndexQueue) -> None:
+async def test_a_deferred_task_is_received_after_its_delay(queue: IndexQueue, pass_by: PassBy) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.put_off(delivery, delay=1)
     assert await received(queue) == []
-    (again,) = await received(queue, wait=5)
+    await pass_by(1.1)
+    (again,) = await received(queue)
     assert again.task == task()
     if isinstance(queue, LocalQueue | MemoryQueue):
         assert again.attempt == 1
@@ -206,11 +221,11 @@ async def test_asking_for_dead_letters_leaves_them_where_they_are(queue: IndexQu
     assert len(await queue.dead()) == len(await queue.dead()) == 1
 
 
-async def test_dead_letters_are_listed_latest_first_up_to_the_limit(queue: IndexQueue) -> None:
+async def test_dead_letters_are_listed_latest_first_up_to_the_limit(queue: IndexQueue, pass_by: PassBy) -> None:
     for number in range(3):
         await queue.send([task(f"doc-{number}")])
         await queue.bury((await received(queue))[0], "no")
-        await asyncio.sleep(0.01)
+        await pass_by(0.01)
     assert [letter.task.document_id for letter in await queue.dead(limit=2)] == ["doc-2", "doc-1"]
 
 

@@ -11,13 +11,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.queue import LocalQueue
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.queue import PostgresQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue
-from tests.services.backends import migrated
+from tests.queues import Queues, file_queues, postgres_queues
 
 FORK = multiprocessing.get_context("fork")
 DEATHS_TOLERATED = 3
@@ -29,12 +25,17 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
 
 
 @pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
     if request.param == "file":
-        yield lambda: LocalQueue(tmp_path)
+        yield file_queues(tmp_path)
         return
-    with migrated(request.getfixturevalue("postgres")) as uri:
-        yield lambda: PostgresQueue(PostgresDatabase(PostgresAddress.parse(uri), most=2))
+    with postgres_queues(request.getfixturevalue("postgres")) as made:
+        yield made
+
+
+@pytest.fixture
+def make(queues: Queues) -> Make:
+    return queues.make
 
 
 @pytest.fixture
@@ -85,15 +86,17 @@ async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts
     assert other.task == task("doc-2")
 
 
-async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueue, make: Make) -> None:
+async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueue, queues: Queues) -> None:
     await queue.send([task("doc-bad")])
     for _ in range(DEATHS_TOLERATED + 1):
-        await asyncio.to_thread(dies_with_tasks_in_hand, make)
+        await asyncio.to_thread(dies_with_tasks_in_hand, queues.make)
     await queue.send([task("doc-2")])
     (other,) = await queue.receive(limit=10, wait=0)
     assert other.task == task("doc-2")
     await queue.finish(other)
-    (again,) = await queue.receive(limit=10, wait=10)
+    assert await tasks_of(queue) == []
+    await queues.pass_by(2)
+    (again,) = await queue.receive(limit=10, wait=0)
     assert (again.task, again.attempt) == (task("doc-bad"), 2)
 
 

@@ -116,6 +116,7 @@ async def test_a_copy_is_refused_in_either_direction_and_changes_nothing_while_a
         await files.close()
 
 
+@pytest.mark.waits("silence")
 async def test_a_text_is_deleted_at_once_while_redis_and_neo4j_hang_and_there_afterwards(
     postgres: "Postgres",
     started: Any,

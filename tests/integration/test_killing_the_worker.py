@@ -140,6 +140,7 @@ async def check_what_is_found(place: Place, texts: dict[tuple[str, str], str]) -
         pytest.param("postgres_neo4j", 2, 15, marks=pytest.mark.services("postgres", "neo4j")),
     ],
 )
+@pytest.mark.waits("kill")
 def test_killed_workers_lose_nothing_and_double_nothing(
     kind: str,
     workers: int,

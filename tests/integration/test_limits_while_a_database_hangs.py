@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
+from tests.clocks import BEGIN
 from tests.knowledge import Knowledge
 from tests.services.backends import migrated
 from tests.services.redis_server import RedisServer
@@ -27,7 +28,7 @@ class Limited:
     def __init__(self, home: Path, uri: str, redis: RedisServer) -> None:
         self.redis, self.uri = redis, uri
         tokens = TokenFile(home / "tokens.json")
-        made = new_token("t", scopes=USUAL_SCOPES, workspaces=("w",), limits=Limits(None, None, MOST))
+        made = new_token("t", created=BEGIN, scopes=USUAL_SCOPES, workspaces=("w",), limits=Limits(None, None, MOST))
         self._key = {"X-API-Key": tokens.create(made)[0]}
         self.knowledge = Knowledge(
             home / "kb",

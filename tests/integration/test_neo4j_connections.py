@@ -305,6 +305,7 @@ async def test_without_neo4j_documents_come_and_go_and_are_found_and_nothing_is_
 
 
 @pytest.mark.attack("noisy neighbours")
+@pytest.mark.waits("contention")
 async def test_slow_questions_of_one_workspace_leave_connections_to_the_others(
     postgres: "Postgres", neo4j: "Neo4j", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ async def test_an_embedding_model_that_is_asked_to_chat_says_so(host):
         await host.chat(ollama.EMBEDDING_MODEL, "hello", max_tokens=4)
 
 
+@pytest.mark.waits("generation")
 async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(started):
     mortal = started("ollama", ollama.server)
     host = OllamaHost(mortal.url, parallel=1, chat_model=ollama.CHAT_MODEL)

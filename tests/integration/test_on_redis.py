@@ -138,6 +138,7 @@ async def test_a_redis_that_was_emptied_is_found_and_repaired(container: Contain
     assert any(KEEPER in text for text in (await everything(client)).values())
 
 
+@pytest.mark.waits("outage")
 async def test_what_was_indexed_while_redis_was_away_reaches_it_afterwards(
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

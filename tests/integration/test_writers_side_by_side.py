@@ -177,6 +177,7 @@ def test_two_processes_index_one_workspace(place: Callable[[str], Place]) -> Non
     assert_equal(together, apart)
 
 
+@pytest.mark.waits("lease")
 async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(place: Callable[[str], Place]) -> None:
     settings = place("store").settings()
     one, other = (Container(settings, lease_seconds=0.15) for _ in range(2))

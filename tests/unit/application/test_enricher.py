@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
+from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enricher
 from cragside.application.similar_evidence import NoEvidence
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings

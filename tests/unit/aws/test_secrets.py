@@ -11,6 +11,7 @@ from cragside.adapters.aws.secrets import SecretsManager as RealManager
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.keyring import Keyring
+from tests.clocks import MovedClock
 
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside-token-AbCdEf"
 
@@ -34,43 +35,36 @@ class Refused(Exception):
     response = {"Error": {"Code": "AccessDeniedException", "Message": f"not for you: {ARN}"}}  # noqa: RUF012
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def secret(manager: SecretsManager, clock: Clock | None = None) -> Secret[str]:
-    return RealManager(lambda: manager, clock=clock or Clock()).secret(ARN, setting="X_SECRET", parse=str)
+def secret(manager: SecretsManager, clock: MovedClock | None = None) -> Secret[str]:
+    return RealManager(lambda: manager, clock=clock or MovedClock()).secret(ARN, setting="X_SECRET", parse=str)
 
 
 def test_the_secret_is_read_at_first_use_and_cached() -> None:
     manager = SecretsManager(" s3cret\n")
-    kept = secret(manager, clock := Clock())
+    kept = secret(manager, clock := MovedClock())
     assert manager.asked == []
-    clock.now = 1.0
+    clock.move_to(1.0)
     assert [kept.value(), kept.value()] == ["s3cret", "s3cret"]
     assert manager.asked == [ARN]
 
 
 def test_a_secret_that_was_exchanged_is_taken_up_within_five_minutes() -> None:
-    clock = Clock()
+    clock = MovedClock()
     kept = secret(SecretsManager("old", "new"), clock)
     assert kept.value() == "old"
-    clock.now = 299
+    clock.move_to(299)
     assert kept.value() == "old"
-    clock.now = 301
+    clock.move_to(301)
     assert kept.value() == "new"
 
 
 def test_the_old_value_stays_while_the_new_one_cannot_be_read() -> None:
-    clock = Clock()
+    clock = MovedClock()
     kept = secret(SecretsManager("old", Refused(), "new"), clock)
     assert kept.value() == "old"
-    clock.now = 301
+    clock.move_to(301)
     assert kept.value() == "old"
-    clock.now = 307
+    clock.move_to(307)
     assert kept.value() == "new"
 
 
@@ -86,12 +80,12 @@ def test_an_unusable_secret_is_an_outage(wrong: Any, caplog: pytest.LogCaptureFi
 
 def test_an_unreachable_secret_is_not_requested_each_time() -> None:
     manager = SecretsManager(Refused(), "s3cret")
-    kept = secret(manager, clock := Clock())
+    kept = secret(manager, clock := MovedClock())
     for _ in range(3):
         with pytest.raises(ServiceUnavailable):
             kept.value()
     assert len(manager.asked) == 1
-    clock.now = 6
+    clock.move_to(6)
     assert kept.value() == "s3cret"
 
 
@@ -103,10 +97,10 @@ def test_a_forgotten_secret_is_read_again() -> None:
 
 
 def test_neither_its_text_nor_a_log_line_shows_the_value(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = MovedClock()
     kept = secret(SecretsManager("s3cret", Refused()), clock)
     kept.value()
-    clock.now = 301
+    clock.move_to(301)
     kept.value()
     assert "s3cret" not in caplog.text + repr(kept)
     assert "AccessDeniedException" in caplog.text
@@ -133,16 +127,18 @@ def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("failure", [Refused(), OSError("no route"), "", b"bytes"])
 def test_while_the_store_is_down_a_token_is_trusted_for_fifteen_minutes_at_most(failure: Any) -> None:
-    kept = secret(SecretsManager("old", *[failure] * 10, "new"), clock := Clock())
+    kept = secret(SecretsManager("old", *[failure] * 10, "new"), clock := MovedClock())
     assert kept.value() == "old"
-    for clock.now in (301, 600, 899):
+    for now in (301, 600, 899):
+        clock.move_to(now)
         assert kept.value() == "old"
-    for clock.now in (901, 1000, 5000, 100_000):
+    for now in (901, 1000, 5000, 100_000):
+        clock.move_to(now)
         with pytest.raises(ServiceUnavailable) as raised:
             kept.value()
         assert raised.value.retryable
-    while clock.now < 100_060:
-        clock.now += 6
+    for _ in range(10):
+        clock.move(6)
         try:
             assert kept.value() == "new"
             break
@@ -153,22 +149,22 @@ def test_while_the_store_is_down_a_token_is_trusted_for_fifteen_minutes_at_most(
 
 @pytest.mark.attack("hostile tokens")
 def test_a_function_frozen_for_long_does_not_trust_its_cached_secret() -> None:
-    kept = secret(SecretsManager("old", Refused()), clock := Clock())
+    kept = secret(SecretsManager("old", Refused()), clock := MovedClock())
     assert kept.value() == "old"
-    clock.now = 86_400
+    clock.move_to(86_400)
     with pytest.raises(ServiceUnavailable):
         kept.value()
 
 
 @pytest.mark.attack("hostile tokens")
 def test_a_clock_that_was_set_back_makes_no_token_live_longer() -> None:
-    kept = secret(SecretsManager("old", Refused(), "new"), clock := Clock())
-    clock.now = 1_000_000.0
+    kept = secret(SecretsManager("old", Refused(), "new"), clock := MovedClock())
+    clock.move_to(1_000_000.0)
     assert kept.value() == "old"
-    clock.now = 10.0
+    clock.move_to(10.0)
     with pytest.raises(ServiceUnavailable):
         kept.value()
-    clock.now = 16.0
+    clock.move_to(16.0)
     assert kept.value() == "new"
 
 
@@ -182,16 +178,17 @@ async def test_the_secret_is_refreshed_in_the_background_without_delaying_reques
             return super().get_secret_value(SecretId)
 
     manager = Slow("old", "new")
-    kept = secret(manager, clock := Clock())
-    async with asyncio.timeout(10), kept.keep_fresh(every=0.001):
+    kept = secret(manager, clock := MovedClock())
+    async with asyncio.timeout(10), kept.keep_fresh():
         assert kept.value() == "old"
-        clock.now = 400
+        await asyncio.sleep(0)
+        clock.move_to(400)
         await asyncio.sleep(0.01)
         assert kept.value() == "old", "the read is under way, and nobody waits for it"
         manager.released.set()
         while kept.value() != "new":
             await asyncio.sleep(0.001)
-        clock.now = 2000
+        clock.move_to(2000)
         with pytest.raises(ServiceUnavailable):
             kept.value()
 
@@ -204,12 +201,12 @@ async def test_the_background_does_not_begin_without_a_value() -> None:
 
 async def test_a_refused_value_is_read_again_at_once_but_not_with_each_refusal() -> None:
     manager = SecretsManager("old", "old", "new")
-    kept = secret(manager, clock := Clock())
+    kept = secret(manager, clock := MovedClock())
     old = await kept.current()
     assert await kept.after_refusal(old) is None, "the server may have been told before the secret"
     assert await kept.after_refusal(old) is None
     assert len(manager.asked) == 2
-    clock.now = 6
+    clock.move_to(6)
     assert [await kept.after_refusal(old), await kept.current()] == ["new", "new"]
     assert await kept.after_refusal(old) == "new", "another connection has asked meanwhile"
     assert len(manager.asked) == 3
@@ -224,13 +221,13 @@ async def test_a_connection_does_not_wait_for_a_store_that_hangs_while_it_has_a_
                 released.wait(60)
             return super().get_secret_value(SecretId)
 
-    kept = secret(Hanging("old", Refused()), clock := Clock())
+    kept = secret(Hanging("old", Refused()), clock := MovedClock())
     try:
         assert await kept.current() == "old"
-        clock.now = 301
+        clock.move_to(301)
         async with asyncio.timeout(30):
             assert await kept.current() == "old"
-        clock.now = 901
+        clock.move_to(901)
     finally:
         released.set()
     with pytest.raises(Unreadable, match="X_SECRET") as raised:
@@ -240,13 +237,13 @@ async def test_a_connection_does_not_wait_for_a_store_that_hangs_while_it_has_a_
 
 def test_a_text_that_cannot_be_used_leaves_the_old_value_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
     manager = SecretsManager("one", "a b", "two")
-    secrets = RealManager(lambda: manager, clock=(clock := Clock()))
+    secrets = RealManager(lambda: manager, clock=(clock := MovedClock()))
     kept = secrets.secret(ARN, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
     assert (kept.value(), secrets.unreadable) == (("one",), False)
-    clock.now = 301
+    clock.move_to(301)
     assert (kept.value(), secrets.unreadable) == (("one",), True)
     assert "RAG_API_TOKEN_SECRET could not be read: a token has a character" in caplog.text
-    clock.now = 307
+    clock.move_to(307)
     assert (kept.value(), secrets.unreadable) == (("two",), False)
 
 

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ from cragside.adapters.aws.sqs import SqsQueue
 from cragside.adapters.aws.sqs_messages import body_of, task_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
-from tests.queues import make_fifo
+from tests.queues import SqsClock, make_fifo
 
 TASK = Task("library", "doc-1", "sha", 2, "enrich")
 
@@ -92,12 +91,12 @@ async def test_an_invalid_message_becomes_a_dead_letter() -> None:
     assert await queue.dead() == []
 
 
-async def test_dead_letters_moved_by_sqs_have_no_reason() -> None:
-    client = boto3.client("sqs")
+async def test_dead_letters_moved_by_sqs_have_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, clock = boto3.client("sqs"), SqsClock(monkeypatch)
     queue = SqsQueue(make_fifo(client, receives=1), lease_seconds=1)
     await queue.send([TASK])
     assert len(await queue.receive(limit=1, wait=0)) == 1
-    await asyncio.sleep(1.1)
+    clock.move(1.1)
     assert await queue.receive(limit=1, wait=0) == []
     (letter,) = await queue.dead()
     assert letter.task == TASK

@@ -1,15 +1,19 @@
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from lambda_stub import Context, event
 
 from cragside.entrypoints.aws_lambda.deadline import GATEWAY_SECONDS, LEAST_SECONDS, MARGIN_SECONDS, seconds_left
+from tests.clocks import MovedClock
 
-TAKEN = 1773144000.0
+TAKEN = datetime.fromtimestamp(1773144000, UTC)
 
 
 def left(seconds: float, *, later: float = 0.0, asked: dict[str, Any] | None = None) -> float:
-    return seconds_left(event() if asked is None else asked, Context(seconds), clock=lambda: TAKEN + later)
+    return seconds_left(
+        event() if asked is None else asked, Context(seconds), MovedClock(TAKEN + timedelta(seconds=later))
+    )
 
 
 def test_the_deadline_is_the_remaining_time_less_a_margin() -> None:

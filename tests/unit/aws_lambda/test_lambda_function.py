@@ -2,7 +2,6 @@ import asyncio
 import base64
 import gzip
 import json
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.aws_lambda import function as module
 from cragside.entrypoints.aws_lambda.function import Function, start
+from tests.clocks import MovedClock
 
 Started = Callable[[Container], Function]
 
@@ -160,20 +160,18 @@ def test_time_before_the_use_case_reduces_the_deadline(
     started: Started, monkeypatch: pytest.MonkeyPatch, waited: float
 ) -> None:
     granted: list[float] = []
-    clock, later = time.monotonic, 0.0
+    clock = MovedClock()
 
     def slow_token() -> tuple[str, ...]:
-        nonlocal later
-        later = waited
+        clock.move(waited)
         return ("right",)
 
     async def noted(body: Any, *, timeout: float, **more: Any) -> Any:
         granted.append(timeout)
         return await enrich(body, timeout=timeout, **more)
 
-    built = container({"secret": SimpleNamespace(value=slow_token)})
+    built = container({"secret": SimpleNamespace(value=slow_token), "clock": clock})
     enrich = built.enricher.enrich
-    monkeypatch.setattr(time, "monotonic", lambda: clock() + later)
     monkeypatch.setattr(built.enricher, "enrich", noted)
     assert started(built).answer(event(), Context(seconds=7))["statusCode"] == 200
     assert granted[0] <= 6.5 - waited

@@ -77,11 +77,12 @@ def test_traces_that_cannot_be_sent_are_told(run, environment, monkeypatch):
     assert "a variable that begins with OTEL_" in findings(result)["settings"]["detail"]
 
 
+@pytest.mark.waits("driver")
 async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypatch):
     class Slow(Container):
         @cached_property
         def database(self):
-            time.sleep(1.2)
+            time.sleep(0.6)
             return "there"
 
     async def examine(database, *, needs_age):
@@ -93,7 +94,7 @@ async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypat
     container = Slow(settings, workspaces=SimpleNamespace(names=names_of_none))
     found = {
         each.component: each
-        for each in await component_checks.examine_components(container, replace(FOR_OPERATORS, seconds=1.0))
+        for each in await component_checks.examine_components(container, replace(FOR_OPERATORS, seconds=0.5))
     }
     assert (found["postgres"].state, found["postgres"].detail) == ("ok", "there")
 

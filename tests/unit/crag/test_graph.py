@@ -7,10 +7,10 @@ from typing import Any, Literal
 import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
+from cragside.application.deadline import Deadline
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings

@@ -6,6 +6,7 @@ import pytest
 
 from cragside.adapters import gate
 from cragside.adapters.gate import Gate, ServerFailure
+from tests.clocks import MovedClock
 
 
 class Server:
@@ -14,12 +15,12 @@ class Server:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, most: int = 3) -> None:
         monkeypatch.setattr(gate, "SILENCE_SECONDS", 0.01)
         monkeypatch.setattr(gate, "SIGN_SECONDS", 0.01)
-        self.now = 0.0
+        self.clock = MovedClock()
         self.signs = 0
         self.going_on, self.living = asyncio.Event(), asyncio.Event()
         self.going_on.set()
         self.living.set()
-        self.gate = Gate("Neptune", ServerFailure, self.sign, most=most, clock=lambda: self.now)
+        self.gate = Gate("Neptune", ServerFailure, self.sign, most=most, clock=self.clock)
 
     async def sign(self) -> None:
         self.signs += 1
@@ -28,6 +29,7 @@ class Server:
     async def asked_for_signs(self, times: int) -> None:
         while self.signs < times:
             await asyncio.sleep(0.001)
+            self.clock.move(gate.SILENCE_SECONDS)
 
     async def ask(self) -> str:
         async with self.gate.passed():
@@ -60,7 +62,7 @@ async def test_all_who_wait_for_a_silent_server_are_told_after_one_sign_was_aske
 async def test_one_caller_tries_a_server_that_was_silent_and_lets_the_others_in(server: Server) -> None:
     server.gate.close_for_a_while(server.gate.silence())
     await server.assert_shut()
-    server.now += gate.PAUSE_SECONDS
+    server.clock.move(gate.PAUSE_SECONDS)
     server.going_on.clear()
     trying = asyncio.create_task(server.ask())
     await asyncio.sleep(0)
@@ -72,7 +74,7 @@ async def test_one_caller_tries_a_server_that_was_silent_and_lets_the_others_in(
 
 async def test_the_gate_stays_shut_while_the_one_who_tries_has_no_answer(server: Server) -> None:
     server.gate.close_for_a_while(server.gate.silence())
-    server.now += gate.PAUSE_SECONDS
+    server.clock.move(gate.PAUSE_SECONDS)
     with pytest.raises(OSError, match="nobody"):
         await server.fail(OSError("nobody is there"))
     await server.assert_shut()
@@ -80,7 +82,7 @@ async def test_the_gate_stays_shut_while_the_one_who_tries_has_no_answer(server:
 
 async def test_an_answer_that_is_an_error_opens_the_gate(server: Server) -> None:
     server.gate.close_for_a_while(server.gate.silence())
-    server.now += gate.PAUSE_SECONDS
+    server.clock.move(gate.PAUSE_SECONDS)
     with pytest.raises(LookupError):
         await server.fail(LookupError("there is no such thing"))
     server.gate.answered()

@@ -10,8 +10,8 @@ import pytest
 
 from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Task
-from cragside.entrypoints import worker_process
 from cragside.entrypoints.worker_process import WorkerProcess, executing, kept
+from tests.clocks import MovedClock
 
 TASK = Task("library", "doc-1", "sha", 0, "embed")
 # Notes how it was called, empties the queue, and ends with what the file `code` says.
@@ -44,60 +44,77 @@ async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
     await made.close()
 
 
-def process_of(queue: LocalQueue, home: Path) -> WorkerProcess:
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
+def process_of(queue: LocalQueue, home: Path, clock: MovedClock) -> WorkerProcess:
     command = [sys.executable, "-c", _PROGRAM, str(home)]
-    return WorkerProcess(queue, executing(command, {**os.environ, "PYTHONPATH": "layers/core/python"}), poll=0.02)
+    run = executing(command, {**os.environ, "PYTHONPATH": "layers/core/python"})
+    return WorkerProcess(queue, run, clock=clock)
 
 
 def calls(home: Path) -> list[list[str]]:
     return [line.split() for line in (home / "calls").read_text().splitlines()] if (home / "calls").exists() else []
 
 
-async def until_called(home: Path, times: int) -> None:
+async def until_called(home: Path, times: int, clock: MovedClock) -> None:
     while len(calls(home)) < times:
         await asyncio.sleep(0.02)
+        clock.move_on()
 
 
-async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_path: Path) -> None:
-    async with kept(process_of(queue, tmp_path), at_once=False):
-        await asyncio.sleep(0.3)
+async def until_done(queue: LocalQueue, clock: MovedClock) -> None:
+    while (await queue.stats()).pending:
+        await asyncio.sleep(0.02)
+        clock.move_on()
+
+
+async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
+    async with kept(process_of(queue, tmp_path, clock), at_once=False):
+        for _ in range(5):
+            await asyncio.sleep(0.02)
+            clock.move_on()
     assert calls(tmp_path) == []
 
 
-async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(queue: LocalQueue, tmp_path: Path) -> None:
-    async with kept(process_of(queue, tmp_path), at_once=False):
+async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(
+    queue: LocalQueue, tmp_path: Path, clock: MovedClock
+) -> None:
+    async with kept(process_of(queue, tmp_path, clock), at_once=False):
         for times in (1, 2):
             await queue.send([TASK])
-            await until_called(tmp_path, times)
-            while (await queue.stats()).pending:
-                await asyncio.sleep(0.02)
+            await until_called(tmp_path, times, clock)
+            await until_done(queue, clock)
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep", "--no-sweep"]
 
 
-async def test_a_worker_can_be_started_without_asking_the_queue(queue: LocalQueue, tmp_path: Path) -> None:
-    async with kept(process_of(queue, tmp_path), at_once=True):
-        await until_called(tmp_path, 1)
+async def test_a_worker_can_be_started_without_asking_the_queue(
+    queue: LocalQueue, tmp_path: Path, clock: MovedClock
+) -> None:
+    async with kept(process_of(queue, tmp_path, clock), at_once=True):
+        await until_called(tmp_path, 1, clock)
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep"]
 
 
-async def test_a_failed_worker_is_restarted_and_sweeps(
-    queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)
+async def test_a_failed_worker_is_restarted_and_sweeps(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("3")
     await queue.send([TASK])
-    async with kept(process_of(queue, tmp_path), at_once=False):
-        await until_called(tmp_path, 2)
+    async with kept(process_of(queue, tmp_path, clock), at_once=False):
+        await until_called(tmp_path, 2, clock)
         (tmp_path / "code").unlink()
-        while (await queue.stats()).pending:
-            await asyncio.sleep(0.02)
+        await until_done(queue, clock)
     assert {argument for _, argument in calls(tmp_path)} == {"--sweep"}
 
 
 async def test_a_failed_start_is_logged_and_repeated(
-    queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    queue: LocalQueue,
+    tmp_path: Path,
+    clock: MovedClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)
     create, left = asyncio.create_subprocess_exec, [True, True]
 
     async def created(*command: str, **given: Any) -> Any:
@@ -108,15 +125,15 @@ async def test_a_failed_start_is_logged_and_repeated(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", created)
     await queue.send([TASK])
-    async with kept(process_of(queue, tmp_path), at_once=False), asyncio.timeout(30):
-        await until_called(tmp_path, 1)
+    async with kept(process_of(queue, tmp_path, clock), at_once=False), asyncio.timeout(30):
+        await until_called(tmp_path, 1, clock)
     assert caplog.text.count("cannot be started (Resource temporarily unavailable)") == 2
     assert calls(tmp_path)[0][1] == "--sweep"
 
 
-async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("stay")
-    async with kept(process_of(queue, tmp_path), at_once=True):
-        await until_called(tmp_path, 1)
+    async with kept(process_of(queue, tmp_path, clock), at_once=True):
+        await until_called(tmp_path, 1, clock)
     with pytest.raises(ProcessLookupError):
         os.kill(int(calls(tmp_path)[0][0]), 0)

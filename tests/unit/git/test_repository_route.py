@@ -18,6 +18,7 @@ from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
 from cragside.entrypoints import repository_intake
 from cragside.entrypoints.repository_intake import RepositoryTurns, Taken, followed
+from cragside.ports.clock import SYSTEM_CLOCK
 from tests.knowledge import Knowledge
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
@@ -194,7 +195,7 @@ async def test_a_run_that_waits_for_a_slow_reader_ends_in_time_and_gives_its_tur
             await asyncio.sleep(0)
             cleaned.set()
 
-    async with followed(endless(), ends=None, over=over.set) as told:
+    async with followed(endless(), ends=None, clock=SYSTEM_CLOCK, over=over.set) as told:
         await over.wait()
         assert cleaned.is_set()
         with pytest.raises(DeadlineExceeded):

@@ -12,6 +12,7 @@ from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
 from cragside.entrypoints.http.route_rules import RULES
+from tests.clocks import BEGIN
 from tests.knowledge import Knowledge
 
 TEXT = "Otters hold hands while they sleep in kelp, so that they do not drift apart."
@@ -31,7 +32,7 @@ class Place:
         self.knowledge = Knowledge(home / "kb", tokens_file=home / "tokens.json", audit_log=str(log))
 
     def key(self, name: str, scopes: frozenset[TokenScope]) -> dict[str, str]:
-        return {"X-API-Key": self.file.create(new_token(name, scopes=scopes, workspaces=("w",)))[0]}
+        return {"X-API-Key": self.file.create(new_token(name, created=BEGIN, scopes=scopes, workspaces=("w",)))[0]}
 
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []

@@ -15,6 +15,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.http.component_report import FOR_CLIENTS, ComponentReport
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
+from tests.clocks import MovedClock
 from tests.knowledge import Knowledge
 
 
@@ -165,16 +166,17 @@ async def test_components_that_fail_are_told_with_a_remedy_and_without_addresses
 
 
 async def test_a_silent_component_is_given_up_and_those_who_ask_share_the_examination(tmp_path: Path) -> None:
-    search = Silent()
-    knowledge = Knowledge(tmp_path, pages={}, members={"search": search}, searxng_host="http://127.0.0.1:9")
+    search, clock = Silent(), MovedClock()
+    knowledge = Knowledge(
+        tmp_path, pages={}, members={"search": search, "clock": clock}, searxng_host="http://127.0.0.1:9"
+    )
     manner = replace(FOR_CLIENTS, seconds=0.05)
-    now = [100.0]
-    knowledge.app.state.components = ComponentReport(knowledge.container, clock=lambda: now[0], manner=manner)
+    knowledge.app.state.components = ComponentReport(knowledge.container, manner=manner)
     both = await asyncio.gather(components(knowledge), components(knowledge))
     assert "did not answer within" in both[0]["searxng"]["detail"]
     assert both[0] == both[1] == await components(knowledge)
     assert search.asked == 1
-    now[0] += 5
+    clock.move(5)
     await components(knowledge)
     assert search.asked == 2
     await knowledge.close()

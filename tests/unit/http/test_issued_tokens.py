@@ -10,14 +10,8 @@ from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, new_token
 from cragside.entrypoints.proxy import server
 from cragside.settings import load_settings
+from tests.clocks import BEGIN, MovedClock
 from tests.knowledge import Knowledge
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -38,16 +32,16 @@ async def status(knowledge: Knowledge, token: str, path: str = "/v1/documents") 
 
 @pytest.mark.attack("hostile tokens")
 async def test_a_token_works_until_it_is_revoked(knowledge: Knowledge, file: TokenFile, tmp_path: Path) -> None:
-    first, made = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=("a",)))
-    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := Clock()))
+    first, made = file.create(new_token("first", created=BEGIN, scopes=USUAL_SCOPES, workspaces=("a",)))
+    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := MovedClock()))
     assert await status(knowledge, first) == 200
     assert await status(knowledge, first, "/v1/documents?workspace=b") == 401
-    second, _ = file.create(new_token("second", scopes=USUAL_SCOPES, workspaces=None))
+    second, _ = file.create(new_token("second", created=BEGIN, scopes=USUAL_SCOPES, workspaces=None))
     file.revoke(made.id)
-    clock.now += 2
+    clock.move(2)
     assert [await status(knowledge, token) for token in (first, second)] == [401, 200]
     file.revoke("second")
-    clock.now += 2
+    clock.move(2)
     assert [await status(knowledge, token) for token in (first, second)] == [401, 401]
     assert (await knowledge.http.get("/v1/documents")).status_code == 401
 
@@ -56,11 +50,11 @@ async def test_a_token_works_until_it_is_revoked(knowledge: Knowledge, file: Tok
 async def test_an_unreadable_token_file_denies_all_requests(
     knowledge: Knowledge, file: TokenFile, tmp_path: Path
 ) -> None:
-    token, _ = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=None))
-    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := Clock()))
+    token, _ = file.create(new_token("first", created=BEGIN, scopes=USUAL_SCOPES, workspaces=None))
+    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := MovedClock()))
     assert await status(knowledge, token) == 200
     (tmp_path / "tokens.json").write_text("{")
-    clock.now += 70
+    clock.move(70)
     answer = await knowledge.http.get("/v1/documents", headers={"X-API-Key": token})
     assert (answer.status_code, answer.json()["error"]["retryable"]) == (503, True)
     assert str(tmp_path) not in answer.text
@@ -84,25 +78,25 @@ async def test_an_overwritten_token_file_grants_nothing_and_can_be_restored(
     knowledge: Knowledge, file: TokenFile, tmp_path: Path, content: bytes | None, holds: bool
 ) -> None:
     path = tmp_path / "tokens.json"
-    token, _ = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=None))
+    token, _ = file.create(new_token("first", created=BEGIN, scopes=USUAL_SCOPES, workspaces=None))
     good = path.read_bytes()
-    knowledge.container.tokens = TokenFile(path, clock=(clock := Clock()))
+    knowledge.container.tokens = TokenFile(path, clock=(clock := MovedClock()))
     assert await status(knowledge, token) == 200
     if content is None:
         path.unlink()
     else:
         path.write_bytes(content)
-    clock.now += 2
+    clock.move(2)
     for given in ("", "crag_wrong", "crag_"):
         assert await status(knowledge, given) == 401
     assert (await knowledge.http.get("/v1/documents")).status_code == 401
     assert await status(knowledge, token) == (200 if holds else 401)
-    clock.now += 100
+    clock.move(100)
     assert (await knowledge.http.get("/v1/documents")).status_code in (401, 503)
     assert await status(knowledge, token) == (503 if holds else 401)
     path.write_bytes(good)
     path.chmod(0o600)
-    clock.now += 2
+    clock.move(2)
     assert await status(knowledge, token) == 200
 
 

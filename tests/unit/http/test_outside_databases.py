@@ -9,6 +9,7 @@ from cragside.bootstrap import Container
 from cragside.composition.outside import faults
 from cragside.entrypoints.http.outside import Outside
 from cragside.settings import load_settings
+from tests.clocks import MovedClock
 
 
 class Database:
@@ -57,12 +58,12 @@ async def test_a_database_that_is_silent_holds_up_nobody(tmp_path: Path) -> None
 
 
 async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
-    graphs, now = Database(), 0.0
-    outside = Outside(container(tmp_path, graphs=graphs), clock=lambda: now)
+    graphs, clock = Database(), MovedClock()
+    outside = Outside(container(tmp_path, graphs=graphs, clock=clock))
     await asyncio.gather(*(outside.reasons() for _ in range(20)))
     await outside.reasons()
     assert graphs.asked == 1
-    now = 1.5
+    clock.move(1.5)
     await outside.reasons()
     assert graphs.asked == 2
 

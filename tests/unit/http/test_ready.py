@@ -17,6 +17,7 @@ from cragside.entrypoints.http.readiness import Readiness
 from cragside.ports.index_queue import QueueStats
 from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings
+from tests.clocks import MovedClock
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces
 from tests.services.tools import free_port
 
@@ -139,12 +140,12 @@ async def test_a_component_that_never_answers_is_named(tmp_path: Path) -> None:
 
 
 async def test_many_who_ask_cause_one_look(tmp_path: Path) -> None:
-    queue, now = Queue(), 0.0
-    readiness = Readiness(container(tmp_path, queue=queue), clock=lambda: now)
+    queue, clock = Queue(), MovedClock()
+    readiness = Readiness(container(tmp_path, queue=queue, clock=clock))
     await asyncio.gather(*(readiness.missing() for _ in range(20)))
     await readiness.missing()
     assert queue.asked == 1
-    now = 1.5
+    clock.move(1.5)
     queue.failure = DOWN
     assert await readiness.missing() == ["queue"]
     assert queue.asked == 2

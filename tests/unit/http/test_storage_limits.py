@@ -17,6 +17,7 @@ from cragside.domain.indexing import DocumentKey
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.page_fetcher import FetchedPage
+from tests.clocks import BEGIN
 from tests.embedded_workspaces import open_stores
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
@@ -42,7 +43,7 @@ class Place:
 
     def token(self, *limits: int | None, workspaces: tuple[str, ...] | None = ("w",)) -> dict[str, str]:
         name = f"t{len(self.file.all()) if (self.home / 'tokens.json').exists() else 0}"
-        made = new_token(name, scopes=USUAL_SCOPES, workspaces=workspaces, limits=Limits(*limits))
+        made = new_token(name, created=BEGIN, scopes=USUAL_SCOPES, workspaces=workspaces, limits=Limits(*limits))
         return {"X-API-Key": self.file.create(made)[0]}
 
     async def documents(self, workspace: str = "w") -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, Database
+from cragside.ports.clock import SYSTEM_CLOCK
 
 _ANOTHER_PROCESS = """import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])
@@ -33,7 +34,7 @@ def written_elsewhere(database: Database, key: str) -> None:
 
 async def test_a_store_that_was_checked_stays_whole_when_another_process_closes_it(database: Database) -> None:
     """The last connection that SQLite knows of removes the write-ahead log."""
-    checkup = Checkup(database)
+    checkup = Checkup(database, SYSTEM_CLOCK)
     for key in ("first", "second"):
         assert await checkup.damage() == ""
         with database.transaction() as connection:

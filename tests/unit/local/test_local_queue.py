@@ -11,6 +11,7 @@ from cragside.adapters.local.queue import FILE_NAME, LocalQueue
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import QueueStats
+from tests.clocks import MovedClock
 
 FORK = multiprocessing.get_context("fork")
 
@@ -44,11 +45,10 @@ async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(
 
 
 async def test_an_expired_delivery_cannot_finish_the_task(queue: LocalQueue) -> None:
-    now = 1000.0
-    queue._clock = lambda: now
+    queue._clock = clock = MovedClock()
     await queue.send([task()])
     (old,) = await queue.receive(limit=1, wait=0)
-    now += 3600
+    clock.move(3600)
     (new,) = await queue.receive(limit=1, wait=0)
     await queue.finish(old)
     await queue.bury(old, "too late")

@@ -13,19 +13,13 @@ import pytest
 from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import ALL_SCOPES, IssuedToken, Limits, new_token
+from tests.clocks import BEGIN, MovedClock
 
 FORK = multiprocessing.get_context("fork")
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def token(name: str = "ci", **more: Any) -> IssuedToken:
-    return new_token(name, **{"scopes": ALL_SCOPES, "workspaces": None, **more})
+    return new_token(name, **{"created": BEGIN, "scopes": ALL_SCOPES, "workspaces": None, **more})
 
 
 @pytest.fixture
@@ -83,25 +77,25 @@ def test_a_link_stays_a_link(tmp_path: Path, path: Path) -> None:
 
 @pytest.mark.attack("hostile tokens")
 def test_a_revoked_token_is_refused_by_every_process_within_two_seconds(path: Path) -> None:
-    clock = Clock()
+    clock = MovedClock()
     _, made = (commands := TokenFile(path)).create(token())
     server = TokenFile(path, clock=clock)
     assert names(server) == ["ci"]
     assert commands.revoke(made.id) == made
-    clock.now += 2
+    clock.move(2)
     assert names(server) == []
 
 
 def test_an_unchanged_file_is_cached_between_requests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TokenFile(path).create(token())
-    server = TokenFile(path, clock=(clock := Clock()))
+    server = TokenFile(path, clock=(clock := MovedClock()))
     known = server.tokens()
     looked: list[Path] = []
     stat = Path.stat
     monkeypatch.setattr(Path, "stat", lambda self, **more: looked.append(self) or stat(self, **more))
     assert all(server.tokens() is known for _ in range(100))
     assert looked == []
-    clock.now += 2
+    clock.move(2)
     assert server.tokens() is known
     assert looked == [path]
 
@@ -157,15 +151,15 @@ BROKEN: dict[str, bytes] = {
 def test_a_broken_file_keeps_the_last_good_state_for_a_minute(
     path: Path, broken: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = Clock()
+    clock = MovedClock()
     TokenFile(path).create(token())
     server = TokenFile(path, clock=clock)
     assert names(server) == ["ci"]
     path.write_bytes(broken)
     for _ in range(3):
-        clock.now += 15
+        clock.move(15)
         assert names(server) == ["ci"]
-    clock.now += 16
+    clock.move(16)
     with pytest.raises(ServiceUnavailable):
         server.tokens()
     assert len(caplog.records) == 1
@@ -188,29 +182,29 @@ def test_no_command_writes_over_a_file_that_it_cannot_read(path: Path, broken: b
 
 
 def test_a_file_that_was_mended_is_taken_up_again(path: Path) -> None:
-    clock = Clock()
+    clock = MovedClock()
     TokenFile(path).create(token())
     server, good = TokenFile(path, clock=clock), path.read_bytes()
     server.tokens()
     path.write_bytes(b"{")
-    clock.now += 300
+    clock.move(300)
     with pytest.raises(ServiceUnavailable):
         server.tokens()
     path.write_bytes(good)
-    clock.now += 2
+    clock.move(2)
     assert names(server) == ["ci"]
 
 
 @pytest.mark.attack("hostile tokens")
 def test_a_file_that_was_removed_holds_no_tokens_at_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = MovedClock()
     TokenFile(path).create(token())
     server = TokenFile(path, clock=clock)
     server.tokens()
     path.unlink()
-    clock.now += 2
+    clock.move(2)
     assert names(server) == []
-    clock.now += 300
+    clock.move(300)
     assert names(server) == []
     assert len(caplog.records) == 1
 
@@ -218,14 +212,14 @@ def test_a_file_that_was_removed_holds_no_tokens_at_once(path: Path, caplog: pyt
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o622, 0o666])
 def test_a_file_that_others_may_write_is_refused(path: Path, mode: int) -> None:
-    clock = Clock()
+    clock = MovedClock()
     TokenFile(path).create(token())
     server = TokenFile(path, clock=clock)
     server.tokens()
     path.chmod(mode)
     with pytest.raises(ConfigurationError, match="chmod 600"):
         TokenFile(path).tokens()
-    clock.now += 61
+    clock.move(61)
     with pytest.raises(ServiceUnavailable):
         server.tokens()
 
@@ -261,16 +255,16 @@ def _refused(path: Path) -> None:
 @pytest.mark.attack("hostile tokens")
 def test_a_file_that_was_replaced_by_a_fifo_does_not_stop_the_server(path: Path) -> None:
     TokenFile(path).create(token())
-    server = TokenFile(path, clock=(clock := Clock()))
+    server = TokenFile(path, clock=(clock := MovedClock()))
     server.tokens()
     path.unlink()
     os.mkfifo(path, 0o600)
     writer = os.open(path, os.O_RDWR)  # so that a reader that waits for a writer goes on
     try:
         os.write(writer, b"{")
-        clock.now += 2
+        clock.move(2)
         assert names(server) == ["ci"]
-        clock.now += 61
+        clock.move(61)
         with pytest.raises(ServiceUnavailable):
             server.tokens()
     finally:

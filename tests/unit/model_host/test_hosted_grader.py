@@ -9,6 +9,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
+from tests.clocks import MovedClock
 from tests.services.stub_ollama import StubOllama, relevance_by_words
 
 QUESTION = "Who designed the Eiffel tower?"
@@ -108,13 +109,12 @@ async def test_an_answer_that_was_cut_off_is_not_believed(grader, stub):
 
 
 async def test_that_a_model_cannot_do_batches_is_remembered_for_a_while(host, stub):
-    now = 0.0
-    grader = HostedGrader(host, Embedded(), clock=lambda: now)
+    grader = HostedGrader(host, Embedded(), clock=(clock := MovedClock()))
     stub.say = scripted("no")
     await grader.grade(QUESTION, passages("a", "b"), model="judge")
     await grader.grade(QUESTION, passages("a", "b"), model="judge")
     assert len(prompts(stub)) == 3 + 2
-    now = 1000.0
+    clock.move(1000)
     stub.say = relevance_by_words
     await grader.grade(QUESTION, passages("a", "b"), model="judge")
     assert len(prompts(stub)) == 3 + 2 + 1

@@ -4,16 +4,17 @@ import pytest
 
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
+from tests.clocks import MovedClock
 
 
 class Source:
     def __init__(self):
-        self.now = 0.0
+        self.clock = MovedClock()
         self.asked = 0
         self.failure = None
         self.gate = asyncio.Event()
         self.gate.set()
-        self.remembered = RememberedAnswer(self.fetch, fine=30, silent=5, clock=lambda: self.now)
+        self.remembered = RememberedAnswer(self.fetch, fine=30, silent=5, clock=self.clock)
 
     async def fetch(self):
         self.asked += 1
@@ -30,7 +31,7 @@ async def source():
 
 async def test_an_answer_is_good_for_thirty_seconds(source):
     assert [await source.remembered.get(), await source.remembered.get()] == [1, 1]
-    source.now = 30
+    source.clock.move(30)
     assert await source.remembered.get() == 2
 
 
@@ -41,7 +42,7 @@ async def test_silence_is_believed_for_five_seconds(source):
             await source.remembered.get()
     assert source.asked == 1
     source.failure = None
-    source.now = 5
+    source.clock.move(5)
     assert await source.remembered.get() == 2
 
 

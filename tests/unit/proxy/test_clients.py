@@ -17,6 +17,7 @@ from cragside.entrypoints.proxy import server
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Handover
 from cragside.entrypoints.proxy.workers import supervise
+from tests.clocks import MovedClock
 
 FORK = get_context("fork")
 EXHAUSTED = pytest.mark.attack("exhausted resources")
@@ -42,6 +43,7 @@ class Site:
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
     seen: list[str] = field(default_factory=list)
+    clock: MovedClock = field(default_factory=MovedClock)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -81,7 +83,7 @@ class Site:
     async def _stream(self, _: Any, send: Any) -> bytes:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(4):
-            await asyncio.sleep(0.2)
+            await self.clock.sleep(0.2)
             await send({"type": "http.response.body", "body": b"token", "more_body": True})
         await send({"type": "http.response.body", "body": b""})
         raise asyncio.CancelledError
@@ -93,17 +95,18 @@ class Client:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    clock: MovedClock
 
     async def says(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
 
-    async def trickles(self, data: bytes, pause: float = 0.02) -> None:
+    async def trickles(self, data: bytes) -> None:
         """Byte by byte, until the server has enough of it."""
         try:
             for byte in data:
                 await self.says(bytes([byte]))
-                await asyncio.sleep(pause)
+                await self.clock.sleep(0.02)
         except ConnectionError:
             return
 
@@ -123,21 +126,31 @@ Connect = Callable[[], Awaitable[Client]]
 
 
 @asynccontextmanager
-async def serving(site: Site, limits: ConnectionLimits = LIMITS) -> AsyncIterator[Connect]:
+async def serving(site: Site, *, hurried: bool = False) -> AsyncIterator[Connect]:
+    """Time stands still for the server, or passes ten times as fast."""
     started = asyncio.Event()
     listening = server.listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    uvicorn = server.Server(site, started.set, limits)
+    uvicorn = server.Server(site, started.set, LIMITS, clock=site.clock)
     running = asyncio.create_task(uvicorn.serve(sockets=[listening]))
     async with AsyncExitStack() as stack, asyncio.timeout(20):
         await started.wait()
 
+        async def hurry() -> None:
+            while True:
+                await asyncio.sleep(0.002)
+                site.clock.move(0.02)
+                uvicorn._clients.check()
+
         async def connect() -> Client:
-            client = Client(*await asyncio.open_connection("127.0.0.1", port))
+            client = Client(*await asyncio.open_connection("127.0.0.1", port), site.clock)
             stack.callback(client.writer.close)
             return client
 
+        hurrying = [asyncio.create_task(hurry())] if hurried else []
         yield connect
+        for task in hurrying:
+            task.cancel()
     uvicorn.should_exit = True
     await running
 
@@ -296,7 +309,7 @@ HEAD = b"GET /healthz HTTP/1.1\r\n" + b"x-filler: 1\r\n" * 100
 )
 async def test_a_slow_client_gets_an_error_and_is_disconnected(said: bytes, told: bytes) -> None:
     site = Site()
-    async with serving(site) as connect:
+    async with serving(site, hurried=True) as connect:
         client = await connect()
         head, blank, rest = said.partition(b"\r\n\r\n") if said.startswith(b"POST") else (b"", b"", said)
         await client.says(head + blank)
@@ -312,7 +325,7 @@ async def test_a_slow_client_gets_an_error_and_is_disconnected(said: bytes, told
 
 @EXHAUSTED
 async def test_an_idle_connection_is_closed_despite_bytes_between_requests() -> None:
-    async with serving(Site()) as connect:
+    async with serving(Site(), hurried=True) as connect:
         silent, talking = await connect(), await connect()
         for client in (silent, talking):
             await client.says(GET % b"healthz")
@@ -327,7 +340,7 @@ async def test_an_idle_connection_is_closed_despite_bytes_between_requests() -> 
 async def test_a_refused_clients_body_is_not_waited_for() -> None:
     """It has its answer and holds its connection with what is left of the body."""
     site = Site()
-    async with serving(site) as connect:
+    async with serving(site, hurried=True) as connect:
         client = await connect()
         await client.says(b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 9999\r\n\r\n")
         sending = asyncio.create_task(client.trickles(b"x" * 900))
@@ -337,18 +350,18 @@ async def test_a_refused_clients_body_is_not_waited_for() -> None:
 
 async def test_a_slow_line_is_no_offence() -> None:
     """A body that takes several of the times that it has for its next bytes, but goes on."""
-    async with serving(Site()) as connect:
+    async with serving(Site(), hurried=True) as connect:
         client = await connect()
         await client.says(POST % 4000)
         for _ in range(40):
             await client.says(b"x" * 100)
-            await asyncio.sleep(0.02)
+            await client.clock.sleep(0.02)
         assert b"\r\n\r\n4\r\n4000" in await client.hears()
 
 
 async def test_answers_may_take_longer_than_requests() -> None:
     site = Site()
-    async with serving(site) as connect:
+    async with serving(site, hurried=True) as connect:
         thinking, streaming = await connect(), await connect()
         await thinking.says(GET % b"waits")
         await streaming.says(GET % b"stream")
@@ -360,7 +373,7 @@ async def test_answers_may_take_longer_than_requests() -> None:
 @EXHAUSTED
 async def test_a_client_that_does_not_read_its_answer_is_let_go() -> None:
     site = Site()
-    async with serving(site) as connect:
+    async with serving(site, hurried=True) as connect:
         client = await connect()
         client.reader._transport.pause_reading()
         await client.says(GET % b"much")
@@ -410,7 +423,7 @@ async def test_pipelined_requests_are_limited() -> None:
 async def test_pipelined_requests_are_answered_in_order() -> None:
     site = Site()
     site.released.set()
-    async with serving(site) as connect:
+    async with serving(site, hurried=True) as connect:
         client = await connect()
         await client.says(GET % b"waits" * 20)
         assert (await client.hears()).count(b"waited") == 20

@@ -14,6 +14,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.proxy import server
 from cragside.settings import Settings, load_settings
+from tests.clocks import MovedClock
 
 
 class Exchanged:
@@ -74,11 +75,8 @@ async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatc
     with mock_aws():
         manager = boto3.client("secretsmanager")
         arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
-        container = Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
-        now = 0.0
-        container.secret._clock = lambda: now
-        keep_fresh = container.secret.keep_fresh
-        container.secret.keep_fresh = lambda: keep_fresh(every=0.01)
+        settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn})
+        container = Container(settings, clock=(clock := MovedClock()))
         running = asyncio.create_task(
             server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
         )
@@ -93,7 +91,7 @@ async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatc
 
                 assert [await status(token) for token in ("old", "new")] == [200, 401]
                 manager.put_secret_value(SecretId=arn, SecretString="new")
-                now += 301
+                clock.move(301)
                 while await status("new") != 200:
                     await asyncio.sleep(0.01)
                 assert await status("old") == 401

@@ -105,7 +105,7 @@ class Container(Stores):
     @cached_property
     def limits(self) -> StorageLimits:
         """What a token may store."""
-        return StorageLimits(self.workspaces)
+        return StorageLimits(self.workspaces, clock=self.clock)
 
     @cached_property
     def intake(self) -> Intake:
@@ -116,7 +116,8 @@ class Container(Stores):
     def uploads(self) -> Uploads:
         """Takes in large files through a bucket."""
         most_bytes = self.settings.max_file_bytes
-        return Uploads(self.workspaces, self.upload_store, most_bytes=most_bytes, limits=self.limits)
+        store, limits = self.upload_store, self.limits
+        return Uploads(self.workspaces, store, most_bytes=most_bytes, limits=limits, clock=self.clock)
 
     @cached_property
     def memory(self) -> Memory:
@@ -149,6 +150,7 @@ class Container(Stores):
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,
             tracer=self.tracer,
+            clock=self.clock,
         )
 
     @cached_property
@@ -158,7 +160,7 @@ class Container(Stores):
             return None
         from cragside.composition.traces import tracer_of
 
-        tracer = tracer_of()
+        tracer = tracer_of(self.clock)
         return self._closed(tracer, tracer.close)
 
     @cached_property
@@ -179,12 +181,13 @@ class Container(Stores):
             self.word_matcher,
             prefix=settings.command_prefix,
             timeout=settings.timeout_seconds,
+            clock=self.clock,
         )
 
     @cached_property
     def citations(self) -> CitationChecker:
         """Checks the citations of answers."""
-        return CitationChecker(self.support_judge, timeout=self.settings.timeout_seconds)
+        return CitationChecker(self.support_judge, timeout=self.settings.timeout_seconds, clock=self.clock)
 
     @cached_property
     def retriever(self) -> Retriever:
@@ -203,7 +206,7 @@ class Container(Stores):
     def attempts(self) -> Attempts:
         """Runs tasks and records the outcome in the queue."""
         indexer = Indexer(self.workspaces, self.annotator)
-        return Attempts(self.queue, indexer, attempts=self.settings.index_attempts)
+        return Attempts(self.queue, indexer, attempts=self.settings.index_attempts, clock=self.clock)
 
     @cached_property
     def sweeper(self) -> Sweeper:
@@ -226,7 +229,7 @@ class Container(Stores):
             return None
         from cragside.adapters.local.token_file import TokenFile
 
-        return TokenFile(self.settings.tokens_file)
+        return TokenFile(self.settings.tokens_file, clock=self.clock)
 
     @cached_property
     def audit_log(self) -> AuditLog | None:
@@ -255,7 +258,8 @@ class Container(Stores):
     @cached_property
     def worker(self) -> Callable[[], Worker]:
         """A factory of workers, each of which runs once."""
-        return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
+        parallel = self.settings.index_parallel
+        return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=parallel, clock=self.clock)
 
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""

@@ -1,12 +1,12 @@
 """The way to a server that all requests of a process share, and that may be out of reach."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures, Server
 
 # A server that is silent for longer is asked for a sign of life, and has so long to give it.
@@ -40,7 +40,7 @@ class Gate:
         sign_of_life: Callable[[], Awaitable[object]],
         *,
         most: int,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
         figures: DatabaseFigures | None = None,
     ) -> None:
         """`sign_of_life` asks the server for something small on a connection of its own. It raises if that fails.
@@ -70,7 +70,7 @@ class Gate:
             self._loop, self._free = loop, asyncio.Semaphore(self._most)
             self._waiting, self._asking = set(), None
         async with self._turn(self._free):
-            self._check(self._clock())
+            self._check(self._clock.monotonic())
             try:
                 async with asyncio.timeout(None) as limit:
                     suspicion = loop.call_later(SILENCE_SECONDS, self._suspect, limit)
@@ -95,7 +95,7 @@ class Gate:
 
     def close_for_a_while(self, failure: ServerFailure) -> None:
         """Nobody else needs to try for the next seconds."""
-        self._outage, self._next_try = failure, self._clock() + PAUSE_SECONDS
+        self._outage, self._next_try = failure, self._clock.monotonic() + PAUSE_SECONDS
 
     async def stop(self) -> None:
         """Ask for no more signs of life."""
@@ -161,4 +161,4 @@ class Gate:
                     limit.reschedule(asyncio.get_running_loop().time())
                 return
             self.answered()
-            await asyncio.sleep(SILENCE_SECONDS)
+            await self._clock.sleep(SILENCE_SECONDS)

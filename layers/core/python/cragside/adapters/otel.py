@@ -22,6 +22,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Step
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # How long the end of a program or of an invocation waits for a collector.
 _CLOSING_SECONDS = 1.0
@@ -41,9 +42,10 @@ class OtelTracer:
     SDK has a value that it does not take.
     """
 
-    def __init__(self, version: str, exporter: SpanExporter | None = None) -> None:
+    def __init__(self, version: str, exporter: SpanExporter | None = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
         _keep_what_the_sdk_quotes_out_of_the_log()
         self._version = version
+        self._clock = clock
         self._exporter = exporter or OTLPSpanExporter()
         self._waits_from = 0.0
         usual = Resource.create({SERVICE_NAME: "cragside", SERVICE_VERSION: version})
@@ -89,13 +91,13 @@ class OtelTracer:
 
     def flush(self) -> None:
         """See the port. A collector that was late is waited for again after a minute."""
-        if "_provider" not in vars(self) or time.time() < self._waits_from:
+        if "_provider" not in vars(self) or self._clock.time() < self._waits_from:
             return
         sending = Thread(target=self._provider.force_flush, daemon=True)
         sending.start()
         sending.join(_CLOSING_SECONDS)
         if sending.is_alive():
-            self._waits_from = time.time() + _LATE_SECONDS
+            self._waits_from = self._clock.time() + _LATE_SECONDS
 
     async def close(self) -> None:
         """Send what is left, if the collector takes it at once."""

@@ -1,11 +1,11 @@
 """A cached answer of the host."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class RememberedAnswer(Generic[T]):
         *,
         fine: float = FINE_SECONDS,
         silent: float = SILENT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
         component: str = "ollama",
     ) -> None:
         self._component = component
@@ -41,7 +41,7 @@ class RememberedAnswer(Generic[T]):
 
     async def get(self) -> T:
         """The answer. Raises `ServiceUnavailable` if the host does not answer, or did not a moment ago."""
-        if self._clock() >= self._expires:
+        if self._clock.monotonic() >= self._expires:
             await asyncio.shield(self._asked())
         if self._failure is not None:
             # Each caller gets a new exception: a shared one would collect all tracebacks.
@@ -57,7 +57,7 @@ class RememberedAnswer(Generic[T]):
     def failed(self, failure: ServiceUnavailable) -> None:
         """Cache a failure that another call met."""
         self._failure = failure
-        self._expires = self._clock() + self._silent
+        self._expires = self._clock.monotonic() + self._silent
 
     def _asked(self) -> asyncio.Task[None]:
         task = self._under_way
@@ -74,4 +74,4 @@ class RememberedAnswer(Generic[T]):
             self.failed(ServiceUnavailable(self._component, f"the host answered nonsense ({type(error).__name__})"))
         else:
             self._failure = None
-            self._expires = self._clock() + self._fine
+            self._expires = self._clock.monotonic() + self._fine

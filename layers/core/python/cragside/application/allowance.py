@@ -7,7 +7,6 @@ passed on.
 import asyncio
 import json
 import logging
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -22,6 +21,7 @@ from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.workspaces import Workspaces
 
 # Sizes of other workspaces of the same token may be this old (seconds).
@@ -78,8 +78,9 @@ class StorageLimits:
     Documents that other processes are about to store do not count, so these may exceed it.
     """
 
-    def __init__(self, workspaces: Workspaces) -> None:
+    def __init__(self, workspaces: Workspaces, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._workspaces = workspaces
+        self._clock = clock
         self._held: set[_Held] = set()
         # Requests wait only for requests of the same token.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -168,14 +169,14 @@ class StorageLimits:
         """The sizes of a workspace. They are read again if `wanted` documents go to it."""
         looked, known = self._known.get(workspace, (0.0, None))
         here = [held for held in wanted if held.workspace == workspace]
-        if known is None or here or time.monotonic() - looked > _REMEMBERED:
+        if known is None or here or self._clock.monotonic() - looked > _REMEMBERED:
             try:
                 known = await self._workspaces.stored(workspace, [held.key for held in here if held.key])
             except ServiceUnavailable as error:
                 # An unreadable store must not block the others.
                 known = known or Stored()
                 _log.warning("The storage limits use the last known size of workspace %s: %s", workspace, error.message)
-            self._known[workspace] = time.monotonic(), replace(known, sizes={})
+            self._known[workspace] = self._clock.monotonic(), replace(known, sizes={})
         return known
 
 

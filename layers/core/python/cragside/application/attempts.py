@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import random
-import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Literal
 from cragside.application.indexer import Indexer
 from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Stage, Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
 
 # While no task of the same stage succeeds, the task is hardly to blame: it gets this many times the attempts.
@@ -23,7 +23,6 @@ LONGEST_PAUSE_SECONDS = 60.0
 logger = logging.getLogger("cragside")
 
 TaskOutcome = Literal["done", "retried", "buried"]
-Sleep = Callable[[float], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,13 @@ class Handled:
 class Circuit:
     """Holds tasks back while what they need is down. One at a time tries, after 2, 4, 8 ... 60 seconds."""
 
-    def __init__(self, sleep: Sleep = asyncio.sleep, *, longest_pause: float = LONGEST_PAUSE_SECONDS) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, longest_pause: float = LONGEST_PAUSE_SECONDS) -> None:
         self._longest_pause = longest_pause
         self._failures = 0
         self._worked = False
         self._until = 0.0
         self._trying = asyncio.Lock()
-        self._sleep = sleep
+        self._clock = clock
 
     @property
     def down(self) -> bool:
@@ -62,15 +61,15 @@ class Circuit:
         """Seconds until a task may try: 0 without an outage, and at least 1 while a task is trying."""
         if not self._failures:
             return 0.0
-        return max(self._until - time.monotonic(), 1.0 if self._trying.locked() else 0.0)
+        return max(self._until - self._clock.monotonic(), 1.0 if self._trying.locked() else 0.0)
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
         """Enter at once without an outage, otherwise alone, when it is this task's turn to try."""
         if self._failures:
             async with self._trying:
-                while self._failures and (left := self._until - time.monotonic()) > 0:
-                    await self._sleep(left)
+                while self._failures and (left := self._until - self._clock.monotonic()) > 0:
+                    await self._clock.sleep(left)
                 if self._failures:
                     yield
                     return
@@ -82,9 +81,9 @@ class Circuit:
 
     def failed(self) -> None:
         """Begin or prolong the outage. Failures of concurrent tasks count as one."""
-        if self._until <= time.monotonic() or not self._failures:
+        if self._until <= self._clock.monotonic() or not self._failures:
             self._failures += 1
-            self._until = time.monotonic() + min(2.0**self._failures, self._longest_pause)
+            self._until = self._clock.monotonic() + min(2.0**self._failures, self._longest_pause)
 
 
 class Attempts:
@@ -103,16 +102,17 @@ class Attempts:
         indexer: Indexer,
         *,
         attempts: int,
-        sleep: Sleep = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
         chance: Callable[[], float] = random.random,
         longest_pause: float = LONGEST_PAUSE_SECONDS,
     ) -> None:
         self._queue = queue
         self._indexer = indexer
         self._attempts = attempts
+        self._clock = clock
         self._chance = chance
         self._longest_pause = longest_pause
-        circuit = partial(Circuit, sleep, longest_pause=longest_pause)
+        circuit = partial(Circuit, clock=clock, longest_pause=longest_pause)
         self._circuits: dict[Stage, Circuit] = {"embed": circuit(), "enrich": circuit()}
         self._stores = defaultdict[tuple[Stage, str], Circuit](circuit)
 
@@ -125,7 +125,7 @@ class Attempts:
 
         Without `wait`, the task is tried at once even if what it needs is known to be down.
         """
-        began, unavailable = time.monotonic(), False
+        began, unavailable = self._clock.monotonic(), False
         try:
             if delivery.attempt > self._attempts * OUTAGE_PATIENCE:
                 raise ValidationError(f"It was tried {delivery.attempt - 1} times without success.")
@@ -143,7 +143,7 @@ class Attempts:
         else:
             await self._queue.finish(delivery)
             outcome, reason = "done", ""
-        return Handled(delivery.task, outcome, delivery.attempt, time.monotonic() - began, reason, unavailable)
+        return Handled(delivery.task, outcome, delivery.attempt, self._clock.monotonic() - began, reason, unavailable)
 
     async def give_up(self, delivery: Delivery, reason: str) -> bool:
         """Bury a task that ran until it was stopped, if that was its last attempt. Otherwise it stays unsettled."""

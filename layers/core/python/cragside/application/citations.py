@@ -1,7 +1,6 @@
 """The use case: an answer and its evidence in, what each citation is worth out."""
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
@@ -9,6 +8,7 @@ from weakref import WeakValueDictionary
 from cragside.domain.citation_marks import marks_in
 from cragside.domain.citations import Cited, citations_in
 from cragside.domain.errors import DeadlineExceeded, ValidationError
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.support_judge import Support, SupportJudge
 
 _UNKNOWN = Support(0.0, supported=False)
@@ -40,9 +40,10 @@ class CitationChecker:
     for one of each other holder.
     """
 
-    def __init__(self, judge: SupportJudge, *, timeout: float) -> None:
+    def __init__(self, judge: SupportJudge, *, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._judge = judge
         self._timeout = timeout
+        self._clock = clock
         self._turn = asyncio.Lock()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -53,7 +54,7 @@ class CitationChecker:
         try:
             own = self._turns.setdefault(holder, asyncio.Lock())
             async with asyncio.timeout(self._timeout), own, self._turn:
-                ends = time.monotonic() + min(_LONGEST_CHECK, self._timeout)
+                ends = self._clock.monotonic() + min(_LONGEST_CHECK, self._timeout)
                 return await asyncio.to_thread(self._checked, answer, passages, ends)
         except TimeoutError as error:
             raise DeadlineExceeded("The citations could not be checked in time.") from error
@@ -64,7 +65,7 @@ class CitationChecker:
         if (count := sum(1 for _ in marks_in(answer))) > _MOST_CITATIONS:
             raise ValidationError(f"The answer has {count:,} citations; {_MOST_CITATIONS:,} can be checked.")
         for cited in citations_in(answer):
-            if time.monotonic() > ends:
+            if self._clock.monotonic() > ends:
                 raise TimeoutError
             key = cited.claim, cited.number
             if key not in known:

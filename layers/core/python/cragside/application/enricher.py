@@ -8,11 +8,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from cragside.application.deadline import Deadline
 from cragside.application.memory import Recollection
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
-from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings, RagContext
 from cragside.domain.personas import instruction_of
@@ -22,6 +22,7 @@ from cragside.domain.query import Query, ask
 from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.tracer import Tracer
 from cragside.ports.workspaces import Workspaces
 
@@ -105,6 +106,7 @@ class Enricher:
         recalls: bool = False,
         count_tokens: CountTokens = len,
         tracer: Tracer | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._finders = finders
         self._workspaces = workspaces
@@ -119,6 +121,7 @@ class Enricher:
         self._recalls = recalls
         self._count_tokens = count_tokens
         self._tracer = tracer
+        self._clock = clock
 
     async def enrich(
         self,
@@ -144,7 +147,7 @@ class Enricher:
         question = question_in(request, self._prefix) if question is None else question
         if question is None:
             return Enriched(dict(request), None)
-        deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))
+        deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout), self._clock)
         query = self._query(request, question, workspace)
         wants_memory = self._wants_memory(request, memory)
         tokens = self._evidence_tokens if evidence_tokens is None else evidence_tokens

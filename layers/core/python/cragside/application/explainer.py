@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enriched, Enricher
 from cragside.application.strips import strip_places
 from cragside.domain.candidates import Candidate
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.explanation import Explanation, Reasons, Strip
 from cragside.domain.prompt import explained_question_in
 from cragside.domain.steps import Step, Watch
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.relevance_grader import EMBEDDED_GRADER, RelevanceGrader
 from cragside.ports.word_matcher import WordMatcher
 
@@ -25,13 +26,21 @@ class Explainer:
     """
 
     def __init__(
-        self, enricher: Enricher, grader: RelevanceGrader, matcher: WordMatcher, *, prefix: str, timeout: float
+        self,
+        enricher: Enricher,
+        grader: RelevanceGrader,
+        matcher: WordMatcher,
+        *,
+        prefix: str,
+        timeout: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._enricher = enricher
         self._grader = grader
         self._matcher = matcher
         self._prefix = prefix
         self._timeout = timeout
+        self._clock = clock
 
     async def explain(
         self,
@@ -60,7 +69,7 @@ class Explainer:
 
     def deadline(self, timeout: float | None = None) -> Deadline:
         """The time of a run and its explanation: that of the settings, `timeout` at most."""
-        return Deadline(self._timeout if timeout is None else min(self._timeout, timeout))
+        return Deadline(self._timeout if timeout is None else min(self._timeout, timeout), self._clock)
 
     async def explained(self, enriched: Enriched, run: "WatchedRun", deadline: Deadline) -> Explanation:
         """A run that was watched, with its explanation. Once the deadline is over, strips are left out."""

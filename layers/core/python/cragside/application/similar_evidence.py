@@ -6,13 +6,13 @@ from typing import Any
 
 from typing_extensions import override
 
+from cragside.application.deadline import Deadline
 from cragside.application.enricher import EvidenceFinder
 from cragside.application.grading import within
 from cragside.application.retriever import Retriever
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens, pack
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation, Findings

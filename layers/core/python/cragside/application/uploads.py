@@ -7,10 +7,11 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.upload_store import UploadStore
 from cragside.ports.workspaces import Workspaces
 
@@ -40,11 +41,13 @@ class Uploads:
         *,
         most_bytes: int,
         limits: StorageLimits | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._limits = limits or StorageLimits(workspaces)
+        self._limits = limits or StorageLimits(workspaces, clock=clock)
         self._workspaces = workspaces
         self._store = store
         self._most_bytes = most_bytes
+        self._clock = clock
 
     async def offer(self, workspace: str) -> UploadOffer:
         """A form for a file. Raises `Forbidden` if the client has no room for another document.
@@ -55,7 +58,7 @@ class Uploads:
         await (await self._workspaces.open(workspace)).documents.check_writable()
         await self._limits.check(workspace)
         identifier = secrets.token_hex(16)
-        expires_at = datetime.now(UTC) + timedelta(seconds=_SECONDS)
+        expires_at = self._clock.now() + timedelta(seconds=_SECONDS)
         form = await store.form(f"{workspace}/{identifier}", most_bytes=self._most_bytes, seconds=_SECONDS)
         return UploadOffer(identifier, form.url, form.fields, expires_at, self._most_bytes)
 

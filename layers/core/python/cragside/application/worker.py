@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +9,7 @@ from contextlib import suppress
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
 from cragside.application.sweeping import Sweeper
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
 from cragside.ports.workspaces import Workspaces
 
@@ -36,16 +36,14 @@ class Worker:
         *,
         parallel: int,
         grace: float = 5.0,
-        extend_every: float = _EXTEND_SECONDS,
-        longest_pause: float = LONGEST_PAUSE_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._queue = queue
         self._attempts = attempts
         self._sweeper = Sweeper(queue, workspaces)
         self._parallel = parallel
         self._grace = grace
-        self._extend_every = extend_every
-        self._longest_pause = longest_pause
+        self._clock = clock
         self._stopping = asyncio.Event()
         self._in_hand: dict[asyncio.Task[None], Delivery] = {}
         self._failure: ConfigurationError | None = None
@@ -91,7 +89,7 @@ class Worker:
     async def _work(
         self, on_handled: Callable[[Handled], None], until_idle: bool, idle_seconds: float, sweep: bool
     ) -> None:
-        busy_at, failures, first = time.monotonic(), 0, True
+        busy_at, failures, first = self._clock.monotonic(), 0, True
         wait = _ENDING_SECONDS if until_idle and not idle_seconds else _WAIT_SECONDS
         while not self._stopping.is_set():
             if (free := self._parallel - len(self._in_hand)) <= 0:
@@ -108,7 +106,7 @@ class Worker:
             except ServiceUnavailable as error:
                 failures += 1
                 logger.warning("%s: %s", error.component, error.message_with_place)
-                await self._pause(min(2.0**failures, self._longest_pause))
+                await self._pause(min(2.0**failures, LONGEST_PAUSE_SECONDS))
                 continue
             failures = 0
             for delivery in deliveries:
@@ -116,8 +114,8 @@ class Worker:
                 self._in_hand[task] = delivery
                 task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
             if not idle:
-                busy_at = time.monotonic()
-            elif time.monotonic() - busy_at >= idle_seconds:
+                busy_at = self._clock.monotonic()
+            elif self._clock.monotonic() - busy_at >= idle_seconds:
                 return
 
     async def _handle(self, delivery: Delivery, on_handled: Callable[[Handled], None], *, ends: bool) -> None:
@@ -144,7 +142,7 @@ class Worker:
     async def _hand_back(self, delivery: Delivery) -> None:
         """Put a task back that could not be settled once the queue answers. Else it would wait for its lease to end."""
         for failures in range(1, _HAND_BACKS + 1):
-            await self._pause(min(2.0**failures, self._longest_pause))
+            await self._pause(min(2.0**failures, LONGEST_PAUSE_SECONDS))
             with suppress(CragsideError):
                 await self._queue.put_off(delivery, delay=0)
                 return
@@ -159,12 +157,11 @@ class Worker:
         stopped.cancel()
 
     async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+        await self._clock.wait_for(self._stopping, seconds)
 
     async def _extend(self) -> None:
         while True:
-            await asyncio.sleep(self._extend_every)
+            await self._clock.sleep(_EXTEND_SECONDS)
             for delivery in list(self._in_hand.values()):
                 try:
                     await self._queue.extend(delivery)

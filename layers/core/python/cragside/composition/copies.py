@@ -55,7 +55,8 @@ class Copies:
         from cragside.adapters.lightrag.copying import Copier
 
         places = _place_of(self.source), _place_of(self.target)
-        return Copier(*places, search_text=searched_words, lease_seconds=self.target.lease_seconds)
+        seconds, clock = self.target.lease_seconds, self.target.clock
+        return Copier(*places, search_text=searched_words, lease_seconds=seconds, clock=clock)
 
 
 def _place_of(container: Stores) -> "Place":

@@ -11,6 +11,7 @@ from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.ports.clock import Clock
 from cragside.ports.figures import DatabaseFigures, Standing
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _postgres_address(uri: str) -> PostgresAddress:
 
 
 def neo4j_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "Neo4jDatabase":
     """The database of NEO4J_URI. Raises `ConfigurationError`."""
     from cragside.adapters.neo4j.address import Neo4jAddress
@@ -91,11 +92,11 @@ def neo4j_of(
     if name is not None:
         passwords = _kept(secrets, "NEO4J_PASSWORD_SECRET", name, str)
     most = settings.neo4j_connections or _usual()
-    return Neo4jDatabase(address, most=most, passwords=passwords, figures=figures)
+    return Neo4jDatabase(address, most=most, passwords=passwords, figures=figures, clock=clock)
 
 
 def redis_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "RedisDatabase":
     """The database of REDIS_URI. Raises `ConfigurationError`."""
     from cragside.adapters.redis.address import RedisAddress
@@ -113,11 +114,11 @@ def redis_of(
     except ModuleNotFoundError as error:
         missing = f"REDIS_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="REDIS_URI") from error
-    return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures)
+    return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures, clock=clock)
 
 
 def qdrant_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
+    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "QdrantDatabase":
     """The server of QDRANT_URL. Raises `ConfigurationError`."""
     from cragside.adapters.qdrant.address import QdrantAddress
@@ -135,7 +136,9 @@ def qdrant_of(
     keys = None
     if name is not None:
         keys = _kept(secrets, "QDRANT_API_KEY_SECRET", name, lambda text: QdrantAddress.parse(url, text).api_key)
-    return QdrantDatabase(address, most=settings.qdrant_connections or _usual(), keys=keys, figures=figures)
+    return QdrantDatabase(
+        address, most=settings.qdrant_connections or _usual(), keys=keys, figures=figures, clock=clock
+    )
 
 
 def _kept(secrets: "SecretsManager", setting: str, name: str, parse: Callable[[str], T]) -> "Secret[T]":

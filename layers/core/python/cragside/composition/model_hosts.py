@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.ports.clock import Clock
 from cragside.settings import variable_of
 
 if TYPE_CHECKING:
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 
-def ollama_host(settings: "Settings", address: str, chat_model: str | None = None) -> "OllamaHost":
+def ollama_host(settings: "Settings", address: str, clock: Clock, chat_model: str | None = None) -> "OllamaHost":
     """The Ollama at an address."""
     from cragside.adapters.ollama.host import OllamaHost
 
-    return OllamaHost(address, parallel=settings.ollama_parallel, chat_model=chat_model)
+    return OllamaHost(address, parallel=settings.ollama_parallel, chat_model=chat_model, clock=clock)
 
 
-def openai_host(settings: "Settings", address: str, key: "Renewable[str]") -> "OpenAIHost":
+def openai_host(settings: "Settings", address: str, key: "Renewable[str]", clock: Clock) -> "OpenAIHost":
     """The host with OpenAI's API at an address. Raises `ConfigurationError`."""
     try:
         from cragside.adapters.openai.host import OpenAIHost
@@ -33,14 +34,16 @@ def openai_host(settings: "Settings", address: str, key: "Renewable[str]") -> "O
             "Install the extra `openai` of cragside."
         )
         raise ConfigurationError(missing, variable="RAG_MODEL_HOST") from error
-    return OpenAIHost(address, key, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
+    parallel, chat_model = settings.ollama_parallel, settings.chat_model
+    return OpenAIHost(address, key, parallel=parallel, chat_model=chat_model, clock=clock)
 
 
-def rerank_endpoint(settings: "Settings", url: str, key: "Renewable[str]") -> "RerankEndpoint":
+def rerank_endpoint(settings: "Settings", url: str, key: "Renewable[str]", clock: Clock) -> "RerankEndpoint":
     """The rerank endpoint at an address."""
     from cragside.adapters.rerank.endpoint import RerankEndpoint
 
-    return RerankEndpoint(url, key, model=settings.rerank_model, parallel=settings.ollama_parallel)
+    model, parallel = settings.rerank_model, settings.ollama_parallel
+    return RerankEndpoint(url, key, model=model, parallel=parallel, clock=clock)
 
 
 def rerank_grader(settings: "Settings", endpoint: "RerankEndpoint") -> "RerankGrader":

@@ -17,6 +17,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import count_tokens
 from cragside.ports.annotator import Annotator
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import EMBEDDED, ModelHost
@@ -42,11 +43,16 @@ class Models(Members):
     """The members that embed, grade, write and search the web."""
 
     @cached_property
+    def clock(self) -> Clock:
+        """The time."""
+        return SYSTEM_CLOCK
+
+    @cached_property
     def secrets(self) -> "SecretsManager":
         """What settings refer to in AWS Secrets Manager."""
         from cragside.adapters.aws.secrets import SecretsManager
 
-        return SecretsManager()
+        return SecretsManager(clock=self.clock)
 
     @cached_property
     def openai_key(self) -> "Renewable[str]":
@@ -58,7 +64,7 @@ class Models(Members):
         """The configured host of models, None if there is none."""
         settings = self.settings
         if settings.openai_address is not None:
-            host = openai_host(settings, settings.openai_address, self.openai_key)
+            host = openai_host(settings, settings.openai_address, self.openai_key, self.clock)
             return self._connected(host, host.close)
         address = settings.ollama_address
         return self._ollama(address, settings.chat_model) if address is not None else None
@@ -117,13 +123,13 @@ class Models(Members):
         """Grades passages for `/rag`."""
         if (url := self.settings.rerank_url) is not None:
             key = model_key(self.settings, "rerank_api_key", lambda: self.secrets)
-            endpoint = rerank_endpoint(self.settings, url, key)
+            endpoint = rerank_endpoint(self.settings, url, key, self.clock)
             return self._connected(rerank_grader(self.settings, endpoint), endpoint.close)
         if self.host is None:
             return self.embedded_grader
         from cragside.adapters.model_host.grader import HostedGrader
 
-        return HostedGrader(self.host, self.embedded_grader)
+        return HostedGrader(self.host, self.embedded_grader, clock=self.clock)
 
     @cached_property
     def language_model(self) -> LanguageModel:
@@ -194,7 +200,7 @@ class Models(Members):
         return count_tokens
 
     def _ollama(self, address: str, chat_model: str | None = None) -> "TextHost":
-        host = ollama_host(self.settings, address, chat_model)
+        host = ollama_host(self.settings, address, self.clock, chat_model)
         return self._connected(host, host.close)
 
 

@@ -61,7 +61,7 @@ class Stores(Models):
         if self.database is not None:
             from cragside.adapters.postgres.preferences import PostgresPreferences
 
-            return PostgresPreferences(self.database)
+            return PostgresPreferences(self.database, clock=self.clock)
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self.folder) if self._writable() else NoPreferences()
@@ -106,7 +106,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import neo4j_of
 
-        database = neo4j_of(self.settings, self.secrets, self.figures)
+        database = neo4j_of(self.settings, self.secrets, self.figures, self.clock)
         from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 
         graphs = FencedGraph(database)
@@ -119,7 +119,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import redis_of
 
-        database = redis_of(self.settings, self.secrets, self.figures)
+        database = redis_of(self.settings, self.secrets, self.figures, self.clock)
         return self._connected(database, database.close)
 
     @cached_property
@@ -129,7 +129,7 @@ class Stores(Models):
             return None
         from cragside.composition.databases import qdrant_of
 
-        database = qdrant_of(self.settings, self.secrets, self.figures)
+        database = qdrant_of(self.settings, self.secrets, self.figures, self.clock)
         from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 
         vectors = FencedVectors(database)
@@ -154,7 +154,7 @@ class Stores(Models):
             return self._closed(backend, backend.finish)
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
-        return SqliteBackend()
+        return SqliteBackend(self.clock)
 
     def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
         """The databases that have a share of each store, by the roles of LightRAG's storages."""
@@ -200,6 +200,7 @@ class Stores(Models):
             part_passages=settings.part_passages,
             lease_seconds=self.lease_seconds,
             question_seconds=_QUESTION_SHARE * settings.timeout_seconds,
+            clock=self.clock,
         )
         workspaces = EmbeddedWorkspaces(
             self.folder,
@@ -224,11 +225,11 @@ class Stores(Models):
         elif self.database is not None:
             from cragside.adapters.postgres.queue import PostgresQueue
 
-            queue = PostgresQueue(self.database)
+            queue = PostgresQueue(self.database, clock=self.clock)
         else:
             from cragside.adapters.local.queue import LocalQueue
 
-            queue = LocalQueue(self.folder)
+            queue = LocalQueue(self.folder, clock=self.clock)
         return self._connected(queue, queue.close)
 
     @property

@@ -7,10 +7,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from cragside.application.deadline import Deadline
 from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
 from cragside.domain.personas import PLAIN
 from cragside.domain.steps import Watch

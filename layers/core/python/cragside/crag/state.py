@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
+from cragside.application.deadline import Deadline
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, get_args
 
 TokenScope = Literal["read", "write", "chat", "models"]
@@ -62,11 +62,12 @@ def new_token(
     *,
     scopes: frozenset[TokenScope],
     workspaces: tuple[str, ...] | None,
+    created: datetime,
     expires: datetime | None = None,
     limits: Limits = NO_LIMITS,
 ) -> IssuedToken:
     """A token without id and hash; the store adds both."""
-    return IssuedToken("", name, b"", scopes, workspaces, datetime.now(UTC), expires, limits)
+    return IssuedToken("", name, b"", scopes, workspaces, created, expires, limits)
 
 
 def in_order(scopes: Collection[TokenScope]) -> list[TokenScope]:

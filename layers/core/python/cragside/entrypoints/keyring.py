@@ -4,13 +4,13 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.tokens import NO_LIMITS, TOKEN_PREFIX, USUAL_SCOPES, IssuedToken, Limits
 from cragside.domain.workspace_name import workspace_name
 from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 
 class Keyring:
@@ -29,6 +29,7 @@ class Keyring:
         limits: Limits = NO_LIMITS,
         asked: bool = False,
         outage: ServiceUnavailable | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         passes: dict[bytes, Pass] = {}
         for token in filter(None, tokens):
@@ -41,6 +42,7 @@ class Keyring:
         self._open = not (self._passes or asked or outage)
         self._anonymous = Grant((Pass(limits=limits),))
         self._outage = outage
+        self._clock = clock
 
     @property
     def empty(self) -> bool:
@@ -56,7 +58,7 @@ class Keyring:
         if self._open:
             return self._anonymous
         brought = [(name, given) for name, value in headers if (given := credential(name, value)) is not None]
-        now = datetime.now(UTC)
+        now = self._clock.now()
         opened: dict[Pass, None] = {}
         ours: list[bytes] = []
         for name, given in brought:
@@ -125,7 +127,15 @@ class Keys:
         # Each failure is a new error, so outages are compared by what they say.
         built_from = tokens, outage and (outage.component, outage.message)
         if built_from != self._built_from or issued is not self._issued:
-            self._keyring = Keyring(tokens, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
+            self._keyring = Keyring(
+                tokens,
+                self._bound,
+                issued,
+                limits=self._limits,
+                asked=self._asked,
+                outage=outage,
+                clock=self._container.clock,
+            )
             self._built_from, self._issued = built_from, issued
         return self._keyring
 

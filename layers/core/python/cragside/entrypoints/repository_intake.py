@@ -1,7 +1,6 @@
 """Takes a repository in, file by file, for a client of the service."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.entrypoints.stopping import stop
+from cragside.ports.clock import Clock
 from cragside.ports.page_fetcher import FETCHING_IS_OFF
 
 # The longest time that a repository is taken in, with the clone's own ten minutes.
@@ -105,14 +105,14 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
 
 @asynccontextmanager
 async def followed(
-    run: AsyncGenerator[Taken], *, ends: float | None, over: Callable[[], None]
+    run: AsyncGenerator[Taken], *, ends: float | None, clock: Clock, over: Callable[[], None]
 ) -> AsyncIterator[AsyncIterator[Taken]]:
     """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone.
 
-    `ends` (by `time.monotonic`) is when the host's time is over. `over` is called when the run has ended, which may be
+    `ends` (by `clock.monotonic`) is when the host's time is over. `over` is called when the run has ended, which may be
     long before a slow reader has heard of it.
     """
-    seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - time.monotonic())
+    seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - clock.monotonic())
     progress, limit = _Progress(), asyncio.timeout(seconds)
     # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
     working = asyncio.create_task(_tell(run, progress, limit))

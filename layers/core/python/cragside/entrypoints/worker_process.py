@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import IndexQueue
 
 _POLL_SECONDS = 0.5
@@ -33,10 +34,10 @@ class WorkerProcess:
     fails or cannot be started is started again after 2, 4, 8 ... 60 seconds.
     """
 
-    def __init__(self, queue: IndexQueue, run: Run, *, poll: float = _POLL_SECONDS) -> None:
+    def __init__(self, queue: IndexQueue, run: Run, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._queue = queue
         self._start = run
-        self._poll = poll
+        self._clock = clock
 
     async def keep(self, *, at_once: bool) -> None:
         """Run until cancelled, which also ends the process. With `at_once`, the first worker starts without a look."""
@@ -49,8 +50,8 @@ class WorkerProcess:
                 if failures:
                     pause = min(2.0**failures, _LONGEST_PAUSE_SECONDS)
                     logger.warning("The indexing worker %s; the next one starts in %g s", failure, pause)
-                    await asyncio.sleep(pause)
-            await asyncio.sleep(self._poll)
+                    await self._clock.sleep(pause)
+            await self._clock.sleep(_POLL_SECONDS)
 
     async def _has_work(self) -> bool:
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
@@ -12,6 +11,7 @@ from cragside.adapters.aws.client import make_client
 from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # What was read is trusted for so long: what cragside itself compares with, and what a server checks anyway.
 TRUSTED_SECONDS = 900.0
@@ -33,7 +33,7 @@ class UnfitSecret(ValueError):
 class SecretsManager:
     """Reads secrets. All share a client, which is made at the first read: that takes most of a second."""
 
-    def __init__(self, connect: "Callable[[], Any] | None" = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, connect: "Callable[[], Any] | None" = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._connect = connect or _client
         self._clock = clock
         self._client: Any = None
@@ -84,7 +84,7 @@ class Secret(Generic[T]):
         read: Callable[[str], str],
         *,
         trusted_seconds: float,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._name = name
         self._setting = setting
@@ -138,14 +138,14 @@ class Secret(Generic[T]):
         return None if value == refused else value
 
     @asynccontextmanager
-    async def keep_fresh(self, every: float = _TRIES_AFTER_SECONDS) -> AsyncIterator[None]:
+    async def keep_fresh(self) -> AsyncIterator[None]:
         """Read the secret in the background during the block, so no call of `value` waits for it.
 
         Raises `ServiceUnavailable` if there is no value at the start.
         """
         await asyncio.to_thread(self.value)
         self._kept_fresh = True
-        task = asyncio.create_task(self._keep_fresh(every))
+        task = asyncio.create_task(self._keep_fresh())
         try:
             yield
         finally:
@@ -160,16 +160,16 @@ class Secret(Generic[T]):
         return f"What {self._setting} names could not be read"
 
     def _trusted(self) -> T | None:
-        return self._value if 0 <= self._clock() - self._read_at <= self._trusted_seconds else None
+        return self._value if 0 <= self._clock.time() - self._read_at <= self._trusted_seconds else None
 
     def _is_due(self) -> bool:
         # After the clock was set back, the age of the text is unknown.
         due = self._renews_at
-        return due is None or not due - _FRESH_SECONDS <= self._clock() < due
+        return due is None or not due - _FRESH_SECONDS <= self._clock.time() < due
 
-    async def _keep_fresh(self, every: float) -> None:
+    async def _keep_fresh(self) -> None:
         while True:
-            await asyncio.sleep(every)
+            await self._clock.sleep(_TRIES_AFTER_SECONDS)
             try:
                 await asyncio.to_thread(self._renew)
             except Exception as error:  # whatever failed, the next try may succeed
@@ -182,14 +182,14 @@ class Secret(Generic[T]):
 
     def _renew_after(self, refused: T) -> None:
         with self._lock:
-            now, last = self._clock(), self._refused_at
+            now, last = self._clock.time(), self._refused_at
             if self._value != refused or (last is not None and 0 <= now - last < _TRIES_AFTER_SECONDS):
                 return
             self._refused_at = now
             self._try_to_read()
 
     def _try_to_read(self) -> None:
-        now = self._clock()
+        now = self._clock.time()
         try:
             text = self._read(self._name)
             if text != self._text or self._value is None:
@@ -203,7 +203,7 @@ class Secret(Generic[T]):
         except Exception as error:  # the SDK's errors have no common base
             self.unreadable = True
             # Not every request tries again while the secret cannot be read.
-            self._renews_at = self._clock() + _TRIES_AFTER_SECONDS
+            self._renews_at = self._clock.time() + _TRIES_AFTER_SECONDS
             _log.error("The secret %s of %s could not be read: %s", self._name, self._setting, _reason(error))
 
 

@@ -15,6 +15,7 @@ from cragside.adapters.lightrag.library import unfinished
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.exchange import Batches
@@ -67,6 +68,7 @@ class Copier:
     target: Place
     search_text: SearchText
     lease_seconds: float
+    clock: Clock = SYSTEM_CLOCK
 
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None], memory: bool = True) -> int:
         """Copy a workspace, without `memory` its documents alone. How many documents and exchanges were copied.
@@ -138,7 +140,7 @@ class Copier:
     async def _put_in_place(self, name: str, fresh: "Ledger", *, replace: bool) -> None:
         folder = self.target.home.folder_of(name)
         ledger = await self.target.backend.open_ledger(folder, name, search_text=self.search_text)
-        leases = Leases(ledger, self.lease_seconds)
+        leases = Leases(ledger, self.lease_seconds, self.clock)
         try:
             async with leases.held(GRAPH) as graph, leases.held(DOCUMENTS) as documents:
                 if not replace:  # somebody may have written meanwhile

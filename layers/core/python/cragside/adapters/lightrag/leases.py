@@ -10,6 +10,7 @@ from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.
 GRAPH, DOCUMENTS = "graph", "documents"
@@ -21,9 +22,10 @@ logger = logging.getLogger("cragside")
 class Leases:
     """Takes leases of a ledger, and renews them until they are returned."""
 
-    def __init__(self, ledger: Ledger, seconds: float) -> None:
+    def __init__(self, ledger: Ledger, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._ledger = ledger
         self._seconds = seconds
+        self._clock = clock
         self._holder = new_holder()
         self._held: dict[str, Lease] = {}
         # Locks that nobody holds or waits for are forgotten: there is a lease for each part.
@@ -59,7 +61,7 @@ class Leases:
         """Wait for a lease and keep it until it is given back."""
         pause = _FIRST_PAUSE_SECONDS
         while (lease := await self.take_if_free(name)) is None:
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         return lease
 
@@ -104,7 +106,7 @@ class Leases:
 
     async def _renew(self) -> None:
         while self._held:
-            await asyncio.sleep(self._seconds / 3)
+            await self._clock.sleep(self._seconds / 3)
             for lease in list(self._held.values()):
                 try:
                     if not await self._ledger.renew_lease(lease, self._seconds) and lease in self._held.values():

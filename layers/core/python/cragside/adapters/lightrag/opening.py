@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerErro
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.memory_name import owner_of, spoken
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 
@@ -43,6 +44,7 @@ class StoreOpener:
     part_passages: int
     lease_seconds: float
     question_seconds: float
+    clock: Clock = SYSTEM_CLOCK
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
         """The store of a folder, which is made unless it is only read. `check` compares the embedding
@@ -92,6 +94,7 @@ class StoreOpener:
             count_tokens=self.count_tokens,
             part_passages=self.part_passages,
             lease_seconds=self.lease_seconds,
+            clock=self.clock,
         )
 
     async def _chunker(self, workspace: str) -> "Chunker":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.lightrag.users import StoreUsers
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.store import Store
@@ -23,13 +24,13 @@ class StorePool:
     If all are in use, a caller waits up to `patience` seconds for one.
     """
 
-    def __init__(self, *, most: int, patience: float) -> None:
+    def __init__(self, *, most: int, patience: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._most = most
         self._patience = patience
         self._open: dict[str, asyncio.Task[Store]] = {}
         # The workspaces that have a place, least recently asked for first. The others wait for one.
         self._admitted: dict[str, None] = {}
-        self._users = StoreUsers()
+        self._users = StoreUsers(clock)
         self._closing: set[asyncio.Task[None]] = set()
         self._door = asyncio.Lock()
         self._closed = False

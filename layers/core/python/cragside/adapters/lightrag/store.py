@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 Answer = TypeVar("Answer")
 
@@ -49,6 +50,7 @@ class Store:
         count_tokens: CountTokens,
         part_passages: int,
         lease_seconds: float,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.engine = engine
         self.reader = engine.reader(_EDGES_PER_ENTITY)
@@ -63,7 +65,7 @@ class Store:
         self.workers = 0
         self._generation = generation
         self._state = ""
-        self.leases = Leases(ledger, lease_seconds)
+        self.leases = Leases(ledger, lease_seconds, clock)
 
     async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""

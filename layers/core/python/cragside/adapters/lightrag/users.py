@@ -1,8 +1,9 @@
 """Which tasks of the event loop use which workspaces, so that no store is closed while it is in use."""
 
 import asyncio
-import time
 from typing import Any
+
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # No request takes longer. A task that has not asked for so long has left its workspace.
 _LONGEST_SECONDS = 900
@@ -12,7 +13,8 @@ _LOOK_SECONDS = 0.5
 class StoreUsers:
     """A task uses the workspace that it asked for last, until it ends or asks for another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._of: dict[asyncio.Task[Any], str] = {}
         self._users: dict[str, dict[asyncio.Task[Any], float]] = {}
         self._freed = asyncio.Event()
@@ -28,7 +30,7 @@ class StoreUsers:
         elif former != workspace:
             self._forget(task, former)
         self._of[task] = workspace
-        self._users.setdefault(workspace, {})[task] = time.monotonic()
+        self._users.setdefault(workspace, {})[task] = self._clock.monotonic()
 
     def remove(self, task: asyncio.Task[Any] | None = None) -> None:
         """The task, or the current one, uses no workspace any more."""
@@ -40,16 +42,12 @@ class StoreUsers:
     def any(self, workspace: str) -> bool:
         """Whether a task uses the workspace."""
         latest = max(self._users.get(workspace, {}).values(), default=None)
-        return latest is not None and time.monotonic() - latest < _LONGEST_SECONDS
+        return latest is not None and self._clock.monotonic() - latest < _LONGEST_SECONDS
 
     async def change(self) -> None:
         """Wait until a task has left its workspace, or for a moment."""
         self._freed.clear()
-        try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await self._freed.wait()
-        except TimeoutError:
-            return
+        await self._clock.wait_for(self._freed, _LOOK_SECONDS)
 
     def _forget(self, task: asyncio.Task[Any], workspace: str) -> None:
         users = self._users[workspace]

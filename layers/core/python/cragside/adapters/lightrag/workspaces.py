@@ -62,7 +62,7 @@ class EmbeddedWorkspaces(Workspaces):
         self._ranker = ranker
         self._keywords_of = keywords_of
         self._saved_queries = saved_queries
-        self._pool = StorePool(most=most_open, patience=patience)
+        self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
@@ -225,7 +225,7 @@ class EmbeddedWorkspaces(Workspaces):
         return True
 
     async def _taken_away_alone(self, ledger: "Ledger", folder: Path) -> None:
-        leases = Leases(ledger, self._opener.lease_seconds)
+        leases = Leases(ledger, self._opener.lease_seconds, self._opener.clock)
         try:
             async with leases.held(GRAPH), leases.held(DOCUMENTS):
                 await self._backend.take_away(folder)

@@ -1,15 +1,13 @@
 """The queue of indexing tasks in memory. It lasts as long as its tasks are kept."""
 
-import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import count
 
 from typing_extensions import override
 
 from cragside.domain.indexing import Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
 _LEASE_SECONDS = 300.0
@@ -38,9 +36,12 @@ class MemoryTasks:
 class MemoryQueue(IndexQueue):
     """Hands tasks out in the order in which they came. Queues with the same `tasks` are one queue."""
 
-    def __init__(self, tasks: MemoryTasks | None = None, *, lease_seconds: float = _LEASE_SECONDS) -> None:
+    def __init__(
+        self, tasks: MemoryTasks | None = None, *, lease_seconds: float = _LEASE_SECONDS, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._tasks = tasks or MemoryTasks()
         self._lease_seconds = lease_seconds
+        self._clock = clock
 
     @override
     async def send(self, tasks: Sequence[Task]) -> None:
@@ -52,19 +53,19 @@ class MemoryQueue(IndexQueue):
 
     @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
-        ends = time.monotonic() + wait
+        ends = self._clock.monotonic() + wait
         # Delays and leases end by themselves, so there is no event to wait for.
-        while not (found := self._free(limit)) and time.monotonic() < ends:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_SECONDS)
+        while not (found := self._free(limit)) and self._clock.monotonic() < ends:
+            await self._clock.sleep(_LOOK_SECONDS)
         for entry in found:
             entry.attempt += 1
-            entry.holder, entry.due = self, time.monotonic() + self._lease_seconds
+            entry.holder, entry.due = self, self._clock.monotonic() + self._lease_seconds
         return [Delivery(entry.task, entry.attempt, entry) for entry in found]
 
     @override
     async def extend(self, delivery: Delivery) -> None:
         if entry := self._held(delivery):
-            entry.due = time.monotonic() + self._lease_seconds
+            entry.due = self._clock.monotonic() + self._lease_seconds
 
     @override
     async def finish(self, delivery: Delivery) -> None:
@@ -74,19 +75,19 @@ class MemoryQueue(IndexQueue):
     @override
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
         if entry := self._held(delivery):
-            entry.holder, entry.due = None, time.monotonic() + delay
+            entry.holder, entry.due = None, self._clock.monotonic() + delay
 
     @override
     async def put_off(self, delivery: Delivery, *, delay: float) -> None:
         if entry := self._held(delivery):
             entry.attempt -= 1
-            entry.holder, entry.due = None, time.monotonic() + delay
+            entry.holder, entry.due = None, self._clock.monotonic() + delay
 
     @override
     async def bury(self, delivery: Delivery, reason: str) -> None:
         if entry := self._held(delivery):
             self._tasks.entries.remove(entry)
-            number, now = str(next(self._tasks.numbers)), datetime.now(UTC).isoformat()
+            number, now = str(next(self._tasks.numbers)), self._clock.now().isoformat()
             self._tasks.letters.insert(0, DeadLetter(number, entry.task, reason, entry.attempt, now))
 
     @override
@@ -131,13 +132,13 @@ class MemoryQueue(IndexQueue):
     def _current(self) -> list[_Entry]:
         """All tasks, after those whose lease has ended are free again."""
         for entry in self._tasks.entries:
-            if entry.holder and entry.due <= time.monotonic():
+            if entry.holder and entry.due <= self._clock.monotonic():
                 entry.holder = None
         return self._tasks.entries
 
     def _free(self, limit: int) -> list[_Entry]:
         """The first tasks that may be handed out. A task that is open or delayed keeps those of its group back."""
-        entries, now = self._current(), time.monotonic()
+        entries, now = self._current(), self._clock.monotonic()
         closed = {entry.task.group for entry in entries if entry.holder}
         found: list[_Entry] = []
         for entry in entries:

@@ -4,11 +4,8 @@
 
 import asyncio
 import sqlite3
-import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -18,6 +15,7 @@ from cragside.adapters.local.queue_file import QueueFile
 from cragside.adapters.local.queue_turns import DEATHS_TOLERATED, TASK, QueueTurns
 from cragside.adapters.private_files import FILE_MODE
 from cragside.domain.indexing import Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
 # Leading dots: no workspace can have these names.
@@ -34,7 +32,7 @@ class LocalQueue(IndexQueue):
     retry lets later ones of its group pass. `QueueTurns` says which task is next.
     """
 
-    def __init__(self, folder: Path, *, lease_seconds: float = 60.0, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, *, lease_seconds: float = 60.0, clock: Clock = SYSTEM_CLOCK) -> None:
         self._file = QueueFile(folder / FILE_NAME)
         self._turns = QueueTurns()
         self._lease_seconds = lease_seconds
@@ -49,21 +47,20 @@ class LocalQueue(IndexQueue):
 
     @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
-        ends, pause = time.monotonic() + wait, _POLL_SECONDS
+        ends, pause = self._clock.monotonic() + wait, _POLL_SECONDS
         while True:
             if deliveries := await self._file.write(lambda connection: self._receive(connection, limit)):
                 return deliveries
-            if (left := ends - time.monotonic()) <= 0:
+            if (left := ends - self._clock.monotonic()) <= 0:
                 return []
             # A task that this process settles may let others of its group pass. Tasks of other processes are polled.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), min(pause, left))
+            await self._clock.wait_for(self._settled, min(pause, left))
             self._settled.clear()
             pause = min(pause * 2, _LONGEST_POLL_SECONDS)
 
     @override
     async def extend(self, delivery: Delivery) -> None:
-        lease = self._clock() + self._lease_seconds
+        lease = self._clock.time() + self._lease_seconds
         await self._file.execute("UPDATE task SET lease = ? WHERE id = ? AND token = ?", lease, *delivery.receipt)
 
     @override
@@ -83,7 +80,7 @@ class LocalQueue(IndexQueue):
         await self._file.execute(
             "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + ?, due = ? WHERE id = ? AND token = ?",
             attempts,
-            self._clock() + delay,
+            self._clock.time() + delay,
             *delivery.receipt,
         )
         self._settled.set()
@@ -148,7 +145,7 @@ class LocalQueue(IndexQueue):
         self._lock.release(force=True)
 
     def _send(self, connection: sqlite3.Connection, tasks: Iterable[Task]) -> None:
-        now = self._clock()
+        now = self._clock.time()
         for task in tasks:
             connection.execute("DELETE FROM dead WHERE key = ?", (task.key,))
             connection.execute(
@@ -161,7 +158,7 @@ class LocalQueue(IndexQueue):
         gone = connection.execute("DELETE FROM task WHERE id = ? AND token = ? RETURNING 1", delivery.receipt)
         if not gone.fetchall():
             return
-        task, at = delivery.task, datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+        task, at = delivery.task, self._clock.now().isoformat(timespec="seconds")
         connection.execute(
             f"INSERT OR REPLACE INTO dead (key, {TASK}, reason, attempts, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (task.key, *_row(task), reason, delivery.attempt, at),
@@ -170,7 +167,7 @@ class LocalQueue(IndexQueue):
     def _receive(self, connection: sqlite3.Connection, limit: int) -> list[Delivery]:
         if not self._is_worker(connection):
             return []
-        now = self._clock()
+        now = self._clock.time()
         connection.execute(
             "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + 1 WHERE lease <= ?", (now,)
         )
@@ -190,7 +187,7 @@ class LocalQueue(IndexQueue):
         connection.execute(
             "UPDATE task SET lease = NULL, token = NULL, deaths = deaths + 1, attempts = attempts + (deaths >= ?), "
             "due = CASE WHEN deaths >= ? THEN ? + min(60, 1 << attempts) ELSE due END WHERE lease IS NOT NULL",
-            (DEATHS_TOLERATED, DEATHS_TOLERATED, self._clock()),
+            (DEATHS_TOLERATED, DEATHS_TOLERATED, self._clock.time()),
         )
         return True
 

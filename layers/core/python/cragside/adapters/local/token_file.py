@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import stat
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
 from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.token_store import TokenStore
 
 # Every process notices a change within this time (seconds).
@@ -44,7 +44,7 @@ class TokenFile(TokenStore):
     If the file becomes unusable, the last good state holds for a minute. A file that is removed holds no tokens.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._path = path
         self._clock = clock
         self._tokens: Sequence[IssuedToken] = ()
@@ -55,7 +55,7 @@ class TokenFile(TokenStore):
 
     @override
     def tokens(self) -> Sequence[IssuedToken]:
-        now = self._clock()
+        now = self._clock.monotonic()
         if self._looked is None:
             self._tokens = self._load()
             self._looked = self._good = now

@@ -1,8 +1,7 @@
 """Grades with a chat model: one call for all documents, or one call each if the model cannot grade several."""
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 
 from cachetools import TTLCache
 from typing_extensions import override
@@ -13,6 +12,7 @@ from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.relevance_grader import Grades, RelevanceGrader
 
 _SINGLE_SECONDS = 600.0
@@ -35,13 +35,13 @@ class HostedGrader(RelevanceGrader):
         embedded: RelevanceGrader,
         *,
         context: int = 8192,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._host = host
         self._embedded = embedded
         self._context = context
         # Models that failed to grade several documents at once.
-        self._grading_singly: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SINGLE_SECONDS, timer=clock)
+        self._grading_singly: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SINGLE_SECONDS, timer=clock.monotonic)
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:

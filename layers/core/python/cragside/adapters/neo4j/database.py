@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from cragside.adapters.neo4j.login import Login
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.shares import Shares
 from cragside.domain.request_id import request_id
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -64,6 +64,7 @@ class Neo4jDatabase:
         passwords: Renewable[str] | None = None,
         statement_seconds: float = STATEMENT_SECONDS,
         figures: DatabaseFigures | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`passwords` come before the one in the address."""
         self.address = address
@@ -72,8 +73,9 @@ class Neo4jDatabase:
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._clock = clock
         self._shares = Shares(most)
-        self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most, figures=figures)
+        self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most, clock=clock, figures=figures)
 
     @asynccontextmanager
     async def share_of(self, user: str) -> AsyncIterator[None]:
@@ -130,15 +132,15 @@ class Neo4jDatabase:
         return neo4j.Query(cypher, metadata=_metadata(), timeout=self._seconds)
 
     async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:
-        began = time.monotonic()
+        began = self._clock.monotonic()
         for pause in (*_PAUSES, None):
             try:
                 return await self._once(work)
             except (Neo4jError, DriverError, OSError) as error:
-                slow = time.monotonic() - began > _SLOW_SECONDS
+                slow = self._clock.monotonic() - began > _SLOW_SECONDS
                 if pause is None or slow or isinstance(error, OSError) or not error.is_retryable():
                     raise self._noted(error) from error
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
         raise AssertionError  # the last attempt returns or raises
 
     async def _once(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:

@@ -15,6 +15,7 @@ from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, t
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
 FALLBACK_MODEL = "qwen2.5:7b"
@@ -37,12 +38,15 @@ class OllamaHost(TextHost):
     `base_url`.
     """
 
-    def __init__(self, base_url: str, *, parallel: int, chat_model: str | None = None) -> None:
+    def __init__(
+        self, base_url: str, *, parallel: int, chat_model: str | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._connections = Connections(HostAddress.parse(base_url), parallel)
         self._chat_model = chat_model
-        self._version = RememberedAnswer(self._fetch_version)
-        self._models = RememberedAnswer(self._fetch_models)
-        self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS)
+        self._clock = clock
+        self._version = RememberedAnswer(self._fetch_version, clock=clock)
+        self._models = RememberedAnswer(self._fetch_models, clock=clock)
+        self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS, clock=clock)
         self._cards: FIFOCache[str, RememberedAnswer[ModelCard]] = FIFOCache(_MODELS_REMEMBERED)
         self._windows: FIFOCache[str, RememberedAnswer[int | None]] = FIFOCache(_MODELS_REMEMBERED)
 
@@ -80,7 +84,7 @@ class OllamaHost(TextHost):
         card = await self._card(name)
         if card.num_ctx is not None:
             return min(card.num_ctx, card.context_length or card.num_ctx)
-        return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name))).get()
+        return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name), clock=self._clock)).get()
 
     @override
     async def choose(self, requested: str | None) -> str | None:
@@ -217,7 +221,9 @@ class OllamaHost(TextHost):
 
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
-        return await self._cards.setdefault(name, RememberedAnswer(lambda: self._fetch_card(name))).get()
+        return await self._cards.setdefault(
+            name, RememberedAnswer(lambda: self._fetch_card(name), clock=self._clock)
+        ).get()
 
     async def _fetch_card(self, model: str) -> ModelCard:
         try:

@@ -17,6 +17,7 @@ from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
 _MODELS_REMEMBERED = 64
@@ -37,12 +38,20 @@ class OpenAIHost(TextHost):
     for whatever model is named.
     """
 
-    def __init__(self, url: str, key: Renewable[str], *, parallel: int, chat_model: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: Renewable[str],
+        *,
+        parallel: int,
+        chat_model: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._clients = Clients(url, key, parallel)
         self._chat_model = chat_model
         self._limit = "max_completion_tokens" if urlsplit(url).hostname in _OPENAIS else "max_tokens"
-        self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT)
-        self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SCHEMALESS_SECONDS)
+        self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT, clock=clock)
+        self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SCHEMALESS_SECONDS, timer=clock.monotonic)
 
     @property
     @override

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from contextvars import Context
 from typing import Any
@@ -12,6 +11,7 @@ from typing_extensions import override
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.preference_store import Check, PreferenceStore, anything
 
 TABLES = """
@@ -27,7 +27,8 @@ _CHANGE = """INSERT INTO crag.preference VALUES ($1, jsonb_strip_nulls($2::text:
 class PostgresPreferences(PreferenceStore):
     """The changes of all workspaces, which are read together."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
+    def __init__(self, database: PostgresDatabase, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._database = database
         self._known: dict[str, Mapping[str, Any]] = {}
         self._read = -_FRESH_SECONDS
@@ -44,12 +45,12 @@ class PostgresPreferences(PreferenceStore):
             reading = self._reading = loop.create_task(self._all(), context=Context())
         known = await asyncio.shield(reading)
         if self._reading is reading:  # else it may have been read before a change
-            self._known, self._read = known, time.monotonic()
+            self._known, self._read = known, self._clock.monotonic()
         return known.get(workspace, {})
 
     @override
     def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
-        return self._known.get(workspace, {}) if time.monotonic() - self._read < _FRESH_SECONDS else None
+        return self._known.get(workspace, {}) if self._clock.monotonic() - self._read < _FRESH_SECONDS else None
 
     @override
     async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:

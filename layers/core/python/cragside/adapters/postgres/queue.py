@@ -3,10 +3,8 @@
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 
 from typing_extensions import override
 
@@ -16,6 +14,7 @@ from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.adapters.postgres.queue_schema import TASK
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.05, 0.5
@@ -46,9 +45,10 @@ _STATS = """SELECT count(*) FILTER (WHERE lease IS NULL), count(lease),
 class PostgresQueue(IndexQueue):
     """Tasks in a table. The lease of a worker that is killed ends at once for others on its machine, else by time."""
 
-    def __init__(self, database: PostgresDatabase, *, lease_seconds: float = 60.0) -> None:
+    def __init__(self, database: PostgresDatabase, *, lease_seconds: float = 60.0, clock: Clock = SYSTEM_CLOCK) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
+        self._clock = clock
         self._holder = new_holder()
         self._settled = asyncio.Event()
         self._pause = _POLL_SECONDS
@@ -64,16 +64,15 @@ class PostgresQueue(IndexQueue):
 
     @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
-        ends = time.monotonic() + wait
+        ends = self._clock.monotonic() + wait
         while True:
             if deliveries := await self._received(limit):
                 self._pause = _POLL_SECONDS
                 return deliveries
-            if (left := ends - time.monotonic()) <= 0:
+            if (left := ends - self._clock.monotonic()) <= 0:
                 return []
             # A task that this process settles may let others of its group pass. Tasks of other processes are polled.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), min(self._pause, left))
+            await self._clock.wait_for(self._settled, min(self._pause, left))
             self._settled.clear()
             self._pause = min(self._pause * 2, _LONGEST_POLL_SECONDS)
 
@@ -103,7 +102,7 @@ class PostgresQueue(IndexQueue):
 
     @override
     async def bury(self, delivery: Delivery, reason: str) -> None:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = self._clock.now().isoformat(timespec="seconds")
         async with self._settling(), self._database.transaction():
             held = f"SELECT key FROM crag.task WHERE {_HELD} FOR UPDATE"
             if (key := await self._database.value(held, *delivery.receipt)) is None:
@@ -162,9 +161,9 @@ class PostgresQueue(IndexQueue):
         return [Delivery(Task(*row[3:]), row[2], (row[0], row[1])) for row in map(tuple, rows)]
 
     async def _dead_holders(self) -> list[str]:
-        if time.monotonic() - self._looked < _LOOK_SECONDS:
+        if self._clock.monotonic() - self._looked < _LOOK_SECONDS:
             return []
-        self._looked = time.monotonic()
+        self._looked = self._clock.monotonic()
         rows = await self._database.all(
             "SELECT DISTINCT holder FROM crag.task WHERE lease IS NOT NULL AND holder IS NOT NULL"
         )

@@ -15,6 +15,7 @@ from typing_extensions import override
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -47,6 +48,7 @@ class QdrantDatabase:
         keys: Renewable[str] | None = None,
         request_seconds: float | None = None,
         figures: DatabaseFigures | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`keys` come before the one in the address."""
         self.address = address
@@ -56,7 +58,7 @@ class QdrantDatabase:
         self._seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
         self._client: AsyncQdrantClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gate = Gate("Qdrant", QdrantFailure, self._sign_of_life, most=most, figures=figures)
+        self._gate = Gate("Qdrant", QdrantFailure, self._sign_of_life, most=most, clock=clock, figures=figures)
 
     async def run(self, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         """Make requests. `work` may run again after a connection that the server closed meanwhile."""

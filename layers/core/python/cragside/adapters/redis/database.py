@@ -21,6 +21,7 @@ from redis.exceptions import ConnectionError as ConnectionBroken
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
@@ -47,6 +48,7 @@ class RedisDatabase:
         most: int,
         command_seconds: float = COMMAND_SECONDS,
         figures: DatabaseFigures | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._addresses: Renewable[RedisAddress] = renewable(address)
         self._address: RedisAddress | None = None
@@ -54,7 +56,7 @@ class RedisDatabase:
         self._seconds = command_seconds
         self._client: Redis | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most, figures=figures)
+        self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most, clock=clock, figures=figures)
 
     @property
     def address(self) -> str:

@@ -1,7 +1,6 @@
 """Calls a rerank endpoint. What it answers is not trusted, and no message quotes it: it could quote the key."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from math import isqrt
 from weakref import WeakKeyDictionary
@@ -11,6 +10,7 @@ import aiohttp
 from cragside.adapters.renewable import Renewable, Unreadable
 from cragside.adapters.rerank.answers import Form, request, scores_in
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 _CONNECT_SECONDS = 5.0
 # A question has a shorter deadline of its own.
@@ -52,11 +52,14 @@ class RerankEndpoint:
     it refuses long texts but not short ones, the length that it accepts is found, and longer texts are cut to it.
     """
 
-    def __init__(self, url: str, key: Renewable[str], *, model: str | None, parallel: int) -> None:
+    def __init__(
+        self, url: str, key: Renewable[str], *, model: str | None, parallel: int, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self.url = url
         self._key = key
         self._model = model
         self._parallel = parallel
+        self._clock = clock
         self._form: Form | None = None
         self._longest: int | None = None
         self._longest_until = 0.0
@@ -64,7 +67,7 @@ class RerankEndpoint:
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """A finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
-        sent = _cut([query, *texts], self._longest if time.monotonic() < self._longest_until else None)
+        sent = _cut([query, *texts], self._longest if self._clock.monotonic() < self._longest_until else None)
         for again in (True, False):
             try:
                 return await self._scores(sent)
@@ -98,7 +101,7 @@ class RerankEndpoint:
             else:
                 accepted = tried
         # A search that was cut short would shorten the texts of all questions too much.
-        self._longest, self._longest_until = accepted, time.monotonic() + _REMEMBERED_SECONDS
+        self._longest, self._longest_until = accepted, self._clock.monotonic() + _REMEMBERED_SECONDS
         return scores
 
     async def _scores(self, sent: Sequence[str]) -> list[float]:

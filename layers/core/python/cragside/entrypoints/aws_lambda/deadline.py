@@ -1,8 +1,9 @@
 """The time for an answer: the lesser of what Lambda and API Gateway leave."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from cragside.ports.clock import Clock
 
 # API Gateway gives up 29 s (REST) or 30 s (HTTP) after it received the request, a cold start included.
 GATEWAY_SECONDS = 29.0
@@ -19,9 +20,9 @@ class Context(Protocol):
         """Milliseconds until Lambda stops the invocation."""
 
 
-def seconds_left(event: Mapping[str, Any], context: Context, clock: Callable[[], float] = time.time) -> float:
+def seconds_left(event: Mapping[str, Any], context: Context, clock: Clock) -> float:
     """The seconds that a request may take, at least 0.05."""
-    gateway = GATEWAY_SECONDS - _waited(event, clock())
+    gateway = GATEWAY_SECONDS - _waited(event, clock.time())
     function = context.get_remaining_time_in_millis() / 1000
     return max(LEAST_SECONDS, min(gateway, function) - MARGIN_SECONDS)
 

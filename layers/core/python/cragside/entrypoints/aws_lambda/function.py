@@ -58,6 +58,7 @@ class Function:
     def __init__(self, app: FastAPI, container: Container) -> None:
         self._app = app
         self._container = container
+        self._clock = container.clock
         # Without SearXNG, a search that is not made is no outage.
         self._expected = () if container.settings.searxng_host else ("search",)
         self._runner = asyncio.Runner()
@@ -88,7 +89,7 @@ class Function:
             adapter = self._adapter(event, context)
             scope, body = adapter.scope, adapter.body
             if context is not None:
-                state["ends"] = time.monotonic() + seconds_left(event, context)
+                state["ends"] = self._clock.monotonic() + seconds_left(event, context, self._clock)
         except Exception as error:  # any part of an event may be missing
             logger.error("the event is not an HTTP request", extra={"kind": type(error).__name__})
             return _refusal(ValidationError("The event is not a readable HTTP request.")), _NO_ROUTE

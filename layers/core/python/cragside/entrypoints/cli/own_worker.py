@@ -1,7 +1,6 @@
 """The worker of a command that indexes in its own process."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.bootstrap import Container
+    from cragside.ports.clock import Clock
 
 # Says why work has stopped, "" while it goes on.
 Trouble = Callable[[], str]
@@ -27,7 +27,7 @@ async def working(container: "Container | None") -> AsyncIterator[Trouble]:
     if container is None or not container.keeps_worker():
         yield lambda: ""  # with SQS, whoever empties the queue does the work
         return
-    outage, worker = Outage(), container.worker()
+    outage, worker = Outage(container.clock), container.worker()
     running = asyncio.create_task(worker.run(until_idle=True, sweep=False, progress=outage))
 
     def trouble() -> str:
@@ -46,7 +46,7 @@ async def working(container: "Container | None") -> AsyncIterator[Trouble]:
 class Outage:
     """Watches the outcome of tasks, and says when a component that all of them need is down."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: "Clock") -> None:
         self._clock = clock
         self._began = 0.0
         self._tries = 0
@@ -58,12 +58,12 @@ class Outage:
             self._tries = 0
             return
         if not self._tries:
-            self._began = self._clock()
+            self._began = self._clock.monotonic()
         self._tries += 1
         self._reason = handled.reason
 
     @property
     def reason(self) -> str:
         """What is down, or ""."""
-        lasted = self._tries >= TRIES and self._clock() - self._began >= TRIED_SECONDS
+        lasted = self._tries >= TRIES and self._clock.monotonic() - self._began >= TRIED_SECONDS
         return self._reason if lasted else ""

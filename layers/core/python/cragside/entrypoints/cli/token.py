@@ -57,19 +57,20 @@ def new(
     from cragside.entrypoints.audit import Audit
 
     container = Container(session_of(context).settings())
-    tokens, audit = _tokens(container), Audit(container.audit_log)
+    tokens, audit, now = _tokens(container), Audit(container.audit_log), container.clock.now()
     secret, made = tokens.create(
         new_token(
             name,
             scopes=_scopes(scope),
             workspaces=_workspaces(workspace),
-            expires=None if expires is None else _expiry(expires, datetime.now(UTC)),
+            created=now,
+            expires=None if expires is None else _expiry(expires, now),
             limits=Limits(max_workspaces, max_documents, max_bytes),
         )
     )
     audit.note_command("token new", made.id, made.name)
     if as_json:
-        print_json({**_shown(made), "token": secret})
+        print_json({**_shown(made, now), "token": secret})
         return
     opened = "all workspaces" if made.workspaces is None else ", ".join(made.workspaces)
     until = "never expires" if made.expires is None else f"expires {_iso(made.expires)}"
@@ -86,13 +87,13 @@ def list_(
     """Show the tokens, without the tokens themselves or their hashes."""
     from cragside.bootstrap import Container
 
-    tokens = _tokens(Container(session_of(context).settings())).all()
+    container = Container(session_of(context).settings())
+    tokens, now = _tokens(container).all(), container.clock.now()
     if as_json:
-        print_json({"tokens": [_shown(each) for each in tokens]})
+        print_json({"tokens": [_shown(each, now) for each in tokens]})
         return
     if not tokens:
         typer.echo("There are no tokens yet. Make one: cragside token new NAME.", err=True)
-    now = datetime.now(UTC)
     for each in tokens:
         opened = "all workspaces" if each.workspaces is None else ", ".join(each.workspaces)
         until = "never expires" if each.expires is None else f"expires {_iso(each.expires)}"
@@ -174,7 +175,7 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _shown(token: "IssuedToken") -> dict[str, Any]:
+def _shown(token: "IssuedToken", now: datetime) -> dict[str, Any]:
     """All but the hash."""
     return {
         "id": token.id,
@@ -183,7 +184,7 @@ def _shown(token: "IssuedToken") -> dict[str, Any]:
         "workspaces": None if token.workspaces is None else list(token.workspaces),
         "created": _iso(token.created),
         "expires": None if token.expires is None else _iso(token.expires),
-        "expired": token.expired(datetime.now(UTC)),
+        "expired": token.expired(now),
         "limits": {
             "workspaces": token.limits.workspaces,
             "documents": token.limits.documents,

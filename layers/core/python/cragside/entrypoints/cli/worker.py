@@ -240,7 +240,7 @@ async def _totals(container: "Container", progress: _Progress, *, seconds: float
             with suppress(CragsideError):  # the worker reports what is down
                 stats = await container.queue.stats()
                 progress.count(stats.pending + stats.processing)
-            await asyncio.sleep(seconds)
+            await container.clock.sleep(seconds)
 
     counting = asyncio.create_task(count())
     try:

@@ -35,7 +35,7 @@ def create_app(
     """cragside's routes for a container. The container is closed when the application stops.
 
     `keys` provide the known tokens at each request; without them the container's are used. A host with its own time
-    limit sets `ends` (by `time.monotonic`) in the ASGI scope's `state`, and finds `rag_context` there after the answer.
+    limit sets `ends` (by the container's clock) in the ASGI scope's `state`, and finds `rag_context` there afterwards.
 
     With `raises`, errors of the use cases are raised instead of answered: for callers in this process, who may see more
     than clients. `exposition` makes the answer of `/metrics`; without it the route answers 404.

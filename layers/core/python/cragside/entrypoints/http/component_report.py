@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -32,18 +31,16 @@ FOR_CLIENTS = Manner(3.0, thorough=False, places=False, message=message_for_clie
 class ComponentReport:
     """Examines the components. Those who ask at the same time share one examination."""
 
-    def __init__(
-        self, container: Container, *, clock: Callable[[], float] = time.monotonic, manner: Manner = FOR_CLIENTS
-    ) -> None:
+    def __init__(self, container: Container, *, manner: Manner = FOR_CLIENTS) -> None:
         self._container = container
-        self._clock = clock
+        self._clock = container.clock
         self._manner = manner
         self._begun = 0.0
         self._examining: asyncio.Task[Sequence[Finding]] | None = None
 
     async def findings(self) -> Sequence[Finding]:
         """What `cragside doctor` examines, without its long tests."""
-        now = self._clock()
+        now = self._clock.monotonic()
         if self._examining is None or (self._examining.done() and now - self._begun >= _HOLDS_SECONDS):
             self._begun = now
             self._examining = asyncio.create_task(self._examine())

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from cragside.bootstrap import Container
 from cragside.composition.outside import Check, outside_checks
@@ -23,18 +22,17 @@ class Outside:
         self,
         container: Container,
         *,
-        clock: Callable[[], float] = time.monotonic,
         patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._container = container
-        self._clock = clock
+        self._clock = container.clock
         self._patience = patience
         self._looked = 0.0
         self._looking: asyncio.Task[Mapping[str, str]] | None = None
 
     async def reasons(self) -> Mapping[str, str]:
         """Why each database that is configured cannot be used, by its component; "" if it can."""
-        now = self._clock()
+        now = self._clock.monotonic()
         if self._looking is None or (self._looking.done() and now - self._looked >= _HOLDS_SECONDS):
             self._looked = now
             self._looking = asyncio.create_task(self._look())

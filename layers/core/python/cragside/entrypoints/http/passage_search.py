@@ -1,7 +1,6 @@
 """The search behind `/query` and `/query/data`."""
 
 import asyncio
-import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -25,11 +24,12 @@ class PassageSearch:
         self.workspace = workspace
         self.passages = container.passages
         self._settings = container.settings
+        self._clock = container.clock
         self._ends: float | None = getattr(request.state, "ends", None)
 
     def seconds_left(self) -> float:
         """The time that is left: that of the host, `RAG_TIMEOUT_SECONDS` at most."""
-        left = self._settings.timeout_seconds if self._ends is None else self._ends - time.monotonic()
+        left = self._settings.timeout_seconds if self._ends is None else self._ends - self._clock.monotonic()
         return min(left, self._settings.timeout_seconds)
 
     async def within(self, work: Awaitable[T]) -> T:

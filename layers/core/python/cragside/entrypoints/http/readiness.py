@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from cragside.bootstrap import Container
@@ -24,11 +23,9 @@ class Readiness:
     Those who ask at the same time share one look.
     """
 
-    def __init__(
-        self, container: Container, *, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE_SECONDS
-    ) -> None:
+    def __init__(self, container: Container, *, patience: float = _PATIENCE_SECONDS) -> None:
         self._container = container
-        self._clock = clock
+        self._clock = container.clock
         self._patience = patience
         self._looked: float | None = None
         self._looking: asyncio.Task[list[str]] | None = None
@@ -36,7 +33,7 @@ class Readiness:
 
     async def missing(self) -> list[str]:
         """The components that do not answer, by name. The log has the reasons, once for each change."""
-        now = self._clock()
+        now = self._clock.monotonic()
         stale = self._looked is None or now - self._looked >= _HOLDS_SECONDS
         if self._looking is None or (stale and self._looking.done()):
             self._looked = now

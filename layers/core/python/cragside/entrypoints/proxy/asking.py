@@ -1,6 +1,5 @@
 """Decides which requests get evidence: what the request says, then what its workspace says."""
 
-import asyncio
 import re
 from typing import Any
 
@@ -72,9 +71,9 @@ class Asking:
             return "command"
 
     async def _setting(self, workspace: str) -> Prompts:
-        now = asyncio.get_running_loop().time()
+        now = self._container.clock.monotonic()
         patience = _PATIENCE if now >= self._ask_again else 0.0
         preferred, outdated = await self._container.preferences.at_hand(workspace, seconds=patience)
         if outdated and patience:
-            self._ask_again = asyncio.get_running_loop().time() + _PAUSE
+            self._ask_again = self._container.clock.monotonic() + _PAUSE
         return preferred.prompts

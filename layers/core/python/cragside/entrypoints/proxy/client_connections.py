@@ -21,6 +21,7 @@ from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
 from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.ports.clock import Clock
 
 _HEALTH = "/healthz"
 # The most requests that a client may send before it reads their answers.
@@ -30,8 +31,11 @@ _MOST_PIPELINED = 64
 class Clients:
     """The connections of one process."""
 
-    def __init__(self, limits: ConnectionLimits, observe: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, clock: Clock, observe: Callable[[ASGIApp], ASGIApp] = lambda app: app
+    ) -> None:
         self.limits = limits
+        self.clock = clock
         # Wraps what answers requests that the application does not get.
         self.observe = observe
         # Connections without a request in process, the longest idle first.
@@ -83,8 +87,9 @@ class Clients:
         self._refused.pop(connection, None)
         self._busy.discard(connection)
 
-    def check(self, now: float) -> None:
+    def check(self) -> None:
         """End the connections of clients that are too slow. Call it regularly."""
+        now = self.clock.monotonic()
         for connection in [*self._refused, *self._idle, *self._busy]:
             connection.check(now)
 
@@ -101,7 +106,7 @@ class ClientConnection(HttpToolsProtocol):
         self._limits = clients.limits
         self._stage: Literal["none", "head", "body"] = "none"
         # The start of the stage, or of the current period within a body.
-        self._since = self.loop.time()
+        self._since = self._clients.clock.monotonic()
         self._body_bytes = 0
         # Bytes since the last sign of progress.
         self._unparsed = 0
@@ -219,7 +224,7 @@ class ClientConnection(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._stage, self._since = "head", self.loop.time()
+        self._stage, self._since = "head", self._clients.clock.monotonic()
 
     @override
     def on_headers_complete(self) -> None:
@@ -227,7 +232,7 @@ class ClientConnection(HttpToolsProtocol):
         self.app = self._application()
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
-        self._stage, self._since = "body", self.loop.time()
+        self._stage, self._since = "body", self._clients.clock.monotonic()
         if self.app != self._serve:
             self.cycle.transport = cast(asyncio.Transport, _Refusing(self.transport, self._end_refused))
         if len(self.pipeline) > _MOST_PIPELINED:
@@ -248,7 +253,7 @@ class ClientConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         more = bool(self.pipeline)
         super().on_response_complete()
-        self._since = self.loop.time()
+        self._since = self._clients.clock.monotonic()
         if self._refused:
             self._clients.refused(self)
         elif not more:

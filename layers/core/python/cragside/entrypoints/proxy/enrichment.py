@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +89,7 @@ class RequestEnricher:
         whole = in_one_form(path, forwarded)
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
         persona = value_of(headers, PERSONA_HEADER)
-        began = time.monotonic()
+        began = self._container.clock.monotonic()
         window = await self._window(path, whole)
         budget = self._settings.context_tokens
         if window is not None:
@@ -102,7 +101,7 @@ class RequestEnricher:
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
             memory=memory_asked(headers),
             evidence_tokens=budget,
-            timeout=self._settings.timeout_seconds - (time.monotonic() - began),
+            timeout=self._settings.timeout_seconds - (self._container.clock.monotonic() - began),
             watch=watch,
         )
         forwarded = with_evidence(path, forwarded, asked.place, asked.question, enriched.request)

@@ -28,6 +28,7 @@ from cragside.entrypoints.proxy.handover import Receiver
 from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
 from cragside.entrypoints.proxy.ollama_scopes import KNOWN
 from cragside.entrypoints.proxy.path_prefix import below
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -63,7 +64,11 @@ async def serve(
     async with _fresh_token(container):
         application, observer = _application(container, host, metrics)
         server = Server(
-            application, lambda: announce(address_of(listening, host)), _limits(container), observe=observer.wrap
+            application,
+            lambda: announce(address_of(listening, host)),
+            _limits(container),
+            observe=observer.wrap,
+            clock=container.clock,
         )
         await server.serve(sockets=[listening])
 
@@ -77,7 +82,9 @@ async def serve_handed(
     """
     async with _fresh_token(container):
         application, observer = _application(container, host, metrics)
-        await HandedServer(application, channel, _limits(container), observe=observer.wrap).serve()
+        await HandedServer(
+            application, channel, _limits(container), observe=observer.wrap, clock=container.clock
+        ).serve()
 
 
 def address_of(listening: socket.socket, host: str) -> str:
@@ -150,9 +157,10 @@ class Server(uvicorn.Server):
         limits: ConnectionLimits | None = None,
         *,
         observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._limits = limits or ConnectionLimits(most_connections())
-        self._clients = Clients(self._limits, observe)
+        self._clients = Clients(self._limits, clock, observe)
         connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
             uvicorn.Config(
@@ -180,7 +188,7 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """uvicorn's callback, ten times a second."""
         if counter % max(1, round(self._limits.check_seconds * _TICKS_A_SECOND)) == 0:
-            self._clients.check(asyncio.get_running_loop().time())
+            self._clients.check()
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -210,9 +218,10 @@ class HandedServer(Server):
         limits: ConnectionLimits | None = None,
         *,
         observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
-        super().__init__(application, self._receiver.open, limits, observe=observe)
+        super().__init__(application, self._receiver.open, limits, observe=observe, clock=clock)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve the connections from the channel."""

@@ -14,12 +14,14 @@ from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
 from cragside.adapters.lightrag.ledger.memory.sizes import stored_in
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 from cragside.domain.indexing import DocumentKey, Stored
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 
 class MemoryBackend(Backend):
     """Keeps stores for as long as it lives itself. At one time one backend has a home."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._stores: dict[Path, MemoryTables] = {}
 
     @override
@@ -42,7 +44,7 @@ class MemoryBackend(Backend):
         if not read_only:
             self._stores[folder] = memory
         MemoryTables.opened[str(folder)] = memory
-        return MemoryLedger(memory, workspace, search_text, read_only=read_only)
+        return MemoryLedger(memory, workspace, search_text, read_only=read_only, clock=self._clock)
 
     @override
     def storages(self) -> Storages:

@@ -17,6 +17,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.ledger.sqlite.folders import WorkspaceFolders, check_store_file
 from cragside.adapters.private_files import make_folder
 from cragside.domain.indexing import DocumentKey, Stored
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # The leading dot: no workspace can have this name.
 _REMOVED = ".removed-"
@@ -25,7 +26,8 @@ _REMOVED = ".removed-"
 class SqliteBackend(Backend):
     """Ledger and storages of a workspace share one file and its transactions."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._homes: dict[Path, WorkspaceFolders] = {}
 
     @override
@@ -49,7 +51,7 @@ class SqliteBackend(Backend):
 
         check_store_file(folder)
         with nullcontext() if read_only else _at_rest(folder.parent, alone=False):
-            return SqliteLedger.open(folder, workspace, search_text=search_text, read_only=read_only)
+            return SqliteLedger.open(folder, workspace, search_text=search_text, read_only=read_only, clock=self._clock)
 
     @override
     def storages(self) -> Storages:

@@ -1,7 +1,6 @@
 """The progress of a document as server-sent events."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ class ProgressStreams:
 
     def __init__(self, container: Container) -> None:
         self._container = container
+        self.clock = container.clock
         self._open: Counter[str] = Counter()
         self._looks: dict[tuple[str, str], asyncio.Task[DocumentRecord | None]] = {}
 
@@ -77,10 +77,10 @@ async def progress_events(
         if (end := _end_of(current)) is not None:
             yield ServerSentEvent(event=end, data=progress)
             return
-        if ends is not None and time.monotonic() + _LOOKS_EVERY + _MARGIN > ends:
+        if ends is not None and streams.clock.monotonic() + _LOOKS_EVERY + _MARGIN > ends:
             yield ServerSentEvent(event="later", data=progress, retry=1000)
             return
-        await asyncio.sleep(_LOOKS_EVERY)
+        await streams.clock.sleep(_LOOKS_EVERY)
         try:
             current = await streams.look(workspace, record.id)
         except CragsideError as error:

@@ -1,7 +1,6 @@
 """The route that adds evidence to a prompt."""
 
 import json
-import time
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -55,7 +54,7 @@ async def enrich(request: Request) -> Response:
             question=question,
             workspace=choose_workspace(request, body.get("workspace")),
             memory=memory_asked(request.scope["headers"]),
-            timeout=None if ends is None else ends - time.monotonic(),
+            timeout=None if ends is None else ends - container.clock.monotonic(),
         )
     request.state.rag_context = enriched.rag_context
     # ASCII can express all input, even half a surrogate pair.

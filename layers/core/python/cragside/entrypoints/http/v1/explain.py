@@ -1,7 +1,6 @@
 """The route that explains how a prompt gets its evidence."""
 
 import json
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -48,15 +47,15 @@ async def explain(request: Request) -> Response:
     """
     body = await json_object(request)
     workspace, memory = choose_workspace(request, body.get("workspace")), memory_asked(request.scope["headers"])
-    ends = getattr(request.state, "ends", None)
+    ends, container = getattr(request.state, "ends", None), container_of(request)
 
     async def run(watch: Watch) -> Explanation:
-        explanation = await container_of(request).explainer.explain(
+        explanation = await container.explainer.explain(
             body,
             watch=watch,
             workspace=workspace,
             memory=memory,
-            timeout=None if ends is None else ends - time.monotonic(),
+            timeout=None if ends is None else ends - container.clock.monotonic(),
         )
         request.state.rag_context = explanation.context
         return explanation

@@ -1,7 +1,6 @@
 """The route that builds a workspace anew with the configured embedding model."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client, hidden
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
 from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
+from cragside.ports.clock import Clock
 from cragside.ports.workspaces import Workspaces
 
 # A refusal comes at once and has a status of its own. What takes longer has begun.
@@ -53,7 +53,7 @@ async def reindex_workspace(request: Request, body: ReindexRequest, container: A
     workspaces = container.workspaces
     await (await workspaces.open(workspace)).documents.check_writable()
     total = sum([(await workspaces.stored(name)).documents for name in (workspace, memory_of(workspace))])
-    items = followed(_run(workspaces, workspace, getattr(request.state, "ends", None)))
+    items = followed(_run(workspaces, workspace, getattr(request.state, "ends", None), container.clock))
     first = asyncio.ensure_future(_next(items))
     await asyncio.wait({first}, timeout=_PATIENCE_SECONDS)
     if first.done() and (refused := first.exception()) is not None:
@@ -61,9 +61,9 @@ async def reindex_workspace(request: Request, body: ReindexRequest, container: A
     return StreamingResponse(_events(request, first, items, total), media_type=EVENTS, headers=STREAMED)
 
 
-def _run(workspaces: Workspaces, workspace: str, ends: float | None) -> Any:
+def _run(workspaces: Workspaces, workspace: str, ends: float | None, clock: Clock) -> Any:
     async def run(progress: Callable[[str], None]) -> int:
-        seconds = None if ends is None else max(0.0, ends - time.monotonic() - _MARGIN_SECONDS)
+        seconds = None if ends is None else max(0.0, ends - clock.monotonic() - _MARGIN_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 return await workspaces.reindex(workspace, progress)

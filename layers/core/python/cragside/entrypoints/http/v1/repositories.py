@@ -76,7 +76,7 @@ async def _run(
     run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
     ends: float | None = getattr(request.state, "ends", None)
     # A client that leaves ends the request, and with it the clone.
-    async with followed(run, ends=ends, over=lambda: turns.give_back(workspace)) as progress:
+    async with followed(run, ends=ends, clock=container.clock, over=lambda: turns.give_back(workspace)) as progress:
         yield progress
 
 

@@ -1,6 +1,5 @@
 """The leases of a ledger in memory."""
 
-import time
 from copy import copy
 from typing import Self
 
@@ -10,12 +9,14 @@ from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import REMOVED, Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 
 class MemoryLeasing(Ledger):
     """Takes leases. Whoever writes calls `_check_leases` first; no other task runs until the write is done."""
 
     _leases: tuple[Lease, ...] = ()
+    _clock: Clock = SYSTEM_CLOCK
 
     def __init__(self, memory: MemoryTables, workspace: str) -> None:
         self._memory = memory
@@ -27,17 +28,17 @@ class MemoryLeasing(Ledger):
             raise StoreRemoved
         if held := self._memory.leases.get(name):
             lease, expires = held
-            if lease.holder != holder and expires > time.monotonic() and not is_gone(lease.holder):
+            if lease.holder != holder and expires > self._clock.monotonic() and not is_gone(lease.holder):
                 return None
         lease = Lease(name, holder, self._memory.next_number())
-        self._memory.leases[name] = lease, time.monotonic() + seconds
+        self._memory.leases[name] = lease, self._clock.monotonic() + seconds
         return lease
 
     @override
     async def renew_lease(self, lease: Lease, seconds: float) -> bool:
         if not self._is_held(lease):
             return False
-        self._memory.leases[lease.name] = lease, time.monotonic() + seconds
+        self._memory.leases[lease.name] = lease, self._clock.monotonic() + seconds
         return True
 
     @override

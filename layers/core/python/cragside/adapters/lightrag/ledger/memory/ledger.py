@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.ledger.memory.parts import MemoryParts
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
 
@@ -22,10 +23,17 @@ class MemoryLedger(MemoryParts):
     """A store in memory. Every ledger of one store sees what the others write."""
 
     def __init__(
-        self, memory: MemoryTables, workspace: str, search_text: Callable[[str], str], *, read_only: bool = False
+        self,
+        memory: MemoryTables,
+        workspace: str,
+        search_text: Callable[[str], str],
+        *,
+        read_only: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(memory, workspace, search_text)
         self._read_only = read_only
+        self._clock = clock
 
     @override
     async def dimensions(self) -> int | None:

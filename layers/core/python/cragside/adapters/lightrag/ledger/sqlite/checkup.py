@@ -3,13 +3,13 @@
 import asyncio
 import sqlite3
 import stat
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.sqlite_failures import is_damage, without_paths
+from cragside.ports.clock import Clock
 
 # A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.
 _EVERY_SECONDS = 600.0
@@ -24,7 +24,8 @@ class Checkup:
     Beside that `PRAGMA quick_check` reads all pages now and then, on a thread and a connection of its own.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._clock = clock
         self._database = database
         self._checking: asyncio.Task[str] | None = None
         self._due = 0.0
@@ -34,7 +35,7 @@ class Checkup:
         """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes."""
         if damage := await asyncio.to_thread(self._at_sight) or self._database.damage:
             return damage
-        if self._checking is None and (whole or time.monotonic() >= self._due):
+        if self._checking is None and (whole or self._clock.monotonic() >= self._due):
             self._checking = asyncio.create_task(self._checked())
         if self._checking is not None:
             await asyncio.wait([self._checking], timeout=None if whole else PATIENCE_SECONDS)
@@ -46,12 +47,12 @@ class Checkup:
             await asyncio.wait([self._checking])
 
     async def _checked(self) -> str:
-        began = time.monotonic()
+        began = self._clock.monotonic()
         try:
             self._found = await asyncio.to_thread(_pages, self._database.path, self._database.read_only)
         finally:
-            taken = time.monotonic() - began
-            self._due = time.monotonic() + max(_EVERY_SECONDS, taken * _SHARE)
+            taken = self._clock.monotonic() - began
+            self._due = self._clock.monotonic() + max(_EVERY_SECONDS, taken * _SHARE)
             self._checking = None
         return self._found
 

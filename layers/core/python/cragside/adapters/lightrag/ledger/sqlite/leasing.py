@@ -1,6 +1,5 @@
 """Leases in a store's file, and the transactions that check them."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -12,6 +11,7 @@ from typing_extensions import override
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # Longer than any lease.
 _LONGEST_SECONDS = 120
@@ -22,11 +22,12 @@ class Leasing(PassageReads):
     """Takes leases. Each taking is a row of its own, and its number is the epoch; returning deletes the row."""
 
     _leases: tuple[Lease, ...] = ()
+    _clock: Clock = SYSTEM_CLOCK
 
     @override
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
         await self._database.turn()
-        now = time.time()
+        now = self._clock.time()
         with self._database.note() as connection:
             # Whoever removes a workspace holds its leases until the file is away.
             if self._database.is_removed():
@@ -42,7 +43,7 @@ class Leasing(PassageReads):
         if not await self._database.turn():
             return True  # nobody else can take it either while somebody writes for so long
         with self._database.note() as connection:
-            expires = time.time() + seconds
+            expires = self._clock.time() + seconds
             renewed = connection.execute(f"UPDATE lease SET expires = ? WHERE {_HELD}", (expires, *_key(lease)))  # noqa: S608 (our own)
             return renewed.rowcount > 0
 

@@ -12,25 +12,35 @@ from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
 from cragside.adapters.lightrag.ledger.sqlite.vectors import SearchText
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 
 class SqliteLedger(Copying):
     """All of a ledger, on the connection that LightRAG's storages share."""
 
-    def __init__(self, database: Database, workspace: str, search_text: SearchText) -> None:
+    def __init__(
+        self, database: Database, workspace: str, search_text: SearchText, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         super().__init__(database, workspace, search_text)
-        self._checkup = Checkup(database)
+        self._clock = clock
+        self._checkup = Checkup(database, clock)
         self._tidying = Tidying(database)
 
     @classmethod
     def open(
-        cls, folder: Path, workspace: str, *, search_text: SearchText = str.lower, read_only: bool = False
+        cls,
+        folder: Path,
+        workspace: str,
+        *,
+        search_text: SearchText = str.lower,
+        read_only: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> Self:
         """The ledger of a folder, which is made unless it is only read. `search_text` gives what full-text search sees.
 
         Raises `LedgerError` and `OSError`.
         """
-        return cls(Database.acquire(folder, read_only=read_only), workspace, search_text)
+        return cls(Database.acquire(folder, read_only=read_only), workspace, search_text, clock=clock)
 
     @override
     async def replace_by(self, other: Ledger) -> None:

@@ -1,7 +1,6 @@
 """rag-stack's ingest route: many texts and URLs in one request."""
 
 import asyncio
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -16,6 +15,7 @@ from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
+from cragside.ports.clock import Clock
 from cragside.ports.page_fetcher import FetchFailed
 
 _MOST_ITEMS = 1000
@@ -123,7 +123,8 @@ router = peer_router("rag-stack", RagStackFailure)
 async def ingest(request: Request, body: IngestRequest, container: AppContainer) -> IngestAnswer:
     """Add texts and pages. Items in the answer are stored durably; refused items are in `errors`."""
     workspace = choose_workspace(request, body.collection)
-    batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
+    ends, clock = getattr(request.state, "ends", None), container.clock
+    batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=ends, clock=clock)
     outcomes = await asyncio.gather(*map(batch.take, body.items))
     note_documents(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
     return _answer(outcomes, enrich=body.enrich)
@@ -132,11 +133,12 @@ async def ingest(request: Request, body: IngestRequest, container: AppContainer)
 class _Batch:
     """Adds the items of one request."""
 
-    def __init__(self, intake: Intake, workspace: str, *, enrich: bool, ends: float | None) -> None:
+    def __init__(self, intake: Intake, workspace: str, *, enrich: bool, ends: float | None, clock: Clock) -> None:
         self._intake = intake
         self._workspace = workspace
         self._enrich = enrich
         self._ends = ends
+        self._clock = clock
         self._seen: dict[tuple[str, str | None], str | None] = {}
         self._fetches = asyncio.Semaphore(_FETCHES)
         self._texts = asyncio.Semaphore(_TEXTS)
@@ -165,7 +167,7 @@ class _Batch:
             return _refused(item, "timeout")
 
     async def _page(self, item: IngestItem) -> Acceptance:
-        left = None if self._ends is None else self._ends - time.monotonic()
+        left = None if self._ends is None else self._ends - self._clock.monotonic()
         async with asyncio.timeout(left):
             return await self._intake.page(
                 item.url or "",

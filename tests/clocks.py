@@ -1,0 +1,90 @@
+"""A clock that tests move."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from typing_extensions import override
+
+from cragside.ports.clock import Clock
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+Result = TypeVar("Result")
+
+
+class MovedClock(Clock):
+    """Stands still until it is moved, which wakes those whose time has come."""
+
+    def __init__(self, begin: datetime = BEGIN) -> None:
+        self._time = self._begin = begin.timestamp()
+        self._sleeping: list[tuple[float, asyncio.Future[None]]] = []
+        self.slept: list[float] = []
+
+    @override
+    def monotonic(self) -> float:
+        return self._time
+
+    @override
+    def time(self) -> float:
+        return self._time
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        each = self._time + seconds, asyncio.get_running_loop().create_future()
+        self._sleeping.append(each)
+        try:
+            await each[1]
+        finally:
+            self._sleeping.remove(each)
+
+    @override
+    async def wait_for(self, event: asyncio.Event, seconds: float) -> None:
+        ways = [asyncio.create_task(event.wait()), asyncio.create_task(self.sleep(seconds))]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+
+    def move(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+        self._time += seconds
+        for due, future in self._sleeping:
+            if due <= self._time and not future.done():
+                future.get_loop().call_soon_threadsafe(_wake, future)
+
+    def move_to(self, seconds: float) -> None:
+        """Make it so many seconds after the beginning, which may be earlier than now."""
+        self.move(self._begin + seconds - self._time)
+
+    async def run(self, work: Awaitable[Result]) -> Result:
+        """Run to the end, and move on to the next wake-up whenever somebody sleeps."""
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            await asyncio.wait([task], timeout=0.001)  # others, and threads, get on meanwhile
+            self.move_on()
+        return await task
+
+    async def run_until(self, happened: Callable[[], object], *, within: float) -> None:
+        """Let time pass slowly until something has happened, which fails after so many seconds."""
+        ends = self._time + within
+        while not happened():
+            assert self._time < ends, f"It has not happened within {within} s"
+            await asyncio.sleep(0.005)  # others, and threads, get on meanwhile
+            self.move(0.02)
+
+    def move_on(self) -> None:
+        """Let time pass until the first sleeper wakes up."""
+        if dues := [due for due, future in self._sleeping if not future.done()]:
+            self.move(max(0.0, min(dues) - self._time))
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
