@@ -1,9 +1,11 @@
 """A clock that tests move."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -12,6 +14,7 @@ from cragside.ports.clock import Clock
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 Result = TypeVar("Result")
+_COUNTING = threading.Lock()
 
 
 class MovedClock(Clock):
@@ -64,11 +67,16 @@ class MovedClock(Clock):
         self.move(self._begin + seconds - self._time)
 
     async def run(self, work: Awaitable[Result]) -> Result:
-        """Run to the end, and move on to the next wake-up whenever somebody sleeps."""
-        task = asyncio.ensure_future(work)
+        """Run to the end, and move on to the next wake-up whenever all sleep and no thread works."""
+        threads = _Threads()
+        asyncio.get_running_loop().set_default_executor(threads)
+        task, begun = asyncio.ensure_future(work), -1
         while not task.done():
-            await asyncio.wait([task], timeout=0.001)  # others, and threads, get on meanwhile
-            self.move_on()
+            await asyncio.wait([task], timeout=0.001)
+            if not threads.busy and threads.begun == begun:
+                self.move_on()
+            # Who waited for a thread gets on before time does.
+            begun = -1 if threads.busy else threads.begun
         return await task
 
     async def run_until(self, happened: Callable[[], object], *, within: float) -> None:
@@ -83,6 +91,25 @@ class MovedClock(Clock):
         """Let time pass until the first sleeper wakes up."""
         if dues := [due for due, future in self._sleeping if not future.done()]:
             self.move(max(0.0, min(dues) - self._time))
+
+
+class _Threads(ThreadPoolExecutor):
+    """Counts what was begun in threads, and what is under way."""
+
+    begun = busy = 0
+
+    def submit(self, *work: Any, **given: Any) -> Any:
+        """Begin work in a thread."""
+        with _COUNTING:
+            self.begun += 1
+            self.busy += 1
+        future = super().submit(*work, **given)
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: object) -> None:
+        with _COUNTING:
+            self.busy -= 1
 
 
 def _wake(future: "asyncio.Future[None]") -> None:

@@ -93,4 +93,5 @@ def test_a_function_without_requests_builds_nothing() -> None:
     function = function_of(built)
     function.answer(health(), Context())
     close(function, built)
-    assert [name for name in Container.names() if vars(built).get(name) is not None] == []
+    members = set(Container.names()) - {"clock"}  # it tells the time and opens nothing
+    assert [name for name in members if vars(built).get(name) is not None] == []

@@ -1,3 +1,4 @@
+import logging
 import runpy
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_without_the_data_a_script_says_where_to_get_it(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", [script, "--data", str(tmp_path)])
+    monkeypatch.setattr(logging, "disable", lambda level: None)  # it would hold for later tests
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(EVALS / script), run_name="__main__")
     assert ended.value.code == 2

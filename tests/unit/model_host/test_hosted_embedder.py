@@ -90,6 +90,7 @@ async def test_the_error_for_a_missing_host_has_a_remedy():
             await embedder.embed(texts)
 
 
+@pytest.mark.waits("host")
 async def test_passages_are_embedded_two_batches_at_a_time_and_questions_pass_them(stub):
     host = OllamaHost(stub.url, parallel=64)
     stub.seconds = 0.05

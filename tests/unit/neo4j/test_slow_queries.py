@@ -96,6 +96,7 @@ class OneAtATime(Database):
             yield
 
 
+@pytest.mark.waits("turns")
 async def test_whoever_waits_for_his_turn_while_others_are_answered_is_answered_too() -> None:
     asked = graph(OneAtATime(0.3))  # the last one has to wait for 1.2 seconds
     answers = await asyncio.gather(*(asked.rows_within(1, "zoo", "RETURN 1") for _ in range(5)))

@@ -17,6 +17,7 @@ from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.observed import Observer
+from cragside.ports.clock import SYSTEM_CLOCK
 
 GIVEN = b"X-Request-ID: trace-7.b_C"
 
@@ -98,7 +99,7 @@ async def test_a_failure_has_the_id_too_and_its_message_stays_out_of_the_log(lin
 
 
 async def test_a_full_server_refuses_with_an_id(lines: Lines) -> None:
-    clients = Clients(ConnectionLimits(8), Observer(60.0).wrap)
+    clients = Clients(ConnectionLimits(8), SYSTEM_CLOCK, Observer(60.0).wrap)
 
     async def refuse(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 503, "headers": []})
