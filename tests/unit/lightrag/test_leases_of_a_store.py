@@ -5,7 +5,9 @@ from pathlib import Path
 
 from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.backends.memory import MemoryBackend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.leases import Leases
+from tests.clocks import MovedClock
 
 
 async def test_two_tasks_of_one_store_wait_for_each_other(tmp_path: Path) -> None:
@@ -21,4 +23,19 @@ async def test_two_tasks_of_one_store_wait_for_each_other(tmp_path: Path) -> Non
     assert (await second).epoch > first.epoch
     await leases.close()
     assert await ledger.take_lease("part", new_holder(), 60) is not None
+    ledger.release()
+
+
+async def test_a_lease_is_renewed_in_time_as_long_as_it_is_held(tmp_path: Path) -> None:
+    clock = MovedClock()
+    ledger = await SqliteBackend(clock=clock).open_ledger(tmp_path, "w", search_text=str.lower)
+    leases = Leases(ledger, 30, clock)
+    await leases.take("part")
+    async with asyncio.timeout(30):
+        for renewed in range(1, 6):
+            while len(clock.slept) < renewed:
+                await asyncio.sleep(0.001)
+            clock.move(20)
+            assert await ledger.take_lease("part", new_holder(), 30) is None
+    await leases.close()
     ledger.release()
