@@ -50,17 +50,10 @@ SERVERS ?= required
 # And for tests of the compose file in a container engine.
 CONTAINERS ?= required
 COMPOSE := docker compose --file docker-compose.local.yml
-# Each test belongs to one stage of `check`, by the first of these marks that it has. What has none is in `make test` if it
-# is in tests/unit or tests/contract, and in `make test-slow` otherwise (the mark `apart`, see tests/conftest.py).
-SERVERS_NEEDED := services or real_ollama or real_searxng or hosts
-BROWSER_NEEDED := browser and not ($(SERVERS_NEEDED))
-CLOUD_NEEDED := (e2e or layers) and not ($(SERVERS_NEEDED) or browser)
-PACKAGES_NEEDED := (clients or install or guides) and not ($(SERVERS_NEEDED) or browser or e2e or layers)
-ELSEWHERE := $(SERVERS_NEEDED) or browser or e2e or layers or clients or install or guides or containers
 # What depends on the interpreter: every module's import, annotations that are read, parsers, SQLite, sockets, signals, forks.
 INTERPRETER := $(addprefix tests/unit/,test_every_module.py test_hostile_texts.py test_long_texts.py cli/test_interrupts.py \
   composition crag documents entrypoints http/test_http_app.py http/test_openapi.py lightrag/test_sqlite_store.py local proxy)
-# The longest first: two run at a time.
+# The longest first: two run at a time. tests/conftest.py says which tests are in which stage.
 STAGES := test-services test-slow test-cloud test test-browser test-packages test-python code
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last.
@@ -84,31 +77,31 @@ demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## run the tests that need no server and are not slow, on all processors
-	@$(RUN) pytest $(PARALLEL) -m "not (apart or slow or $(ELSEWHERE))" $(ARGS) tests/unit tests/contract
+	@$(RUN) pytest $(PARALLEL) -m "stage(name='test')" $(ARGS) tests/unit tests/contract
 
 check: $(UV) ## run what CI runs, two stages at a time: lint, types, imports, licences, docs, every test, and a second Python
-	@$(CHECKED) true
+	@$(CHECKED) true # two stages must not install into the environment at once
 	@sh tools/check.sh $(STAGES)
 
 code: lint types imports licences docs ## check the code and its pages without a test
 
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG, and those of hosts
-	@SERVERS=$(SERVERS) $(CHECKED) pytest $(PARALLEL) -m "$(SERVERS_NEEDED)" $(ARGS)
+	@SERVERS=$(SERVERS) $(CHECKED) pytest $(PARALLEL) -m "stage(name='test-services')" $(ARGS)
 
 test-browser: $(UV) ## run the tests of the console in Chromium
-	@$(CHECKED) pytest $(PARALLEL) -m "$(BROWSER_NEEDED)" $(ARGS)
+	@$(CHECKED) pytest $(PARALLEL) -m "stage(name='test-browser')" $(ARGS)
 
 test-cloud: $(UV) ## build the layers, deploy into an emulator of AWS, and test both
-	@$(INFRA) pytest $(PARALLEL) -m "$(CLOUD_NEEDED)" $(ARGS)
+	@$(INFRA) pytest $(PARALLEL) -m "stage(name='test-cloud')" $(ARGS)
 
 test-packages: $(UV) ## run the guides, the wheel and generated clients, which install packages
-	@$(INFRA) pytest $(PARALLEL) -m "$(PACKAGES_NEEDED)" $(ARGS)
+	@$(INFRA) pytest $(PARALLEL) -m "stage(name='test-packages')" $(ARGS)
 
 test-slow: $(UV) ## run the tests of infrastructure, those of several processes, and those of thousands of inputs
-	@$(INFRA) pytest $(PARALLEL) -m "(apart or slow) and not ($(ELSEWHERE))" $(ARGS)
+	@$(INFRA) pytest $(PARALLEL) -m "stage(name='test-slow')" $(ARGS)
 
 test-python: $(UV) ## run what depends on the interpreter, on the newest other Python that is installed
-	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL) -m "interpreter or not (slow or $(ELSEWHERE))" $(ARGS) $(INTERPRETER)
+	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL) -m "interpreter or stage(name='test')" $(ARGS) $(INTERPRETER)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
 	@rm -f dist/cragside-*.whl
@@ -149,7 +142,7 @@ npm-package: $(UV) ## build the npm package in build/npm
 	@mkdir -p build/npm
 	@$(INFRA) python -m tools.npm_package build/npm
 
-eval: $(UV) ## measure the evidence for everyday questions (HALF=tuning or held-out), and on CLAP-NQ if CLAPNQ_DIR names its folder
+eval: $(UV) ## measure the evidence for everyday questions; CLAP-NQ too if CLAPNQ_DIR is set
 	@$(RUN) python evals/everyday.py --half $(HALF)
 	@[ -z "$(CLAPNQ_DIR)" ] || $(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 

@@ -22,6 +22,14 @@ _LARGE = (
     "cragside.adapters.lightrag.lean", "moto", "neo4j", "openpyxl", "aiohttp", "PIL.Image", "rich.progress",
 )  # fmt: skip
 
+_STAGES = {
+    "test-containers": {"containers"},
+    "test-cloud": {"e2e", "layers"},
+    "test-services": {"services", "real_ollama", "real_searxng", "hosts"},
+    "test-browser": {"browser"},
+    "test-packages": {"clients", "install", "guides"},
+}
+
 # A test that sleeps for longer at a time says why: `@pytest.mark.waits("reason")`.
 _LONGEST_SLEEP_SECONDS = 0.2
 _OURS = f"{Path(__file__).parent}{os.sep}"
@@ -52,10 +60,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep what is no unit and no contract out of `make test`."""
-    if not {"unit", "contract"} & set(item.path.parts):
-        item.add_marker("apart")
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each test into one stage of `make check`: the first that has one of its marks, before any is deselected."""
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        unit = "slow" not in marks and {"unit", "contract"} & set(item.path.parts)
+        stages = (stage for stage, needed in _STAGES.items() if needed & marks)
+        item.add_marker(pytest.mark.stage(name=next(stages, "test" if unit else "test-slow")))
 
 
 class Sleeps:

@@ -14,14 +14,14 @@ class Clock(ABC):
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds since some moment. They never go back."""
+        """Seconds that never go back, for durations."""
 
     @abstractmethod
     def time(self) -> float:
         """Seconds since 1970, which go on while a machine sleeps, and may be set back."""
 
     def now(self) -> datetime:
-        """The same as a date of UTC."""
+        """`time` as a date in UTC."""
         return datetime.fromtimestamp(self.time(), UTC)
 
     @abstractmethod
