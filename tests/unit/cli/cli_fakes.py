@@ -15,6 +15,7 @@ from cragside.bootstrap import Container
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.outcome import RagContext
+from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.prompt import inject
 from cragside.ports.rag_repository import KnowledgeStatus
 from cragside.settings import Settings
@@ -152,11 +153,13 @@ class Replacements:
         progress("sea-otter.md")
         return 1
 
-    async def _enrich(self, request: dict[str, Any], *, workspace: str | None = None) -> Enriched:
+    async def _enrich(
+        self, request: dict[str, Any], *, workspace: str | None = None, tell_none: bool = False
+    ) -> Enriched:
         await self._check()
         self.asked.append((request, workspace))
         question = question_of(request["prompt"])
         if question is None:
             return Enriched(dict(request), None)
-        block = f"<evidence>\n[1] {OTTER.content}\n</evidence>" if self.context.documents else ""
-        return Enriched(inject(request, block, question), self.context)
+        block, told = f"<evidence>\n[1] {OTTER.content}\n</evidence>", NOTHING_FOUND if tell_none else ""
+        return Enriched(inject(request, block if self.context.documents else told, question), self.context)
