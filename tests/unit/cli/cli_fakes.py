@@ -133,7 +133,10 @@ class Replacements:
         async def status() -> KnowledgeStatus:
             return KnowledgeStatus(name, "wordllama", 0, 0, 7, 3, {"processed": 0}, waiting_changes=self.waiting)
 
-        return SimpleNamespace(passages=SimpleNamespace(status=status))
+        async def languages() -> dict[str | None, int]:
+            return {}
+
+        return SimpleNamespace(passages=SimpleNamespace(status=status), documents=SimpleNamespace(languages=languages))
 
     async def _check(self, *_: str, **__: bool) -> None:
         if self.error:

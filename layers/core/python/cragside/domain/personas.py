@@ -27,8 +27,8 @@ _QUOTED_DE = (
 )
 
 NOTHING_FOUND = (
-    "The user's documents hold nothing on the question that follows. Say so first, in the language of the question, "
-    "before you answer from what you know."
+    "A search of the user's documents found nothing on the question that follows. Say so first, in the language of the "
+    "question, before you answer from what you know."
 )
 _NOTHING_EN = "There is no evidence for the question that follows. Answer with nothing but: “The documents do not say.”"
 _NOTHING_DE = "Zur folgenden Frage gibt es keine Belege. Antworte mit nichts als: „Das steht nicht in den Dokumenten.“"

@@ -98,7 +98,8 @@ function Run() {
         ${halved(found) !== null && html`<p>${t("ask.halved", { needed: number(halved(found), 2) })}</p>`}
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
-          ({ component, reason }) => html`<p class="notice warning">${t("ask.degraded", { component, reason })}</p>`,
+          ({ component, reason }) =>
+            html`<p class="notice warning">${component === "language" ? reason : t("ask.degraded", { component, reason })}</p>`,
         )}
       `}
     </section>
