@@ -75,6 +75,7 @@ FREE = frozenset(
         "RAG_SIMILARITY_STRATEGY",
         "RAG_SIMILARITY_THRESHOLD",
         "RAG_STORE_EXCHANGES",
+        "RAG_TELL_NONE",
         "RAG_THRESHOLD",
         "RAG_TIMEOUT_SECONDS",
         "RAG_TRACES",

@@ -64,6 +64,20 @@ def test_the_page_says_what_sufficed_without_the_web(page: "Page", shared_servic
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_without_evidence_the_nearest_passages_and_what_to_try_are_shown(
+    page: "Page", shared_service: CragsideServer, axe: Axe
+) -> None:
+    ask(page, shared_service, "Who repairs the clock of the town hall?")
+    expects(page.get_by_text("No evidence.")).to_be_visible()
+    expects(page.get_by_role("heading", name="Closest, may not answer")).to_be_visible()
+    expects(page.locator(".closest ol li")).to_have_count(2)
+    expects(page.locator(".closest ol")).to_contain_text("tart.md")
+    expects(page.get_by_text("Ask with the words of the documents.")).to_be_visible()
+    expects(page.get_by_text("Have the web searched")).to_be_visible()
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", service: CragsideServer) -> None:
     with service.client() as client:
         client.patch("/v1/settings", json={"mode": "similarity"}).raise_for_status()

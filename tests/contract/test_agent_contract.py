@@ -35,6 +35,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.preferences import Preferences
 from cragside.domain.steps import Watch
 from cragside.entrypoints.http.app import create_app
@@ -52,6 +53,15 @@ FOUND = Findings(
     "<evidence>\nwater power\n</evidence>", (LOCAL, WEB), True, (Degradation("rewriter", "slow"),), {"retrieve": 1.234}
 )
 NOTHING = Findings("", (), False)
+NEAR = Document(
+    "chunk-2",
+    "Cragside has a tower.",
+    "local",
+    title="cragside.txt",
+    score=0.21,
+    metadata={"filename": "cragside.txt", "page": 3, "section": "Tower"},
+)
+NOTHING_PASSED = Findings("", (), False, closest=(NEAR,))
 
 REQUEST: dict[str, Any] = {
     "id": "request-1",
@@ -195,6 +205,40 @@ class TestEnhancedRequest:
         assert enhanced["metadata"]["rag_context"]["documents"] == []
         assert enhanced["metadata"]["rag_context"]["verdict"] == "none"
         assert enhanced["metadata"]["rag_context"]["search_performed"] is False
+
+    async def test_without_evidence_the_nearest_passages_are_named_and_not_in_the_prompt(
+        self, surface: Surface
+    ) -> None:
+        surface.finder.outcome = NOTHING_PASSED
+        enhanced = await surface.retrieve(deepcopy(REQUEST))
+        assert enhanced["prompt"] == "What lit Cragside?"
+        context = enhanced["metadata"]["rag_context"]
+        assert (context["documents"], context["verdict"]) == ([], "none")
+        (closest,) = context["closest"]
+        assert closest == {
+            "id": "chunk-2",
+            "title": "cragside.txt",
+            "content": "Cragside has a tower.",
+            "source": "local",
+            "score": 0.21,
+            "metadata": {"filename": "cragside.txt", "page": 3, "section": "Tower"},
+        }
+
+    async def test_with_evidence_there_is_no_field_for_the_nearest_passages(self, surface: Surface) -> None:
+        assert "closest" not in (await surface.retrieve(deepcopy(REQUEST)))["metadata"]["rag_context"]
+
+    async def test_the_model_is_told_that_nothing_is_there_only_if_the_request_asks_for_it(
+        self, surface: Surface
+    ) -> None:
+        surface.finder.outcome = NOTHING_PASSED
+        enhanced = await surface.retrieve({**deepcopy(REQUEST), "tell_none": True})
+        assert enhanced["prompt"] == f"{NOTHING_FOUND}\n\nWhat lit Cragside?"
+        messages = [{"role": "user", "content": "/rag What lit Cragside?"}]
+        enhanced = await surface.retrieve({"messages": messages, "tell_none": True})
+        assert enhanced["messages"] == [
+            {"role": "system", "content": NOTHING_FOUND},
+            {"role": "user", "content": "What lit Cragside?"},
+        ]
 
     async def test_id_and_timestamp_are_made_up_when_the_request_has_none(self, surface: Surface) -> None:
         enhanced = await surface.retrieve({"prompt": "/rag What lit Cragside?"})

@@ -128,6 +128,23 @@ async def test_a_passage_through_several_sections_is_cited_with_the_first_and_th
     assert best.metadata["section"] == "Introduction – Maintenance"
 
 
+async def test_passages_are_counted_by_the_languages_that_their_annotations_have(
+    library: Library, indexer: PartIndexer
+) -> None:
+    assert await library.languages() == {}
+    first = await library.accept(text("a.md", ARMSTRONG))
+    assert await library.languages() == {None: 1}
+    trap = {"entities": [{"text": '\ud800 "language": "fr"', "label": "x"}], "language": "en"}
+    for acceptance, tier2 in ((first, trap), (await library.accept(text("b.md", "1 2 3")), {"language": None})):
+        embedding, enriching = acceptance.tasks
+        await indexer.embed(embedding)
+        await indexer.begin_enrichment(enriching)
+        await indexer.annotate(enriching, [tier2], None)
+    assert await library.languages() == {"en": 1, "": 1}
+    await library.delete(first.record.id)
+    assert await library.languages() == {"": 1}
+
+
 async def test_embedding_makes_a_part_searchable_before_its_graph_exists(
     library: Library, indexer: PartIndexer, container: Container
 ) -> None:

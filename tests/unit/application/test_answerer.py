@@ -53,7 +53,7 @@ class Host:
 
 
 def answerer(evidence: Evidence, host: Host) -> Answerer:
-    return Answerer(evidence, host, prefix="/rag", evidence_tokens=3000)  # type: ignore[arg-type]
+    return Answerer(evidence, host, prefix="/rag", tell_none=True, evidence_tokens=3000)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("question", ["Why?", "/rag Why?"])
@@ -67,7 +67,10 @@ async def test_the_model_gets_the_conversation_the_evidence_and_the_question(que
     assert model == answer.model == "first:latest"
     assert [message["content"] for message in messages] == ["Who?", "Swan [1].", "EVIDENCE", "/rag Why?"]
     ((request, options),) = evidence.asked
-    assert (request["model"], options) == ("first:latest", {"workspace": "w", "evidence_tokens": 3000})
+    assert (request["model"], options) == (
+        "first:latest",
+        {"workspace": "w", "tell_none": True, "evidence_tokens": 3000},
+    )
 
 
 @pytest.mark.parametrize(("longest", "tokens"), [(None, 3000), (131_072, 3000), (4096, 2043), (512, 252), (8, 0)])

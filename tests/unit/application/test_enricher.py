@@ -12,8 +12,8 @@ from cragside.application.similar_evidence import NoEvidence
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
-from cragside.domain.outcome import Degradation, Findings
-from cragside.domain.personas import PERSONAS, PLAIN
+from cragside.domain.outcome import NO_ROOM, Degradation, Findings
+from cragside.domain.personas import NOTHING_FOUND, PERSONAS, PLAIN
 from cragside.domain.preferences import EvidenceMode, Preferences
 from cragside.domain.steps import Watch
 from cragside.ports.workspaces import Workspace
@@ -163,6 +163,50 @@ async def test_a_knowledge_base_that_does_not_open_in_time_is_not_waited_for_to_
     waiting._workspaces = Opening(FakeRepository())
     async with asyncio.timeout(10):
         assert (await waiting.enrich({"prompt": "/rag x"})).rag_context is not None
+
+
+EMPTY = Findings("", (), False, closest=(Document("d", "secret text", "local", score=0.1),))
+
+
+@pytest.mark.parametrize(
+    ("asked", "by_default", "prompt"),
+    [
+        ({}, False, "x"),
+        ({}, True, f"{NOTHING_FOUND}\n\nx"),
+        ({"tell_none": True}, False, f"{NOTHING_FOUND}\n\nx"),
+        ({"tell_none": False}, True, "x"),
+    ],
+)
+async def test_the_model_is_told_where_there_is_no_evidence_if_the_caller_or_the_request_wants_that(
+    asked: dict[str, Any], by_default: bool, prompt: str
+) -> None:
+    enriched = await enricher(ScriptedFinder(EMPTY)).enrich({"prompt": "/rag x", **asked}, tell_none=by_default)
+    assert enriched.request["prompt"] == prompt
+    assert enriched.rag_context is not None
+    assert [each["content"] for each in enriched.rag_context.as_dict()["closest"]] == ["secret text"]
+
+
+@pytest.mark.parametrize(
+    ("findings", "settings"),
+    [
+        (FOUND, {}),
+        (BLIND, {}),
+        (Findings("", (), False, (NO_ROOM,)), {}),
+        (Findings("", (), False, (Degradation("embedder", "down"),)), {}),
+        (EMPTY, {"evidence_tokens": 20}),
+        (EMPTY, {"preferences": ScriptedPreferences(mode="off")}),
+    ],
+)
+async def test_the_model_is_told_only_what_is_known_and_has_room(findings: Findings, settings: dict[str, Any]) -> None:
+    built = enricher(ScriptedFinder(findings), **settings)
+    assert NOTHING_FOUND not in (await built.enrich({"prompt": "/rag x"}, tell_none=True)).request["prompt"]
+
+
+async def test_a_strict_persona_has_a_sentence_of_its_own() -> None:
+    request = {"prompt": "/rag x", "persona": "strict-de"}
+    told = (await enricher(ScriptedFinder(EMPTY)).enrich(request, tell_none=True)).request["prompt"]
+    assert "Das steht nicht in den Dokumenten." in told
+    assert told.endswith("\n\nx")
 
 
 async def test_blindness_passes_the_question_on_in_open_mode_only() -> None:

@@ -15,6 +15,7 @@ from cragside.bootstrap import Container
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.outcome import RagContext
+from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.prompt import inject
 from cragside.ports.rag_repository import KnowledgeStatus
 from cragside.settings import Settings
@@ -132,7 +133,10 @@ class Replacements:
         async def status() -> KnowledgeStatus:
             return KnowledgeStatus(name, "wordllama", 0, 0, 7, 3, {"processed": 0}, waiting_changes=self.waiting)
 
-        return SimpleNamespace(passages=SimpleNamespace(status=status))
+        async def languages() -> dict[str | None, int]:
+            return {}
+
+        return SimpleNamespace(passages=SimpleNamespace(status=status), documents=SimpleNamespace(languages=languages))
 
     async def _check(self, *_: str, **__: bool) -> None:
         if self.error:
@@ -152,11 +156,13 @@ class Replacements:
         progress("sea-otter.md")
         return 1
 
-    async def _enrich(self, request: dict[str, Any], *, workspace: str | None = None) -> Enriched:
+    async def _enrich(
+        self, request: dict[str, Any], *, workspace: str | None = None, tell_none: bool = False
+    ) -> Enriched:
         await self._check()
         self.asked.append((request, workspace))
         question = question_of(request["prompt"])
         if question is None:
             return Enriched(dict(request), None)
-        block = f"<evidence>\n[1] {OTTER.content}\n</evidence>" if self.context.documents else ""
-        return Enriched(inject(request, block, question), self.context)
+        block, told = f"<evidence>\n[1] {OTTER.content}\n</evidence>", NOTHING_FOUND if tell_none else ""
+        return Enriched(inject(request, block if self.context.documents else told, question), self.context)

@@ -248,6 +248,19 @@ def test_the_error_for_an_unreachable_embedding_model_names_it(real, tmp_path, a
     assert said in f"{found['detail']} {found['remedy']}"
 
 
+def test_the_languages_of_the_documents_are_told_with_what_crosses_them(real, tmp_path):
+    (tmp_path / "en.md").write_text("The rent of the boat shed is due in March, and the rowing club pays it.")
+    assert real("ingest", str(tmp_path / "en.md")).exit_code == 0
+    store = findings(real("doctor", "--json"))["store"]
+    assert store["detail"].endswith("which finds English documents by questions in their own language alone")
+    assert store["remedy"] == ""
+    (tmp_path / "de.md").write_text("Die Miete für den Bootsschuppen ist im März fällig, und der Verein zahlt sie.")
+    assert real("ingest", str(tmp_path / "de.md")).exit_code == 0
+    store = findings(real("doctor", "--json"))["store"]
+    assert (store["state"], "German and English" in store["detail"]) == ("ok", True)
+    assert "RAG_EMBEDDING_MODEL=bge-m3" in store["remedy"]
+
+
 def test_the_store_is_opened_after_the_servers_have_answered(run, container, environment, tmp_path):
     (tmp_path / "home" / "default").mkdir(parents=True)
     environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"

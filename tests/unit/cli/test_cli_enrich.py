@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 from cli_fakes import OTTER, context_with
 
 from cragside.domain.document import Document
+from cragside.domain.personas import NOTHING_FOUND
 
 
 def test_json_is_the_enhanced_request_and_nothing_else(run, container):
@@ -38,7 +40,7 @@ def test_a_text_without_the_command_is_reported_as_unchanged(run):
 def test_weak_evidence_and_failed_steps_are_reported(run, container, degraded):
     container.context = context_with(OTTER.graded(0.4), degraded=(degraded,))
     shown = run("enrich", "/rag why?").stdout
-    assert "none of it above 0.6" in shown
+    assert "Verdict  local, weak: evidence from the knowledge base, none of it above 0.6" in shown
     assert "Degraded search: SEARXNG_HOST is not set" in shown
 
 
@@ -47,6 +49,22 @@ def test_no_evidence_is_no_failure(run, container):
     result = run("enrich", "/rag why?")
     assert result.exit_code == 0
     assert "Verdict  none" in result.stdout
+    assert "Closest" not in result.stdout
+    assert "Try      Ask with the words of the documents" in result.stdout
+    assert NOTHING_FOUND in result.stdout
+
+
+def test_the_nearest_passages_are_shown_with_score_and_place_where_there_is_no_evidence(run, container):
+    placed = replace(OTTER.graded(0.21), metadata={"filename": "sea\n-otter.md", "page": 4, "section": "Food"})
+    container.context = context_with(verdict="none", closest=(placed,), search_performed=True)
+    shown = run("enrich", "/rag why?").stdout
+    assert "Closest, may not answer:\n  0.21  Sea otter (sea -otter.md, page 4, section Food)\n" in shown
+    assert "SEARXNG_HOST" not in shown
+
+
+def test_json_tells_the_model_nothing_as_the_route_does(run, container):
+    container.context = context_with(verdict="none")
+    assert json.loads(run("enrich", "--json", "/rag why?").stdout)["prompt"] == "why?"
 
 
 def test_a_dash_reads_standard_input(run, container):

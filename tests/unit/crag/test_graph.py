@@ -179,7 +179,38 @@ async def test_with_everything_down_nothing_is_injected_and_everything_is_named(
 async def test_evidence_is_packed_to_the_tokens_there_are() -> None:
     findings = await find(tokens=10)
     assert findings.block == ""
-    assert findings.documents == ()
+    assert findings.documents == findings.closest == ()
+    assert [d.component for d in findings.degraded] == ["context_window"]
+    assert not findings.hold_nothing
+
+
+async def test_where_nothing_is_evidence_the_nearest_passages_are_named_and_stay_out_of_the_block() -> None:
+    findings = await find(grader=ScriptedGrader({KELP: 0.1, OTTER: 0.2}))
+    assert (findings.block, findings.documents) == ("", ())
+    assert [(d.content, d.score) for d in findings.closest] == [(OTTER, 0.2), (KELP, 0.1)]
+    assert findings.hold_nothing
+
+
+async def test_where_there_is_evidence_nothing_is_closest() -> None:
+    assert (await find()).closest == ()
+    assert (await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.1}))).closest == ()
+    nothing_local = ScriptedGrader({KELP: 0.1, OTTER: 0.1})
+    assert (await find(grader=nothing_local, search=FakeSearch(PAGE))).closest == ()
+
+
+async def test_the_nearest_are_three_passages_that_the_budget_of_evidence_takes() -> None:
+    texts = {f"{name} {'kelp ' * 60}".strip(): 0.2 - number / 100 for number, name in enumerate("abcde")}
+    repository = FakeRepository(*(SourceText(f"{text[0]}.md", text) for text in texts))
+    grader = ScriptedGrader(texts)
+    closest = (await find(repository=repository, grader=grader)).closest
+    assert [each.content[0] for each in closest] == ["a", "b", "c"]
+    closest = (await find(repository=repository, grader=grader, tokens=200)).closest
+    assert [each.content[0] for each in closest] == ["a", "b"]
+
+
+async def test_a_knowledge_base_that_could_not_be_asked_is_not_said_to_hold_nothing() -> None:
+    down = FakeRepository(failure=ServiceUnavailable("knowledge_base", "down"))
+    assert not (await find(repository=down, search=FakeSearch())).hold_nothing
 
 
 async def test_a_configuration_error_is_not_degraded_away() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.domain.personas import PERSONAS
+from cragside.domain.personas import NOTHING_FOUND, PERSONAS
 from tests.knowledge import Knowledge
 
 LAMP = "The keeper of the harbour lights the lamp at dusk."
@@ -79,6 +79,8 @@ async def test_similarity_injects_what_the_search_finds_and_grades_nothing(knowl
     await knowledge.http.patch("/v1/settings", json={"similarity_threshold": 0.9})
     prompt, context = await enriched(knowledge)
     assert (prompt, context["documents"], context["verdict"]) == (QUESTION, [], "none")
+    assert [each["content"] for each in context["closest"]] == [LAMP, OTTER]
+    assert all(0 <= each["similarity"] < 0.9 for each in context["closest"])
 
 
 async def test_an_explanation_shows_cosines_where_nothing_is_graded(knowledge: Knowledge) -> None:
@@ -112,5 +114,29 @@ async def test_off_removes_the_command_and_adds_nothing(knowledge: Knowledge) ->
     prompt, context = await enriched(knowledge, memory=True)
     assert prompt == QUESTION
     assert (context["mode"], context["documents"], context["verdict"]) == ("off", [], "none")
+    assert context["closest"] == []
     told = (await knowledge.http.post("/v1/explain", json={"prompt": QUESTION})).json()
     assert (told["mode"], told["steps"], told["candidates"], told["prompt"]) == ("off", [], [], QUESTION)
+
+
+async def test_the_nearest_passages_are_those_of_the_workspace_and_stay_out_of_the_prompt(knowledge: Knowledge) -> None:
+    secret = {"name": "secret.md", "text": "The safe of the town hall opens with 4711.", "workspace": "other"}
+    await knowledge.http.post("/v1/documents", json=secret)
+    await knowledge.index()
+    for question in ("What opens the safe of the town hall?", "Who invented the telegraph?"):
+        prompt, context = await enriched(knowledge, prompt=f"/rag {question}")
+        assert (prompt, context["documents"], context["verdict"]) == (question, [], "none")
+        assert {each["content"] for each in context["closest"]} == {LAMP, OTTER}
+        assert all(0 <= each["score"] < 0.3 for each in context["closest"])
+
+
+async def test_an_explanation_shows_the_nearest_passages_and_what_the_proxy_tells_the_model(
+    knowledge: Knowledge,
+) -> None:
+    asked = {"prompt": "Who invented the telegraph?"}
+    told = (await knowledge.http.post("/v1/explain", json=asked)).json()
+    assert {each["content"] for each in told["closest"]} == {LAMP, OTTER}
+    assert told["prompt"] == f"{NOTHING_FOUND}\n\nWho invented the telegraph?"
+    untold = (await knowledge.http.post("/v1/explain", json={**asked, "tell_none": False})).json()
+    assert untold["prompt"] == "Who invented the telegraph?"
+    assert "closest" not in (await knowledge.http.post("/v1/explain", json={"prompt": QUESTION})).json()

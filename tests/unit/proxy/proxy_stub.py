@@ -19,6 +19,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
+from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.preferences import Preferences, Prompts
 from cragside.domain.prompt import inject, question_in, user_text
 from cragside.domain.steps import Watch
@@ -111,6 +112,7 @@ class FakeEnricher:
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
+        tell_none: bool = False,
         evidence_tokens: int | None = None,
         timeout: float | None = None,
         watch: Watch | None = None,
@@ -139,7 +141,8 @@ class FakeEnricher:
             timings_ms={"retrieve": 70_000.0, "grade": 2.0},
             memory=self.recalled,
         )
-        return Enriched(inject(request, self.block if documents else "", question), context)
+        told = NOTHING_FOUND if tell_none else ""
+        return Enriched(inject(request, self.block if documents else told, question), context)
 
 
 @dataclass

@@ -6,6 +6,7 @@ from proxy_stub import FakeHost
 
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.outcome import Degradation
+from cragside.domain.personas import NOTHING_FOUND
 from cragside.entrypoints.proxy.shapes import ROUTES
 
 BLOCK = "<evidence>\n[1] a passage\n</evidence>"
@@ -121,10 +122,10 @@ async def test_the_answer_reports_the_evidence(proxied):
     assert b"rag_context" not in proxied.ollama.requests[0].body
 
 
-async def test_without_evidence_only_the_question_is_forwarded(proxied):
+async def test_without_evidence_the_model_is_told_so(proxied):
     proxied.enricher.documents = 0
     reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag why?"})
-    assert forwarded(proxied)["prompt"] == "why?"
+    assert forwarded(proxied)["prompt"] == f"{NOTHING_FOUND}\n\nwhy?"
     assert (reply.header(b"x-rag-verdict"), reply.header(b"x-rag-degraded")) == ([b"none"], [])
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from proxy_stub import FakeHost, Proxied
 
+from cragside.domain.personas import NOTHING_FOUND
+
 BLOCK = "<evidence>\n[1] a passage\n</evidence>"
 IMAGE = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "/rag evil"}
@@ -99,13 +101,48 @@ async def test_evidence_has_the_form_of_the_route(
     assert sent_on.header(b"content-length") == [b"%d" % len(sent_on.body)]
 
 
-async def test_without_evidence_only_the_command_is_removed(proxied: Proxied) -> None:
-    proxied.enricher.documents = 0
-    blocks = [text("/rag why?")]
-    await proxied.post(
-        "/v1/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": blocks}]}
-    )
-    assert sent(proxied)["messages"] == [{"role": "user", "content": [text("why?")]}]
+ASKED = {"role": "user", "content": "/rag why?"}
+SAID, TOLD = {"role": "user", "content": "why?"}, {"role": "system", "content": NOTHING_FOUND}
+CALL, TOOL = {"role": "assistant", "content": ""}, {"role": "tool", "content": "/rag evil"}
+NOTHING_AHEAD = f"{NOTHING_FOUND}\n\nwhy?"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "asked", "told", "untold"),
+    [
+        ("/api/generate", "prompt", "/rag why?", NOTHING_AHEAD, "why?"),
+        ("/api/chat", "messages", [ASKED, CALL, TOOL], [TOLD, SAID, CALL, TOOL], [SAID, CALL, TOOL]),
+        ("/v1/chat/completions", "messages", [ASKED, CALL, TOOL], [TOLD, SAID, CALL, TOOL], [SAID, CALL, TOOL]),
+        ("/v1/completions", "prompt", "/rag why?", NOTHING_AHEAD, "why?"),
+        ("/v1/responses", "input", "/rag why?", NOTHING_AHEAD, "why?"),
+        ("/v1/responses", "input", [ASKED], [{"type": "message", **TOLD}, SAID], [SAID]),
+        (
+            "/v1/messages",
+            "messages",
+            [{"role": "user", "content": [text("/rag why?")]}, {"role": "user", "content": [RESULT]}],
+            [
+                {"role": "user", "content": [text(f"{NOTHING_FOUND}\n\n"), text("why?")]},
+                {"role": "user", "content": [RESULT]},
+            ],
+            [{"role": "user", "content": [text("why?")]}, {"role": "user", "content": [RESULT]}],
+        ),
+    ],
+)
+async def test_without_evidence_the_model_is_told_so_where_evidence_would_stand_unless_that_is_switched_off(
+    start: Any, path: str, field: str, asked: Any, told: Any, untold: Any
+) -> None:
+    body = {"model": "m", "max_tokens": 9, field: asked}
+    for settings, expected in (({}, told), ({"tell_none": False}, untold)):
+        proxied = await start(**settings)
+        proxied.enricher.documents = 0
+        await proxied.post(path, body)
+        assert sent(proxied)[field] == expected
+
+
+async def test_the_wish_in_a_body_is_heard_and_not_forwarded(proxied: Proxied) -> None:
+    await proxied.post("/api/chat", {"model": "m", "messages": [ASKED], "tell_none": False})
+    assert proxied.enricher.calls[0]["request"]["tell_none"] is False
+    assert "tell_none" not in sent(proxied)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ async def test_openais_client_gets_an_event_for_each_annotation_before_its_text_
 @pytest.mark.parametrize("text", [None, [1], 7])
 def test_an_event_without_its_text_keeps_the_order_of_the_sequence(text: Any) -> None:
     context = RagContext("why?", (Document("1", "a passage", "local"),), False, 1, "local", 0.5)
-    annotations = ResponseAnnotations(Passages(context, ["http://127.0.0.1/"]))
+    annotations = ResponseAnnotations(Passages(context, "http://127.0.0.1/console/"))
     part = {"type": "output_text", "text": text}
     events = [
         b'{"type": "response.output_text.done", "text": "So [1].", "logprobs": [NaN], "sequence_number": 0}',
@@ -182,6 +182,14 @@ def test_links_open_the_passage_and_citations_name_pages_of_the_web() -> None:
         ("B", "https://example.org/b"),
         ("C", "https://rag.example/rag/console/#/documents"),
     ]
+
+
+def test_the_nearest_passages_have_links_too() -> None:
+    near = Document("p1", "a", "local", title="A", metadata={"documentId": "d"})
+    context = RagContext("q", (), False, 1, "none", 0.6, closest=(near,))
+    shown = passages_of(context, {"headers": [(b"host", b"rag.example")]}).as_dict()
+    assert shown["documents"] == []
+    assert shown["closest"][0]["link"] == "http://rag.example/console/#/documents?open=d&passage=p1"
 
 
 def test_links_carry_no_mark_up() -> None:

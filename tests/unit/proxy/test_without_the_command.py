@@ -37,6 +37,20 @@ async def test_each_way_gives_evidence_on_each_route(start: Any, path: str) -> N
         assert request.header(b"x-rag") == []
 
 
+@pytest.mark.parametrize("path", BODIES)
+async def test_without_the_command_the_model_is_told_nothing_where_there_is_no_evidence(start: Any, path: str) -> None:
+    proxied = await start(prompts={"eager": "always"})
+    proxied.enricher.documents = 0
+    for body, headers in (
+        ({"model": "m", **BODIES[path]}, ALWAYS),
+        ({"model": "m+rag", **BODIES[path]}, ()),
+        ({"model": "m", **BODIES[path], "workspace": "eager"}, ()),
+    ):
+        await proxied.post(path, body, headers)
+        forwarded = sent(proxied)
+        assert {name: forwarded[name] for name in BODIES[path]} == BODIES[path]
+
+
 @pytest.mark.parametrize("prompts", ["command", "always", "never"])
 @pytest.mark.parametrize("header", [(), ALWAYS, NEVER])
 @pytest.mark.parametrize("suffix", ["", "+rag"])

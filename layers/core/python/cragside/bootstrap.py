@@ -168,7 +168,11 @@ class Container(Stores):
         """Answers questions from evidence."""
         settings = self.settings
         return Answerer(
-            self.enricher, self.upstream, prefix=settings.command_prefix, evidence_tokens=settings.context_tokens
+            self.enricher,
+            self.upstream,
+            prefix=settings.command_prefix,
+            tell_none=settings.tell_none,
+            evidence_tokens=settings.context_tokens,
         )
 
     @cached_property
@@ -180,6 +184,7 @@ class Container(Stores):
             self.embedded_grader,
             self.word_matcher,
             prefix=settings.command_prefix,
+            tell_none=settings.tell_none,
             timeout=settings.timeout_seconds,
             clock=self.clock,
         )

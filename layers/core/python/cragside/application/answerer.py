@@ -36,12 +36,18 @@ class Answer:
 
 
 class Answerer:
-    """Answers questions with a model of `host`, from evidence of at most `evidence_tokens` tokens."""
+    """Answers questions with a model of `host`, from evidence of at most `evidence_tokens` tokens.
 
-    def __init__(self, enricher: Enricher, host: ModelHost, *, prefix: str, evidence_tokens: int) -> None:
+    `tell_none` is that of `Enricher.enrich`.
+    """
+
+    def __init__(
+        self, enricher: Enricher, host: ModelHost, *, prefix: str, tell_none: bool, evidence_tokens: int
+    ) -> None:
         self._enricher = enricher
         self._host = host
         self._prefix = prefix
+        self._tell_none = tell_none
         self._evidence_tokens = evidence_tokens
 
     async def answer(
@@ -65,7 +71,9 @@ class Answerer:
         longest = await self._host.context_length(writer) if writer else None
         answer_tokens = _answer_tokens(longest)
         tokens = self._room(longest, answer_tokens, messages)
-        enriched = await self._enricher.enrich(request, workspace=workspace, evidence_tokens=tokens)
+        enriched = await self._enricher.enrich(
+            request, workspace=workspace, tell_none=self._tell_none, evidence_tokens=tokens
+        )
         assert enriched.rag_context is not None  # noqa: S101 (the command is there)
         if writer is not None:
             pieces = self._host.write(writer, enriched.request["messages"], max_tokens=answer_tokens)

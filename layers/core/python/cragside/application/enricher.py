@@ -15,7 +15,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings, RagContext
-from cragside.domain.personas import instruction_of
+from cragside.domain.personas import instruction_of, nothing_found
 from cragside.domain.preferences import EvidenceMode, Preferences
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
@@ -131,16 +131,18 @@ class Enricher:
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
+        tell_none: bool = False,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
         watch: Watch | None = None,
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
-        `question` is that of the request, if the caller has read it already. `persona` and `memory` are defaults for
-        the fields of the request. `watch` is called with each step when it ends. Raises `ValidationError` for fields
-        of a wrong type, an unknown persona, and a missing or overlong question. Raises `ConfigurationError`, and in
-        fail mode `closed` `ServiceUnavailable` if neither the knowledge base nor the web answers.
+        `question` is that of the request, if the caller has read it already. `persona`, `memory` and `tell_none` (tell
+        the model where there is no evidence) are defaults for the fields of the request. `watch` is called with each
+        step when it ends. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a missing or
+        overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if neither the
+        knowledge base nor the web answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
@@ -149,7 +151,7 @@ class Enricher:
             return Enriched(dict(request), None)
         deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout), self._clock)
         query = self._query(request, question, workspace)
-        wants_memory = self._wants_memory(request, memory)
+        wants_memory = _wish(request, "memory", memory, self._recalls)
         tokens = self._evidence_tokens if evidence_tokens is None else evidence_tokens
         with nullcontext() if self._tracer is None else self._tracer.run() as trace:
             enriched = await self._enriched(
@@ -158,6 +160,7 @@ class Enricher:
                 deadline,
                 persona=persona,
                 wants_memory=wants_memory,
+                tell_none=_wish(request, "tell_none", tell_none),
                 tokens=tokens,
                 watch=watch if trace is None else _both(trace.step, watch),
             )
@@ -173,12 +176,14 @@ class Enricher:
         *,
         persona: str | None,
         wants_memory: bool,
+        tell_none: bool,
         tokens: int,
         watch: Watch | None,
     ) -> Enriched:
         preferred, outdated = await self._preferences.at_hand(
             query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
         )
+        persona = _optional(request, "persona", str) or persona or preferred.persona
         findings = await self._finders[preferred.mode].find(
             query.text,
             workspace=query.workspace,
@@ -187,15 +192,19 @@ class Enricher:
             evidence_tokens=tokens,
             threshold=preferred.threshold,
             max_documents=preferred.max_documents,
-            instruction=instruction_of(_optional(request, "persona", str) or persona or preferred.persona),
+            instruction=instruction_of(persona),
             compress=bool(_optional(request, "compress", bool)),
             turns=earlier_turns(request, self._prefix),
             watch=watch,
         )
         self._refuse_blindness(findings, preferred.mode)
+        block = findings.block
+        if tell_none and findings.hold_nothing and preferred.mode != "off":
+            told = nothing_found(persona)
+            block = told if self._count_tokens(told) <= tokens else ""
         recollection = None
         if wants_memory and preferred.mode != "off":
-            left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
+            left = tokens - (self._count_tokens(block) if block else 0)
             recollection = await self._recollected(query, findings, deadline, left, watch)
         lost = (*findings.degraded, *(recollection.degraded if recollection else ()))
         context = RagContext(
@@ -210,15 +219,12 @@ class Enricher:
             memory=recollection.documents if recollection else None,
             standalone_question=findings.standalone_question,
             mode=preferred.mode,
+            closest=findings.closest,
         )
-        blocks = (findings.block, recollection.text if recollection else "")
+        blocks = (block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)
         await self._remember(query, deadline)
         return Enriched(enhanced, context, findings.candidates)
-
-    def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
-        given = (_optional(request, "memory", bool), memory)
-        return bool(next((wish for wish in given if wish is not None), self._recalls))
 
     async def _recollected(
         self, query: Query, findings: Findings, deadline: Deadline, tokens: int, watch: Watch | None
@@ -270,6 +276,11 @@ def _both(first: Watch, second: Watch | None) -> Watch:
             second(step)
 
     return watch
+
+
+def _wish(request: Mapping[str, Any], field: str, *defaults: bool | None) -> bool:
+    """What the field says, else the first default that says something."""
+    return next((wish for wish in (_optional(request, field, bool), *defaults) if wish is not None), False)
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

@@ -22,7 +22,8 @@ from cragside.ports.word_matcher import WordMatcher
 class Explainer:
     """Runs the graph as for a prompt with the command, and explains the run.
 
-    `grader` is the embedded one: it rates the strips of passages. `timeout` bounds the run and its explanation.
+    `grader` is the embedded one: it rates the strips of passages. `tell_none` is that of `Enricher.enrich`. `timeout`
+    bounds the run and its explanation.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Explainer:
         matcher: WordMatcher,
         *,
         prefix: str,
+        tell_none: bool,
         timeout: float,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -39,6 +41,7 @@ class Explainer:
         self._grader = grader
         self._matcher = matcher
         self._prefix = prefix
+        self._tell_none = tell_none
         self._timeout = timeout
         self._clock = clock
 
@@ -62,6 +65,7 @@ class Explainer:
             question=explained_question_in(request, self._prefix),
             workspace=workspace,
             memory=memory,
+            tell_none=self._tell_none,
             timeout=deadline.remaining(),
             watch=run.note,
         )

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from typing_extensions import override
@@ -15,7 +17,7 @@ from cragside.domain.context import CountTokens, pack
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation, Findings
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.steps import Step, Watch
 from cragside.ports.follow_up import FollowUpReader
@@ -59,13 +61,17 @@ class SimilarEvidence(EvidenceFinder):
             steps.ended("complete_question", "complete", question=searched)
         degraded: tuple[Degradation, ...] = ()
         found: list[Document] = []
+        nearest: list[Document] = []
         try:
             searching = self._search(searched, workspace, compress)
-            found = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
+            found, nearest = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
         except ServiceUnavailable as error:
             degraded = (Degradation("knowledge_base", error.message),)
         steps.ended("retrieve", "retrieve", degraded, passages=len(found))
-        packed = pack(found, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
+        packing = partial(pack, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
+        packed, closest = packing(found), packing(nearest)
+        if found and not packed.documents:
+            degraded = (NO_ROOM,)
         steps.ended("inject", "inject", passages=len(packed.documents))
         return Findings(
             block=packed.block,
@@ -75,11 +81,16 @@ class SimilarEvidence(EvidenceFinder):
             timings_ms=steps.timings_ms,
             standalone_question=None if searched == question else searched,
             candidates=() if watch is None else _considered(found, packed.documents),
+            closest=closest.documents,
         )
 
-    async def _search(self, question: str, workspace: str, compress: bool) -> list[Document]:
+    async def _search(self, question: str, workspace: str, compress: bool) -> tuple[list[Document], list[Document]]:
+        """The passages that are similar enough; or else the nearest, whatever their similarity."""
         search = await self._retriever.search_for(question[:LONGEST_QUERY], workspace=workspace)
-        return await self._retriever.search(search, workspace=workspace, compress=compress)
+        looking = partial(self._retriever.search, workspace=workspace, compress=compress)
+        if found := await looking(search):
+            return found, []
+        return [], await looking(replace(search, limit=MOST_CLOSEST, threshold=0.0))
 
 
 class NoEvidence(EvidenceFinder):

@@ -71,4 +71,5 @@ class CorrectiveRag(EvidenceFinder):
             timings_ms=state["timings_ms"],
             standalone_question=None if state["question"] == question else state["question"],
             candidates=state.get("candidates", ()),
+            closest=state["closest"],
         )

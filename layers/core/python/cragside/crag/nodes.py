@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Protocol
 
@@ -12,11 +12,13 @@ from cragside.application.grading import by_relevance, graded, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
-from cragside.domain.context import pack
+from cragside.domain.context import PackedContext, pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.left_out import left_out
-from cragside.domain.outcome import Degradation
+from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
+from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.search import SimilaritySearch
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import PLAUSIBLE
@@ -41,6 +43,7 @@ RETRIEVE_SHARE = 0.4
 GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
 SEARCH_SHARE = 0.9
+CLOSEST_SHARE = 0.5
 
 # What a watched run tells of each node: the name of the step, and what it found.
 _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
@@ -155,20 +158,20 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The best evidence, packed into one block."""
-    context, tools = runtime.context, runtime.context.tools
+    """The best evidence, packed into one block. If there is none, the nearest local passages, which are not packed."""
+    context = runtime.context
     local, web = state["local"], state.get("web", [])
     chosen = [*context.policy.passing(local), *context.policy.plausible(web or [])]
     weak = not chosen and web is None
     if weak:
         chosen = context.policy.best_effort(local)
-    best = varied(chosen, context.max_documents, document_of_evidence)
-    if context.compress:
-        best = await compressed(state["question"], best, tools.embedded_grader)
-    packed = pack(
-        best, budget=context.evidence_tokens, count_tokens=tools.count_tokens, instruction=context.instruction
-    )
-    update: Update = {"block": packed.block, "evidence": packed.documents}
+    best, packed = await _packed(chosen, context.max_documents, state, context)
+    update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
+    if not chosen:
+        _, nearest = await _packed(local or await _nearest(state, context), MOST_CLOSEST, state, context)
+        update["closest"] = nearest.documents
+    elif not packed.documents:
+        update["degraded"] = [NO_ROOM]
     if context.watch is not None:
         update["candidates"] = considered(
             local,
@@ -179,6 +182,36 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             packed=packed.documents,
         )
     return update
+
+
+async def _nearest(state: CragState, context: CragContext) -> list[Document]:
+    """The passages that are nearest to a question that retrieval found nothing for. None after an outage."""
+    question, tools = state["question"], context.tools
+    if any(lost.component == "knowledge_base" for lost in state.get("degraded", ())):
+        return []
+
+    async def similar() -> list[Document]:
+        repository = (await tools.workspaces.open(state["workspace"])).passages
+        search = SimilaritySearch(question[:LONGEST_QUERY], limit=MOST_CLOSEST, threshold=0.0)
+        return await repository.similar(search)
+
+    try:
+        found = await within(context.deadline.share(CLOSEST_SHARE), "knowledge_base", similar())
+    except ServiceUnavailable:
+        return []
+    return by_relevance(found, await tools.embedded_grader.grade(question, found))
+
+
+async def _packed(
+    documents: Sequence[Document], most: int, state: CragState, context: CragContext
+) -> tuple[list[Document], PackedContext]:
+    """The first `most` of the documents, and those of them that the budget takes, as a block."""
+    tools = context.tools
+    best = varied(documents, most, document_of_evidence)
+    if context.compress:
+        best = await compressed(state["question"], best, tools.embedded_grader)
+    budget, instruction = context.evidence_tokens, context.instruction
+    return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction)
 
 
 def _page(result: dict[str, Any]) -> Document:

@@ -37,6 +37,7 @@ class CragState(TypedDict, total=False):
     block: str
     evidence: tuple[Document, ...]
     candidates: tuple[Candidate, ...]  # only of a run that somebody watches
+    closest: tuple[Document, ...]
     degraded: Annotated[list[Degradation], operator.add]
     timings_ms: Annotated[dict[str, float], operator.or_]
 

@@ -17,11 +17,12 @@ DROPPED: Mapping[str, str] = {
 }
 
 
-def no_candidates(mode: str) -> str:
-    """Why a run in this mode considered nothing, in words."""
+def what_to_try(mode: str, *, searched: bool) -> str:
+    """What a person can do where a run in this mode found no evidence. `searched`: the web was."""
     if mode == "off":
         return "The settings of this workspace say that prompts get no evidence."
-    return "No passage was found."
+    web = " Or set SEARXNG_HOST, so that the web is searched." if mode == "corrective" and not searched else ""
+    return f"Ask with the words of the documents, or ingest documents that hold the answer.{web}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Explanation:
             "candidates": [_candidate(*each) for each in zip(self.candidates, self.reasons, strict=True)],
             "mode": self.context.mode,
             **{name: context[name] for name in shared},
-            **({"memory": context["memory"]} if "memory" in context else {}),
+            **{name: context[name] for name in ("closest", "memory") if name in context},
             "prompt": self.request["prompt"] if messages is None else None,
             "messages": messages,
         }

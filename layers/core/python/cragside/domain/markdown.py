@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cragside.domain.candidates import Candidate
-from cragside.domain.explanation import DROPPED, Explanation, Reasons, no_candidates
+from cragside.domain.explanation import DROPPED, Explanation, Reasons, what_to_try
 from cragside.domain.neutral import as_name
 from cragside.domain.steps import Step
 
@@ -31,8 +31,8 @@ def rest_of(explanation: Explanation) -> Iterator[str]:
         yield f"\nDegraded: {degradation.component}: {in_line(degradation.reason)}\n"
     for number, (candidate, reasons) in enumerate(zip(explanation.candidates, explanation.reasons, strict=True), 1):
         yield _candidate(number, candidate, reasons)
-    if not explanation.candidates:
-        yield f"\n{no_candidates(context.mode)}\n"
+    if context.verdict == "none":
+        yield f"\n{what_to_try(context.mode, searched=context.search_performed)}\n"
     yield f"\nThe model would get:\n\n{in_block(_prompt(explanation.request))}\n"
 
 

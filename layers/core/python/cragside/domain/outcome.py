@@ -19,12 +19,19 @@ class Degradation:
     reason: str
 
 
+# The passages that are shown where none is evidence, at most.
+MOST_CLOSEST = 3
+NO_ROOM = Degradation("context_window", "The evidence that was found has no room in the prompt.")
+# Where one of these is degraded, there may be evidence that is not in the prompt.
+_UNSEEN = frozenset({"knowledge_base", "embedder", NO_ROOM.component})
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of the corrective graph: the packed block ("" for none) and the documents in it.
 
     `standalone_question` is None if the question needed nothing from the conversation. `candidates` are all that were
-    considered; () for a run that nobody watched.
+    considered; () for a run that nobody watched. `closest` are the nearest passages, if none of them is evidence.
     """
 
     block: str
@@ -34,6 +41,12 @@ class Findings:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     standalone_question: str | None = None
     candidates: tuple[Candidate, ...] = ()
+    closest: tuple[Document, ...] = ()
+
+    @property
+    def hold_nothing(self) -> bool:
+        """Whether there is no evidence although all was searched, and all that was found had room."""
+        return not self.documents and not any(lost.component in _UNSEEN for lost in self.degraded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,8 @@ class RagContext:
 
     `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
     `standalone_question` is what was searched for, if it differs from `query`. `mode` is how the workspace gets its
-    evidence; `threshold` matters for `corrective` only.
+    evidence; `threshold` matters for `corrective` only. `closest` are the nearest passages where none is evidence. They
+    are for people: the prompt has nothing of them.
     """
 
     query: str
@@ -56,6 +70,7 @@ class RagContext:
     memory: tuple[Document, ...] | None = None
     standalone_question: str | None = None
     mode: EvidenceMode = "corrective"
+    closest: tuple[Document, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
@@ -63,6 +78,7 @@ class RagContext:
             "query": self.query,
             **({} if self.standalone_question is None else {"standalone_question": self.standalone_question}),
             "documents": [_citation(document) for document in self.documents],
+            **({"closest": [_citation(document) for document in self.closest]} if self.verdict == "none" else {}),
             "search_performed": self.search_performed,
             "processing_time_ms": self.processing_time_ms,
             "verdict": self.verdict,

@@ -15,6 +15,7 @@ from cragside.composition.store_files import damage_in, is_baked, may_be_damaged
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
 from cragside.domain.faults import Fault
+from cragside.domain.languages import REMEDY, crosses_languages, languages_of
 from cragside.entrypoints import model_checks
 from cragside.entrypoints.error_lines import address_of
 from cragside.entrypoints.findings import Finding, Manner, State
@@ -184,7 +185,8 @@ async def _store(container: "Container", manner: Manner) -> list[Finding]:
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
-    known = await (await container.workspaces.open(settings.workspace)).passages.status()
+    workspace = await container.workspaces.open(settings.workspace)
+    known = await workspace.passages.status()
     await container.workspaces.check(settings.workspace, whole=manner.thorough)
     detail = f"workspace {known.workspace}: {counted(known.documents, 'document')}, embedded by {known.embedding_model}"
     if not manner.thorough:
@@ -195,7 +197,11 @@ async def _store(container: "Container", manner: Manner) -> list[Finding]:
     await container.workspaces.prepare(settings.workspace)
     if waits := known.waiting_changes:
         return [Finding("store", "warning", detail=f"{detail}, {waits} changes waiting for another database")]
-    return [Finding("store", "ok", detail=detail)]
+    spoken = languages_of(await workspace.documents.languages())
+    if not spoken or crosses_languages(known.embedding_model):
+        return [Finding("store", "ok", detail=detail)]
+    within = f"{detail}, which finds {' and '.join(spoken)} documents by questions in their own language alone"
+    return [Finding("store", "ok", detail=within, remedy=REMEDY if len(spoken) > 1 else "")]
 
 
 def _holds_something(settings: "Settings") -> bool:

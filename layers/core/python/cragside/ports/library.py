@@ -80,6 +80,10 @@ class Library(ABC):
         """How many documents there are of each type of file, in the order of the types."""
 
     @abstractmethod
+    async def languages(self) -> dict[str | None, int]:
+        """How many passages there are of each language; see `domain.languages`."""
+
+    @abstractmethod
     async def source(self, document_id: str) -> SourceText | None:
         """The whole text as it was accepted."""
 

@@ -260,6 +260,11 @@ class Settings(BaseModel):
         description="Most workspaces that a process has open at once. Requests for others wait until one of these is "
         "not in use. Unset: 64, or as many as a quarter of the process's file descriptors allow.",
     )
+    tell_none: bool = Field(
+        True,
+        description="Whether the model is told where the documents hold nothing on the question of a prompt with the "
+        "command, so that its answer says so. `/v1/enrich` tells it only on request (`tell_none`).",
+    )
     context_tokens: int = Field(
         3000, ge=100, description="Most tokens of evidence in a prompt. A model with a small context gets fewer."
     )

@@ -70,12 +70,17 @@ def tongue_of(found: Sequence[str]) -> Language:
     # Single letters are mostly variables and abbreviations.
     longer = [word for word in found if len(word) > 1]
     english, german, rest = (sum(map(listed.__contains__, longer)) for listed in (ENGLISH, GERMAN, NEIGHBOURS))
-    french = sum(1 for word in longer if word in FRENCH or _ELIDED.match(word))
+    french = french_words(longer)
     if max(german, french) < len(found) * _LEAST_SHARE:
         return "english"
     if french > max(english, german) and french >= rest:
         return "french"
     return "german" if german >= rest and language_of(found) == "german" else "english"
+
+
+def french_words(found: Sequence[str]) -> int:
+    """How many of the words are French function words, or begin with an elided one."""
+    return sum(1 for word in found if word in FRENCH or _ELIDED.match(word))
 
 
 def unelided(found: Sequence[str]) -> list[str]:

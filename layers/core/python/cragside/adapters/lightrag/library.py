@@ -95,6 +95,10 @@ class LightRagLibrary(Library):
         return await self._read(lambda ledger: ledger.file_types(), {})
 
     @override
+    async def languages(self) -> dict[str | None, int]:
+        return await self._read(lambda ledger: ledger.languages(), {})
+
+    @override
     async def source(self, document_id: str) -> SourceText | None:
         return await self._read(lambda ledger: ledger.source(document_id), None)
 

@@ -20,11 +20,13 @@ from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.left_out import leave_out
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
+from cragside.domain.verdict import DEFAULT_THRESHOLD
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -62,6 +64,7 @@ class LightRagRepository(RagRepository):
     """Retrieves in any of LightRAG's modes with keywords given, so that a query costs one embedding call and no other.
 
     LightRAG joins passages from vectors and graph without scores. `ranker`, a cheap grader, puts them in order.
+    `language_of` gives the code of a question's language, None if it is not sure.
     """
 
     def __init__(
@@ -69,11 +72,13 @@ class LightRagRepository(RagRepository):
         access: StoreAccess,
         *,
         keywords_of: Callable[[str], Keywords],
+        language_of: Callable[[str], str | None],
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
         self._access = access
         self._keywords_of = keywords_of
+        self._language_of = language_of
         self._ranker = ranker
         self._saved_queries = saved_queries
 
@@ -151,7 +156,10 @@ class LightRagRepository(RagRepository):
 
         with _failing_as_unavailable():
             found = await self._access.searched(candidates, otherwise=list[Document]())
-            return varied(await self._ranked(query, found), limit, document_of_evidence)
+            ranked = await self._ranked(query, found)
+            if not ranked or (ranked[0].score or 0.0) <= DEFAULT_THRESHOLD:
+                await self._tell_language(query, ranked)
+            return varied(ranked, limit, document_of_evidence)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:
@@ -194,6 +202,20 @@ class LightRagRepository(RagRepository):
         except LedgerError as error:
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
+
+    async def _tell_language(self, query: str, found: Sequence[Document]) -> None:
+        """Note that a question that found no more than this is in another language than all documents, if so."""
+
+        async def tell(store: Store) -> None:
+            if crosses_languages(store.embedding_model) or (language := self._language_of(query)) is None:
+                return
+            # Of a large store it takes a third of a second to count the languages.
+            if any(self._language_of(each.content) == language for each in found):
+                return
+            if reason := foreign_question(language, await store.languages()):
+                leave_out("language", reason)
+
+        await self._access.searched(tell, otherwise=None)
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)

@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
+from cragside.domain.languages import Languages
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 Answer = TypeVar("Answer")
@@ -65,6 +66,7 @@ class Store:
         self.workers = 0
         self._generation = generation
         self._state = ""
+        self._languages: tuple[str, Languages] | None = None
         self.leases = Leases(ledger, lease_seconds, clock)
 
     async def is_replaced(self) -> bool:
@@ -89,6 +91,16 @@ class Store:
             return False
         self._state = now.state
         return True
+
+    async def languages(self) -> Languages:
+        """The languages of the passages. They are counted once for each state of the store."""
+        state = await self.ledger.state()
+        if self._languages is None or self._languages[0] != state:
+            counted = await self.ledger.languages()
+            if None in counted:  # reading a passage is no new state
+                return counted
+            self._languages = state, counted
+        return self._languages[1]
 
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""

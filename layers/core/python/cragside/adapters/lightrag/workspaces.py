@@ -50,6 +50,7 @@ class EmbeddedWorkspaces(Workspaces):
         opener: StoreOpener,
         ranker: RelevanceGrader,
         keywords_of: "Callable[[str], Keywords]",
+        language_of: Callable[[str], str | None],
         saved_queries: int,
         sha256: str | None = None,
         objects: ObjectStore | None = None,
@@ -61,6 +62,7 @@ class EmbeddedWorkspaces(Workspaces):
         self._opener = opener
         self._ranker = ranker
         self._keywords_of = keywords_of
+        self._language_of = language_of
         self._saved_queries = saved_queries
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
@@ -85,7 +87,11 @@ class EmbeddedWorkspaces(Workspaces):
             check_writable=self._home.refuse_baked,
         )
         passages = LightRagRepository(
-            access, keywords_of=self._keywords_of, ranker=self._ranker, saved_queries=self._saved_queries
+            access,
+            keywords_of=self._keywords_of,
+            language_of=self._language_of,
+            ranker=self._ranker,
+            saved_queries=self._saved_queries,
         )
         documents, graph, work = LightRagLibrary(access), LightRagKnowledgeGraph(access), LightRagPartIndexer(access)
         return Workspace(name, documents, passages, graph, work, read_only=self._home.read_only)

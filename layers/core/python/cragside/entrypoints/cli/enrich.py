@@ -35,7 +35,9 @@ def enrich(
     prompt = _text(text)
 
     async def work(container: "Container") -> "Enriched":
-        return await container.enricher.enrich({"prompt": prompt}, workspace=settings.workspace)
+        # The service tells the model on request, the proxy by the setting.
+        tell_none = settings.tell_none and not as_json
+        return await container.enricher.enrich({"prompt": prompt}, workspace=settings.workspace, tell_none=tell_none)
 
     enriched = session.run(settings, work)
     if as_json:

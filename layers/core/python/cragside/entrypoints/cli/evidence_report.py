@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cragside.domain.document import Document
+from cragside.domain.explanation import what_to_try
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.cli.terminal import print_table, printable
@@ -14,7 +15,7 @@ _VERDICTS = {
     "local": "evidence from the knowledge base",
     "web": "too little in the knowledge base; the web was searched",
     "mixed": "evidence from the knowledge base and the web",
-    "none": "no evidence; the question passes through without context",
+    "none": "no evidence",
 }
 _LONGEST_NAME = 300
 _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
@@ -22,9 +23,12 @@ _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
 
 def show_context(console: Console, context: RagContext) -> None:
     """Print the verdict, the citations, the time each step took and what did not work."""
-    console.print(f"Verdict  {context.verdict}: {_meaning(context)}", style=_STYLES[context.verdict])
+    weak = ", weak" if _is_weak(context) else ""
+    console.print(f"Verdict  {context.verdict}{weak}: {_meaning(context)}", style=_STYLES[context.verdict])
     if context.documents:
         print_table(console, _citations(context))
+    else:
+        _show_closest(console, context)
     console.print(f"Time     {_times(context)}")
     for degradation in context.degraded:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
@@ -38,8 +42,19 @@ def show_sources(console: Console, context: RagContext) -> None:
             print_prose(console, f"[{number}] {_one_line(document.title)} ({_place(document)})")
     else:
         console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
+        _show_closest(console, context)
     for degradation in context.degraded:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+
+
+def _show_closest(console: Console, context: RagContext) -> None:
+    """Print the nearest passages where none is evidence, and what to try."""
+    if context.closest:
+        console.print("Closest, may not answer:")
+    for document in context.closest:
+        title = _one_line(document.title or document.id)
+        print_prose(console, f"  {_figure(document, context)}  {title} ({_place(document)})")
+    print_prose(console, f"Try      {what_to_try(context.mode, searched=context.search_performed)}")
 
 
 def _place(document: Document) -> str:
@@ -50,32 +65,36 @@ def _place(document: Document) -> str:
     return ", ".join(_one_line(part) for part in (_origin(document), page, section) if part)
 
 
-def _meaning(context: RagContext) -> str:
+def _is_weak(context: RagContext) -> bool:
+    """Whether local passages below the threshold are the evidence, as where the web cannot be searched."""
     best = max((document.score or 0.0 for document in context.documents), default=None)
-    weak = context.mode == "corrective" and best is not None and best <= context.threshold
+    local = context.mode == "corrective" and context.verdict == "local"
+    return local and best is not None and best <= context.threshold
+
+
+def _meaning(context: RagContext) -> str:
     if context.mode == "similarity" and context.documents:
         return "what a similarity search of the knowledge base found, ungraded"
-    return _VERDICTS[context.verdict] + (f", none of it above {context.threshold:g}" if weak else "")
+    weak = f", none of it above {context.threshold:g}" if _is_weak(context) else ""
+    return _VERDICTS[context.verdict] + weak
 
 
 def _citations(context: RagContext) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
-    figure = "relevance" if context.mode == "corrective" else "cosine"
-    table.add_column(figure, justify="right")
+    table.add_column("relevance" if context.mode == "corrective" else "cosine", justify="right")
     table.add_column("source")
     table.add_column("title", overflow="fold")
     table.add_column("from", overflow="fold")
     for number, document in enumerate(context.documents, start=1):
-        value = document.relevance if context.mode == "corrective" else document.similarity
-        table.add_row(
-            str(number),
-            "" if value is None else f"{value:.2f}",
-            document.source,
-            _one_line(document.title),
-            _origin(document),
-        )
+        figure, title = _figure(document, context), _one_line(document.title)
+        table.add_row(str(number), figure, document.source, title, _origin(document))
     return table
+
+
+def _figure(document: Document, context: RagContext) -> str:
+    value = document.relevance if context.mode == "corrective" else document.similarity
+    return "" if value is None else f"{value:.2f}"
 
 
 def _origin(document: Document) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cragside.domain.explanation import DROPPED, no_candidates
+from cragside.domain.explanation import DROPPED, what_to_try
 from cragside.domain.neutral import as_name
 from cragside.entrypoints.cli.terminal import output, printable
 from cragside.entrypoints.cli.wrapping import print_prose
@@ -27,10 +27,11 @@ def show_explanation(explanation: dict[str, Any]) -> None:
         print_prose(console, f"Step     {_one_line(line)}")
     for failed in explanation["degraded"]:
         print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
-    if not explanation["candidates"]:
-        print_prose(console, f"\n{no_candidates(explanation['mode'])}")
     for candidate in explanation["candidates"]:
         _show(candidate)
+    if explanation["verdict"] == "none":
+        advice = what_to_try(explanation["mode"], searched=explanation["search_performed"])
+        print_prose(console, f"\n{advice}")
     console.print("\nThe prompt that a model would get:\n")
     print_prose(console, explanation["prompt"])
 

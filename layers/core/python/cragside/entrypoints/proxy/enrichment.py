@@ -22,7 +22,7 @@ from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
 from cragside.entrypoints.rag_headers import memory_asked
 
-_OWN_FIELDS = ("workspace", "persona", "compress", "memory")
+_OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")
 # Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.
 _HOST_PATIENCE = 10.0
 
@@ -62,7 +62,8 @@ class RequestEnricher:
         """The request with evidence. Raises what `Enricher.enrich` raises. `watch` is called with each step.
 
         `persona` in the body, else `X-RAG-Persona`, chooses the instruction. `memory` in the body, else `X-RAG-Memory`,
-        asks for earlier exchanges. Neither they nor `compress` and `workspace` are forwarded.
+        asks for earlier exchanges. `tell_none` in the body, else for a prompt with the command the setting, has the
+        model told where there is no evidence. None of them, nor `compress` and `workspace`, is forwarded.
         """
         try:
             return await self._enriched(path, asked, headers, workspace, watch)
@@ -100,6 +101,7 @@ class RequestEnricher:
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
             memory=memory_asked(headers),
+            tell_none=asked.commanded and self._settings.tell_none,
             evidence_tokens=budget,
             timeout=self._settings.timeout_seconds - (self._container.clock.monotonic() - began),
             watch=watch,

@@ -1,7 +1,7 @@
 """The passages of an answer's evidence, for hosts that show sources: with links, and as OpenAI's annotations."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -24,16 +24,19 @@ _OF_URLS = "/:?#[]@!$&'()*+,;=%~"
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """The evidence of a request. `links` has the address of each passage in the console, in their order."""
+    """The evidence of a request. `console` is the address of the console, in which each passage has a link."""
 
     context: RagContext
-    links: Sequence[str]
+    console: str
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's `rag_context`, with a `link` for each passage."""
         context = self.context.as_dict()
-        linked = zip(context["documents"], self.links, strict=True)
-        return {**context, "documents": [{**document, "link": link} for document, link in linked]}
+        shown = {"documents": self.context.documents, "closest": self.context.closest}
+        for name in shown.keys() & context.keys():
+            linked = zip(context[name], shown[name], strict=True)
+            context[name] = [{**each, "link": self._link(document)} for each, document in linked]
+        return context
 
     def annotations(self, marks: Iterable[Mark]) -> list[dict[str, Any]]:
         """A `url_citation` for each of the first thousand marks that names a passage. Positions count characters."""
@@ -51,8 +54,15 @@ class Passages:
         ]
 
     def _url(self, index: int) -> str:
-        url = self.context.documents[index].url or ""
-        return quote(url, safe=_OF_URLS) if url.startswith(("https://", "http://")) else self.links[index]
+        document = self.context.documents[index]
+        url = document.url or ""
+        return quote(url, safe=_OF_URLS) if url.startswith(("https://", "http://")) else self._link(document)
+
+    def _link(self, document: Document) -> str:
+        opened = document.metadata.get("documentId")
+        if not opened:
+            return f"{self.console}#/documents"
+        return f"{self.console}#/documents?open={quote(str(opened), safe='')}&passage={quote(document.id, safe='')}"
 
 
 def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Passages:
@@ -63,12 +73,4 @@ def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Pas
     """
     host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
     at = f"{scope.get('scheme', 'http')}://{host}" if _HOST.fullmatch(host) else ""
-    return Passages(context, [f"{at}{path_prefix}/console/{_place(document)}" for document in context.documents])
-
-
-def _place(document: Document) -> str:
-    metadata: Mapping[str, Any] = document.metadata
-    opened = metadata.get("documentId")
-    if not opened:
-        return "#/documents"
-    return f"#/documents?open={quote(str(opened), safe='')}&passage={quote(document.id, safe='')}"
+    return Passages(context, f"{at}{path_prefix}/console/")

@@ -26,12 +26,16 @@ _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that gets evidence, its question and its place. `why`: it asks for an explanation instead."""
+    """A request that gets evidence, its question and its place. `why`: it asks for an explanation instead.
+
+    `commanded`: what its user typed begins with the command.
+    """
 
     request: dict[str, Any]
     question: str
     place: Place
     why: bool = False
+    commanded: bool = True
 
 
 class CommandFinder:
@@ -81,7 +85,7 @@ class CommandFinder:
             return None
         place = place_in(path, in_one_form(path, request), self._prefix)
         question = "" if place is None or not place.last else place.typed.text.strip()
-        return Asked(request, question, place) if place is not None and question else None
+        return Asked(request, question, place, commanded=False) if place is not None and question else None
 
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.

@@ -62,6 +62,10 @@ class Catalogue(ABC):
         """How many current documents there are of each type of file, in the order of the types."""
 
     @abstractmethod
+    async def languages(self) -> dict[str | None, int]:
+        """How many passages of current documents there are of each language; see `domain.languages`."""
+
+    @abstractmethod
     async def source(self, document_id: str) -> SourceText | None:
         """The whole text of a current document."""
 

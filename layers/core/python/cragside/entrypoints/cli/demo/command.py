@@ -60,7 +60,10 @@ async def _tour(container: "Container") -> None:
     outcomes: list[tuple[DemoPrompt, Enriched]] = []
     for number, prompt in enumerate(PROMPTS, start=1):
         text = f"{container.settings.command_prefix} {prompt.text}" if prompt.commanded else prompt.text
-        enriched = await container.enricher.enrich({"prompt": text}, workspace=container.settings.workspace)
+        settings = container.settings
+        enriched = await container.enricher.enrich(
+            {"prompt": text}, workspace=settings.workspace, tell_none=settings.tell_none
+        )
         outcomes.append((prompt, enriched))
         show_outcome(console, f"{number}. {prompt.shows}", text, enriched)
     show_summary(console, outcomes)

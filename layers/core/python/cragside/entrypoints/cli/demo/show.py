@@ -39,9 +39,6 @@ def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched
         console.print("Verdict  untouched: no command, so Ollama gets the request as it came")
         return
     show_context(console, enriched.rag_context)
-    if not enriched.rag_context.documents:
-        console.print("Ollama would get the question as it is.")
-        return
     final = printable(enriched.request["prompt"])
     defused = _DEFUSED.findall(final)
     if defused:

@@ -30,6 +30,11 @@ class EnrichRequest(BaseModel):
         None,
         description="Whether to add earlier exchanges after the evidence. Default: `X-RAG-Memory`, else the settings.",
     )
+    tell_none: bool | None = Field(
+        None,
+        description="Whether a sentence in the place of the evidence tells the model where there is none. Default: "
+        "false; `RAG_TELL_NONE` for `/v1/explain`.",
+    )
     metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
 
 
@@ -41,6 +46,11 @@ class RagContextBody(BaseModel):
         None, description="What was searched for, if the question was completed from the conversation."
     )
     documents: list[Citation] = Field(description="The evidence, in the order of its numbers in the prompt.")
+    closest: list[Citation] | None = Field(
+        None,
+        description="With the verdict `none` only: up to three nearest passages. They did not pass and are not in the "
+        "prompt.",
+    )
     search_performed: bool = Field(description="Whether the web was searched.")
     processing_time_ms: int = Field(description="Milliseconds of the whole request.")
     verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from cragside.domain.candidates import Dropped
 from cragside.domain.preferences import EvidenceMode
 from cragside.domain.verdict import Verdict
-from cragside.entrypoints.http.models import Degraded, Recalled
+from cragside.entrypoints.http.models import Citation, Degraded, Recalled
 
 
 class StepBody(BaseModel):
@@ -83,6 +83,11 @@ class ExplanationBody(BaseModel):
     )
     steps: list[StepBody] = Field(description="The steps that ran, in their order.")
     candidates: list[CandidateBody] = Field(description="Local passages, best first, then web results, best first.")
+    closest: list[Citation] | None = Field(
+        None,
+        description="With the verdict `none` only: up to three nearest passages. They did not pass and are not in the "
+        "prompt.",
+    )
     mode: EvidenceMode = Field(description="How the workspace gets its evidence.")
     threshold: float = Field(description="A local passage with a higher score suffices.")
     verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")

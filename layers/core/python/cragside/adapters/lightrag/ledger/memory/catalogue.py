@@ -81,6 +81,11 @@ class MemoryCatalogue(MemoryMentions):
         return dict(sorted(Counter(version.source.file_type for version in self._current()).items()))
 
     @override
+    async def languages(self) -> dict[str | None, int]:
+        tiers = (chunk.tier2 for version in self._current() for chunk in version.chunks.values())
+        return dict(Counter(None if tier2 is None else tier2.get("language") or "" for tier2 in tiers))
+
+    @override
     async def source(self, document_id: str) -> SourceText | None:
         version = self._version(document_id)
         return replace(version.source, source=self._origin(version)) if version else None

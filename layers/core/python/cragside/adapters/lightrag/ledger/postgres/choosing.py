@@ -17,6 +17,11 @@ STATUS = f"""SELECT document.version, {_CASE} AS status FROM crag.document LEFT 
 _OWN_STATUS = f"(SELECT {_CASE} FROM crag.part WHERE part.version = document.version)"
 FILE_TYPES = """SELECT file_type, count(*) FROM crag.document WHERE store = $1 AND state = 'current'
     GROUP BY file_type ORDER BY file_type COLLATE "C" """
+# A pattern finds the field where the JSON of a name is none to PostgreSQL, such as half a surrogate pair.
+LANGUAGES = """SELECT CASE WHEN tier2 IS NOT NULL
+    THEN coalesce(substring(tier2 FROM '"language": "([a-z]+)"'), '') END AS language, count(*)
+    FROM crag.passage JOIN crag.document ON document.version = passage.version
+    WHERE passage.store = $1 AND document.state = 'current' GROUP BY 1"""
 _PLACES = " ".join(f"WHEN '{status}' THEN {place}" for place, status in enumerate(STATUSES))
 # The database's own collation may know the case of 26 letters only.
 _LOWER = 'lower({} COLLATE "und-x-icu")'

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.postgres.choosing import FILE_TYPES, STATUS, chosen
+from cragside.adapters.lightrag.ledger.postgres.choosing import FILE_TYPES, LANGUAGES, STATUS, chosen
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.ledger.sql_rows import (
     PART_COLUMNS,
@@ -113,6 +113,10 @@ class DocumentReads(Ledger):
     @override
     async def file_types(self) -> dict[str, int]:
         return {str(kind): int(count) for kind, count in await self._store.all(FILE_TYPES)}
+
+    @override
+    async def languages(self) -> dict[str | None, int]:
+        return {language: int(count) for language, count in await self._store.all(LANGUAGES)}
 
     @override
     async def source(self, document_id: str) -> SourceText | None:

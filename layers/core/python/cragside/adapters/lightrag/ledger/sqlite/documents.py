@@ -18,7 +18,7 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
     sources_by_name,
 )
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.listing import FILE_TYPES, STATUS, chosen
+from cragside.adapters.lightrag.ledger.sqlite.listing import FILE_TYPES, LANGUAGES, STATUS, chosen
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import LATEST, Listing
@@ -97,6 +97,10 @@ class DocumentReads(Ledger):
     @override
     async def file_types(self) -> dict[str, int]:
         return dict(self._database.all(FILE_TYPES))
+
+    @override
+    async def languages(self) -> dict[str | None, int]:
+        return dict(self._database.all(LANGUAGES))
 
     @override
     async def source(self, document_id: str) -> SourceText | None:

@@ -16,6 +16,8 @@ STATUS = f"""SELECT document.version, {_CASE} AS status FROM document LEFT JOIN 
     GROUP BY document.version"""
 _OWN_STATUS = f"(SELECT {_CASE} FROM part WHERE part.version = document.version)"
 FILE_TYPES = "SELECT file_type, count(*) FROM document WHERE state = 'current' GROUP BY file_type ORDER BY file_type"
+LANGUAGES = """SELECT CASE WHEN tier2 IS NOT NULL THEN coalesce(json_extract(tier2, '$.language'), '') END, count(*)
+    FROM chunk JOIN document USING (version) WHERE state = 'current' GROUP BY 1"""
 _PLACES = " ".join(f"WHEN '{status}' THEN {place}" for place, status in enumerate(STATUSES))
 # `folded` is Python's, because SQLite knows the case of 26 letters only.
 _KEYS: dict[DocumentSort, str] = {

@@ -2,10 +2,10 @@
 import { call, events, isAbort, lines, url } from "../api.js";
 import { Failure, Waiting } from "../parts/basics.js";
 import { Answer, follow } from "../parts/answer.js";
-import { CandidateCard, graderName } from "../parts/candidate_card.js";
+import { CandidateCard, graderName, placeOf } from "../parts/candidate_card.js";
 import { Welcome } from "../parts/welcome.js";
 import { access, link, notify, route, token, workspace } from "../state.js";
-import { number, t } from "../texts.js";
+import { number, score, t } from "../texts.js";
 import { batch, effect, html, signal, useEffect } from "../vendor/ui.js";
 
 const question = signal("");
@@ -98,17 +98,40 @@ function Run() {
         ${halved(found) !== null && html`<p>${t("ask.halved", { needed: number(halved(found), 2) })}</p>`}
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
-          ({ component, reason }) => html`<p class="notice warning">${t("ask.degraded", { component, reason })}</p>`,
+          ({ component, reason }) =>
+            html`<p class="notice warning">${component === "language" ? reason : t("ask.degraded", { component, reason })}</p>`,
         )}
       `}
     </section>
+    ${found?.verdict === "none" && found.mode !== "off" && html`<${Closest} found=${found} />`}
     ${found && html`<${Answer} answer=${answer.value} retry=${() => write(found, answering)} /><${Prompt} found=${found} />`}
     ${found &&
     html`
       <h2>${t("ask.candidates", { n: found.candidates.length })}</h2>
-      ${!found.candidates.length && html`<p>${found.mode === "off" ? html`<a href=${link("settings")}>${t("ask.off")}</a>` : t("ask.nothing")}</p>`}
+      ${found.mode === "off" && html`<p><a href=${link("settings")}>${t("ask.off")}</a></p>`}
       <div class="cards">${found.candidates.map((each) => html`<${CandidateCard} key=${each.id} candidate=${each} />`)}</div>
     `}
+  `;
+}
+
+// The nearest passages where none is evidence, and what to try.
+function Closest({ found }) {
+  const tries = ["ask.try.words", "ask.try.documents"];
+  if (found.mode === "corrective" && !found.search_performed) tries.push("ask.try.web");
+  return html`
+    <section class="closest">
+      ${found.closest.length > 0 &&
+      html`
+        <h2>${t("ask.closest")}</h2>
+        <ol>
+          ${found.closest.map(
+            (each) => html`<li><strong>${each.title || each.id}</strong> ${score(each.score ?? each.similarity)} <small>${placeOf({ ...each.metadata, ...each })}</small></li>`,
+          )}
+        </ol>
+      `}
+      <p>${t("ask.try")}</p>
+      <ul>${tries.map((each) => html`<li>${t(each)}</li>`)}</ul>
+    </section>
   `;
 }
 

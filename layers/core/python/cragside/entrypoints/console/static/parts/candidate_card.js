@@ -51,7 +51,7 @@ function figureOf({ score: graded, similarity, needed }) {
   return t("candidate.score", { score: score(graded), needed: score(needed) });
 }
 
-function placeOf({ filename, url, page, section }) {
+export function placeOf({ filename, url, page, section }) {
   return [filename ?? url, page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ");
 }
 

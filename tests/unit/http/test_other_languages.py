@@ -1,0 +1,56 @@
+"""A question in another language than the documents gets a word on that, with the embedded embedding model."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.knowledge import Knowledge
+
+SHED = "The rent of the boat shed is due in March. The rowing club pays it to the harbour office every year."
+SCHUPPEN = "Die Miete für den Bootsschuppen ist im März fällig. Der Ruderverein zahlt sie jedes Jahr an das Hafenamt."
+FOREIGN = "Wie lange darf man am Steg liegen?"
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    built = Knowledge(tmp_path, pages={})
+    await add(built, "shed.md", SHED)
+    yield built
+    await built.close()
+
+
+async def add(knowledge: Knowledge, name: str, text: str) -> None:
+    await knowledge.http.post("/v1/documents", json={"name": name, "text": text})
+    await knowledge.index()
+
+
+async def told(knowledge: Knowledge, question: str) -> str:
+    """The reason of `language` in `degraded`, "" without one."""
+    answer = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {question}"})).json()
+    context: dict[str, Any] = answer["metadata"]["rag_context"]
+    return {each["component"]: each["reason"] for each in context["degraded"]}.get("language", "")
+
+
+async def test_a_question_in_another_language_is_told_with_the_way_out(knowledge: Knowledge) -> None:
+    reason = await told(knowledge, FOREIGN)
+    assert reason.startswith("The question is in German, the documents are in English.")
+    assert "RAG_EMBEDDING_MODEL=bge-m3" in reason
+    found = (await knowledge.http.post("/v1/query", json={"query": FOREIGN})).json()
+    assert "language" in {each["component"] for each in found["degraded"]}
+
+
+@pytest.mark.parametrize("question", ["How long may one stay at the jetty?", "Steg Liegezeit", "Ada Grant Saltmere"])
+async def test_a_question_in_the_language_of_a_document_or_in_none_is_not(knowledge: Knowledge, question: str) -> None:
+    assert await told(knowledge, question) == ""
+
+
+async def test_a_document_in_the_language_ends_it_and_its_removal_begins_it(knowledge: Knowledge) -> None:
+    assert await told(knowledge, FOREIGN)
+    await add(knowledge, "schuppen.md", SCHUPPEN)
+    assert await told(knowledge, FOREIGN) == ""
+    documents = (await knowledge.http.get("/v1/documents")).json()["documents"]
+    (german,) = [each["id"] for each in documents if each["name"] == "schuppen.md"]
+    await knowledge.http.delete(f"/v1/documents/{german}")
+    assert await told(knowledge, FOREIGN)
