@@ -22,12 +22,14 @@ class MovedClock(Clock):
 
     def __init__(self, begin: datetime = BEGIN) -> None:
         self._time = self._begin = begin.timestamp()
+        # It begins elsewhere than the time of day, so that a test fails where the two are mixed.
+        self._monotonic = 1000.0
         self._sleeping: list[tuple[float, asyncio.Future[None]]] = []
         self.slept: list[float] = []
 
     @override
     def monotonic(self) -> float:
-        return self._time
+        return self._monotonic
 
     @override
     def time(self) -> float:
@@ -39,7 +41,7 @@ class MovedClock(Clock):
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        each = self._time + seconds, asyncio.get_running_loop().create_future()
+        each = self._monotonic + seconds, asyncio.get_running_loop().create_future()
         self._sleeping.append(each)
         try:
             await each[1]
@@ -56,10 +58,11 @@ class MovedClock(Clock):
                 way.cancel()
 
     def move(self, seconds: float) -> None:
-        """Let so many seconds pass."""
+        """Let so many seconds pass. A negative number sets the time of day back."""
         self._time += seconds
+        self._monotonic += max(0.0, seconds)
         for due, future in self._sleeping:
-            if due <= self._time and not future.done():
+            if due <= self._monotonic and not future.done():
                 future.get_loop().call_soon_threadsafe(_wake, future)
 
     def move_to(self, seconds: float) -> None:
@@ -81,16 +84,16 @@ class MovedClock(Clock):
 
     async def run_until(self, happened: Callable[[], object], *, within: float) -> None:
         """Let time pass slowly until something has happened, which fails after so many seconds."""
-        ends = self._time + within
+        ends = self._monotonic + within
         while not happened():
-            assert self._time < ends, f"It has not happened within {within} s"
+            assert self._monotonic < ends, f"It has not happened within {within} s"
             await asyncio.sleep(0.005)  # others, and threads, get on meanwhile
             self.move(0.02)
 
     def move_on(self) -> None:
         """Let time pass until the first sleeper wakes up."""
         if dues := [due for due, future in self._sleeping if not future.done()]:
-            self.move(max(0.0, min(dues) - self._time))
+            self.move(max(0.0, min(dues) - self._monotonic))
 
 
 class _Threads(ThreadPoolExecutor):

@@ -7,7 +7,7 @@ echo "$stage begins; its output goes to $log"
 began=$(date +%s)
 result=passed
 make --no-print-directory "$stage" ARGS="${ARGS-} --durations=10 --durations-min=1" >"$log" 2>&1 || result=FAILED
-printf '%-14s %6d s  %s\n' "$stage" $(($(date +%s) - began)) "$result" >>"$folder/times"
+printf '%-14s %6d s  %s\n' "$stage" $(($(date +%s) - began)) "$result" >"$folder/$stage.time"
 echo "==== $stage $result"
 cat "$log"
 [ "$result" = passed ]

@@ -62,3 +62,22 @@ async def test_a_wait_can_be_cancelled(clock: Clock) -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_a_wait_that_is_cancelled_as_its_event_happens_ends_the_task(clock: Clock, turns: int) -> None:
+    event = asyncio.Event()
+
+    async def twice() -> None:
+        await clock.wait_for(event, LONG)
+        await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(twice())
+    await asyncio.sleep(0.005)
+    event.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(10):
+            await waiting

@@ -50,8 +50,10 @@ class SystemClock(Clock):
 
     @override
     async def wait_for(self, event: asyncio.Event, seconds: float) -> None:
+        # On Python 3.11, `asyncio.wait_for` loses a cancellation that comes with the event.
         with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await event.wait()
 
 
 SYSTEM_CLOCK = SystemClock()
