@@ -12,7 +12,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables, VectorRow
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ValueStorage, VectorStorage
-from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
+from cragside.adapters.lightrag.storages.ranking import fused, words_of
 from cragside.domain.filter import Filter
 from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
@@ -103,10 +103,7 @@ class MemoryVectorStorage(VectorStorage):
         return {row.number: key for key, row in self._rows.items()}
 
     def _full_text(self, query: str, limit: int) -> dict[int, float]:
-        words = words_of(self._search_text(query))
-        if len(self._rows) > COMMON_PASSAGES:
-            words = telling(words, self._memory.words.spread(words), len(self._rows))
-        return self._memory.words.search(words, limit)
+        return self._memory.words.search(words_of(self._search_text(query)), limit)
 
 
 @final

@@ -1,16 +1,21 @@
 """Full-text search and vectors, joined in one ranking (ADR 2)."""
 
+import itertools
+import math
 import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 # Weights of the min-max normalised rankings; measured best of those tried, see docs/adr/0002.
 LEXICAL_WEIGHT = 0.6
 COSINE_WEIGHT = 0.4
-# Words that more passages than this, and more than this share of them, have are left out of full-text search if there
-# are rarer ones.
-COMMON_PASSAGES = 200
-COMMON_SHARE = 0.05
+# Of a question's words, the rarest that together so many passages have, or so large a share of them, are the rare ones.
+FEW_PASSAGES = 200
+RARE_SHARE = 0.02
+# Two others count if they weigh at least so much of what the commonest rare word does.
+PAIR_SHARE = 2 / 3
 # Words longer than this cannot be words; they would only make the query string long.
-_WORD = re.compile(r"\w{2,40}")
+_WORD = re.compile(r"\w{1,40}")
 _MAX_WORDS = 32
 
 
@@ -19,13 +24,40 @@ def words_of(question: str) -> list[str]:
     return list(dict.fromkeys(_WORD.findall(question)))[:_MAX_WORDS]
 
 
-def telling(words: list[str], spread: dict[str, int], passages: int) -> list[str]:
-    """The words without those that many passages have, unless all are such: they cost most and rank least.
+class Sought(NamedTuple):
+    """Which passages are ranked by `words`: those that have a rare word, or a word and one of those with it in `pairs`.
 
-    `spread` says how many passages have a word.
+    Each list is in order from the rarest to the commonest.
     """
-    common = max(COMMON_SHARE * passages, COMMON_PASSAGES, min(spread.values(), default=0))
-    return [word for word in words if spread.get(word, 0) <= common]
+
+    words: list[str]
+    rare: list[str]
+    pairs: list[tuple[str, list[str]]]
+
+
+def sought(words: Sequence[str], spread: Mapping[str, int], passages: int, most: int) -> Sought:
+    """The passages among which those are that rank best by all words, `most` of them.
+
+    `spread` says how many passages have a word. What it leaves out counts as rare.
+    """
+    unknown = [word for word in words if word not in spread]
+    known = sorted((word for word in words if word in spread), key=lambda word: (spread[word], word))
+    # In BM25, a word that more than half of the passages have weighs nothing.
+    weighing = [word for word in known if spread[word] <= passages / 2] or known[:1]
+    few = max(RARE_SHARE * passages, FEW_PASSAGES)
+    together = itertools.accumulate(spread[word] for word in weighing)
+    rare = sum(held <= few or held - spread[word] < most for word, held in zip(weighing, together, strict=True))
+    weights = {word: _weight(spread[word], passages) for word in weighing}
+    least = PAIR_SHARE * min((weights[word] for word in weighing[:rare]), default=0)
+    pairs = []
+    for number, word in enumerate(others := weighing[rare:], start=1):
+        if beside := [other for other in others[number:] if weights[word] + weights[other] >= least]:
+            pairs.append((word, beside))
+    return Sought(unknown + weighing, unknown + weighing[:rare], pairs)
+
+
+def _weight(holders: int, passages: int) -> float:
+    return max(math.log((passages - holders + 0.5) / (holders + 0.5)), 1e-6)
 
 
 def fused(cosine: dict[int, float], lexical: dict[int, float]) -> list[int]:

@@ -28,10 +28,6 @@ class FullText:
         for term in self._terms.pop(number):
             del self._postings[term][number]
 
-    def spread(self, words: Iterable[str]) -> dict[str, int]:
-        """How many texts have each word; those that none has are left out."""
-        return {word: len(found) for word in words if (found := self._postings.get(word))}
-
     def search(self, words: Iterable[str], limit: int) -> dict[int, float]:
         """At most `limit` numbers of texts that have any of the words, with their scores, best first."""
         scores: defaultdict[int, float] = defaultdict(float)

@@ -8,28 +8,38 @@ from typing import Any
 from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import index_of_passages, index_of_rows
-from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, COMMON_SHARE, fused, words_of
+from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, PAIR_SHARE, RARE_SHARE, fused, words_of
 from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
+# The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `sought` says of words is said here as well.
 # `store + 0`: the index of words leads to the store's passages by itself; that of stores would only cost time.
-# The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `telling` says of words is said here as well.
 _BM25 = """
+WITH known AS (
+    SELECT word, asked, word.passages::float8 AS holders, extent.passages::float8 AS passages,
+        extent.length::float8 / extent.passages AS mean,
+        sum(word.passages) OVER (ORDER BY word.passages, word COLLATE "C") AS together
+    FROM unnest({words}::text[], {asked}::text[]) AS each (word, asked)
+    JOIN crag.word USING (word) JOIN crag.extent USING (store) WHERE store = {store}),
+weighing AS (
+    SELECT word, asked, asked::tsquery AS query, mean, together,
+        greatest(ln((passages - holders + 0.5) / (holders + 0.5)), 1e-6) AS weight,
+        passages <= {few} OR together <= greatest({share} * passages, {few}) OR together - holders < {most} AS rare
+    FROM known WHERE passages <= {few} OR holders <= passages / 2 OR together = holders),
+chosen AS (
+    SELECT string_agg(CASE WHEN rare THEN asked ELSE asked || '&(' || (
+        SELECT string_agg(other.asked, '|') FROM weighing AS other WHERE other.together > word.together
+            AND other.weight + word.weight >= {pair} * (SELECT min(weight) FROM weighing WHERE rare))
+        || ')' END, '|')::tsquery AS query
+    FROM weighing AS word)
 SELECT seq, (SELECT id FROM crag.searched WHERE searched.seq = best.seq) AS id, score FROM (
-    SELECT found.seq, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score
-    FROM (
-        SELECT word, asked::tsquery AS query, mean,
-            greatest(ln((passages - holders + 0.5) / (holders + 0.5)), 1e-6) AS weight
-        FROM (
-            SELECT word, asked, word.passages::float8 AS holders, min(word.passages) OVER () AS rarest,
-                extent.passages::float8 AS passages, extent.length::float8 / extent.passages AS mean
-            FROM unnest({words}::text[], {asked}::text[]) AS each (word, asked)
-            JOIN crag.word USING (word) JOIN crag.extent USING (store) WHERE store = {store}) AS counted
-        WHERE passages <= {common} OR holders <= greatest({share} * passages, {common}, rarest)) AS telling
-    CROSS JOIN LATERAL (
-        SELECT seq, length::float8, coalesce((often ->> word)::float8, 1) AS times
-        FROM crag.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found
-    GROUP BY found.seq ORDER BY score DESC, found.seq LIMIT {most}) AS best ORDER BY score DESC, seq"""
+    SELECT seq, (
+        SELECT sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean)))
+        FROM (SELECT weight, mean, coalesce((often ->> word)::float8, 1) AS times
+            FROM weighing WHERE words @@ query OFFSET 0) AS held) AS score
+    FROM (SELECT seq, words, often, length::float8 FROM crag.searched
+        WHERE words @@ (SELECT query FROM chosen) AND store + 0 = {store} OFFSET 0) AS found
+    ORDER BY score DESC, seq LIMIT {most}) AS best ORDER BY score DESC, seq"""
 
 
 class Values:
@@ -88,8 +98,9 @@ def with_words(values: Values, searched: str, most: int) -> str | None:
         words=values.mark(words, "text[]"),
         asked=values.mark([quoted(word, values.values[0]) for word in words], "text[]"),
         store=values.store,
-        common=COMMON_PASSAGES,
-        share=COMMON_SHARE,
+        few=FEW_PASSAGES,
+        share=RARE_SHARE,
+        pair=PAIR_SHARE,
         most=values.mark(most, "integer"),
     )
 

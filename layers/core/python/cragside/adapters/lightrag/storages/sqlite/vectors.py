@@ -1,6 +1,6 @@
 """LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
-from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
+from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, fused, sought, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
 from cragside.adapters.lightrag.vector_index import VectorIndex
 from cragside.domain.filter import Filter
@@ -23,6 +23,11 @@ from cragside.ports.embedder import Vectors
 # As many of the nearest are tried one by one before SQL tells which passages the filter could let through at all: it
 # reads the whole catalogue for that.
 _TRIED_FIRST = 200
+_BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
+# With `ORDER BY rank` or without `+`, FTS5 would rank the passages that are not chosen too.
+_BEST_OF = """SELECT rowid, -bm25(passage) AS score FROM passage
+    WHERE passage MATCH ? AND +rowid IN (SELECT rowid FROM passage WHERE passage MATCH ?)
+    ORDER BY score DESC, rowid LIMIT ?"""
 
 
 @final
@@ -132,13 +137,14 @@ class SqliteVectorStorage(VectorStorage):
     def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
         if not (words := words_of(self._search_text(query))):
             return {}
-        if passages > COMMON_PASSAGES:
-            words = telling(words, self._spread(words), passages)
-        match = " OR ".join(f'"{word}"' for word in words)
-        rows = self._db.all(
-            "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?", (match, limit)
-        )
-        return {row[0]: row[1] for row in rows}
+        spread = self._spread(words) if passages > FEW_PASSAGES else {}
+        words, rare, pairs = sought(words, spread, passages, limit)
+        if len(rare) == len(words):
+            rows = self._db.all(_BEST, (_any_of(words), limit))
+        else:
+            chosen = [_any_of(rare), *(f'("{word}" AND ({_any_of(others)}))' for word, others in pairs)]
+            rows = self._db.all(_BEST_OF, (_any_of(words), " OR ".join(chosen), limit))
+        return dict(rows)
 
     def _spread(self, words: list[str]) -> dict[str, int]:
         rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
@@ -147,3 +153,7 @@ class SqliteVectorStorage(VectorStorage):
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
         return {**orjson.loads(value), "id": key, "distance": cosine}
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return " OR ".join(f'"{word}"' for word in words)
