@@ -77,7 +77,7 @@ demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## run the tests that need no server and are not slow, on all processors
-	@$(RUN) pytest $(PARALLEL) -m "stage(name='test')" $(ARGS) tests/unit tests/contract
+	@$(RUN) pytest $(PARALLEL) -m "stage(name='test')" $(ARGS) $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contract)
 
 check: $(UV) ## run what CI runs, two stages at a time: lint, types, imports, licences, docs, every test, and a second Python
 	@$(CHECKED) true # two stages must not install into the environment at once

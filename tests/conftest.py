@@ -82,9 +82,10 @@ class Sleeps:
 
     def sleep(self, seconds: float) -> None:
         """Replaces `time.sleep`."""
+        ended = self.ended
         self._sleep(seconds)
         if _is_long(seconds):
-            self.ended.append(seconds)
+            ended.append(seconds)  # to the test that began it
 
     def async_sleep(self, delay: float, result: Any = None) -> Coroutine[Any, Any, Any]:
         """Replaces `asyncio.sleep`."""
@@ -111,10 +112,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that sleeps and does not say why."""
+    """Fail a test that sleeps and does not say why. Waits in fixtures, processes and time-outs are not seen."""
     _SLEEPS.ended = ended = []
     result = yield
-    if ended and item.get_closest_marker("waits") is None:
+    mark = item.get_closest_marker("waits")
+    if ended and not (mark and mark.args):
         pytest.fail(
             f"It sleeps {max(ended):g} s. Let it move a clock (tests/clocks.py), or say in one word why it waits: "
             '@pytest.mark.waits("reason")',
