@@ -47,11 +47,8 @@ class WordSearch:
 
     def __init__(self, folder: Path, texts: Sequence[str]) -> None:
         self.database = Database.acquire(folder)
-        self.passages = len(texts)
-        rows = {f"{number}-0-0-x-y": {"content": text} for number, text in enumerate(texts)}
-        vectors = np.zeros((len(texts), 1), np.float32)
-        with self.database.transaction() as connection:
-            write_vectors(self.database, connection, "chunks", rows, vectors, searched_words)
+        self.passages = 0
+        self.add(texts)
         config = {"working_dir": str(folder), "vector_db_storage_cls_kwargs": {"search_text": searched_words}}
         asked: Any = {"namespace": "chunks", "workspace": "", "global_config": config, "embedding_func": len}
         self._storage = SqliteVectorStorage(**asked)
@@ -68,6 +65,18 @@ class WordSearch:
             await search._storage.finalize()
             search.database.release()
 
+    def add(self, texts: Sequence[str]) -> None:
+        """Write passages."""
+        rows = {f"{number}-0-0-x-y": {"content": text} for number, text in enumerate(texts, start=self.passages)}
+        vectors = np.zeros((len(texts), 1), np.float32)
+        with self.database.transaction() as connection:
+            write_vectors(self.database, connection, "chunks", rows, vectors, searched_words)
+        self.passages += len(texts)
+
+    def spread(self, words: list[str]) -> dict[str, int]:
+        """How many passages have each word."""
+        return self._storage._spread(words)
+
     def found(self, question: str) -> Found:
         """What cragside's search finds, with its scores."""
         return self._storage._full_text(question, MOST, self.passages)
@@ -79,7 +88,8 @@ class WordSearch:
     def by_few(self, question: str) -> Found:
         """What the words that at most 5 % of the passages have find, or the rarest if there are none."""
         words = words_of(searched_words(question))
-        spread = self._storage._spread(words) if self.passages > 200 else {}
+        counts = self.database.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
+        spread = dict(counts) if self.passages > 200 else {}
         common = max(0.05 * self.passages, 200, min(spread.values(), default=0))
         return self._by([word for word in words if spread.get(word, 0) <= common], MOST)
 

@@ -13,7 +13,7 @@ def _split(words: str) -> list[str]:
 _FIRST_NAMES = _split("Anna Bruno Clara David Elena Felix Greta Hugo Ines Jakob Karin Lukas Maria Niels Olga Paul")
 _LAST_NAMES = _split("Adler Brandt Conrad Dorn Ebert Falk Graf Hahn Imhof Keller Lang Moser Orth Pohl Vogt Weber")
 _PLACES = _split("Bamberg Bregenz Celle Coburg Fulda Gera Jena Kempten Lindau Passau Siegen Soest Trier Ulm")
-_PUMPS = 18
+_PUMPS = range(101, 119)  # none is the day of a date
 _PARTS = (
     "main valve",
     "inlet filter",
@@ -82,7 +82,7 @@ def reports(count: int) -> list[Report]:
             Report(
                 name=f"{draw.choice(_FIRST_NAMES)} {draw.choice(_LAST_NAMES)}",
                 place=draw.choice(_PLACES),
-                pump=draw.randint(1, _PUMPS),
+                pump=draw.choice(_PUMPS),
                 date=f"{draw.randint(1, 28)} {draw.choice(_MONTHS)} {draw.randint(2019, 2025)}",
                 part=draw.choice(_PARTS),
                 fate=draw.choice(_FATES),

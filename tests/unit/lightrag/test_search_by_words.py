@@ -41,6 +41,13 @@ async def test_the_report_that_is_asked_for_comes_first_though_each_word_is_comm
     assert sum(seq == number + 1 for seq, (_, number) in zip(first, asked, strict=True)) >= 29
 
 
+async def test_the_counts_of_words_follow_what_is_written(tmp_path: Path) -> None:
+    async with WordSearch.opened(tmp_path, ["the pump leaks"] * 250) as search:
+        assert search.spread(["pump", "motor"]) == {"pump": 250}
+        search.add(["the motor leaks"] * 3)
+        assert search.spread(["pump", "motor"]) == {"pump": 250, "motor": 3}
+
+
 def test_a_word_in_more_than_half_of_the_passages_does_not_count() -> None:
     assert sought(["report", "pump"], {"report": 900, "pump": 40}, 1_000, 30).words == ["pump"]
 

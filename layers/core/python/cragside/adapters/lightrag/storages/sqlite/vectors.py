@@ -23,6 +23,8 @@ from cragside.ports.embedder import Vectors
 # As many of the nearest are tried one by one before SQL tells which passages the filter could let through at all: it
 # reads the whole catalogue for that.
 _TRIED_FIRST = 200
+# So many words take less than a megabyte.
+_MOST_COUNTS = 5_000
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
 # With `ORDER BY rank` or without `+`, FTS5 would rank the passages that are not chosen too.
 _BEST_OF = """SELECT rowid, -bm25(passage) AS score FROM passage
@@ -42,6 +44,8 @@ class SqliteVectorStorage(VectorStorage):
         self._index: VectorIndex | None = None
         self._last_seq = 0
         self._seen = (-1, -1)
+        self._counts: dict[str, int] = {}
+        self._counted_at = (-1, -1)
         self._has_text = has_text(self.namespace)
         # Stems without function words, for passages and queries alike: common words would make a search read all.
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
@@ -147,8 +151,14 @@ class SqliteVectorStorage(VectorStorage):
         return dict(rows)
 
     def _spread(self, words: list[str]) -> dict[str, int]:
-        rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
-        return {word: count for word, count in rows if count}
+        """How many passages have each word. To count a common one takes FTS5 longer than to find most questions."""
+        written = self._db.data_version(), self._db.vector_writes[self.namespace]
+        if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
+            self._counts, self._counted_at = {}, written
+        if strange := [word for word in words if word not in self._counts]:
+            rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", strange)
+            self._counts |= dict.fromkeys(strange, 0) | dict(rows)
+        return {word: count for word in words if (count := self._counts[word])}
 
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
