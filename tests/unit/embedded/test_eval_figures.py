@@ -43,11 +43,18 @@ def test_a_snippet_is_the_stretch_with_the_questions_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["clapnq.py", "calibrate_grader.py", "calibrate_reranker.py", "swaps.py", "citations.py"]
+    ("script", "options"),
+    [
+        ("clapnq.py", ["--data"]),
+        ("calibrate_grader.py", ["--data", "pairs", "--clapnq"]),
+        ("calibrate_reranker.py", ["--data"]),
+        ("swaps.py", ["--data"]),
+        ("citations.py", ["--data"]),
+    ],
 )
-def test_without_the_data_a_script_says_where_to_get_it(script: str, tmp_path: Path) -> None:
+def test_without_the_data_a_script_says_where_to_get_it(script: str, options: list[str], tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, str(EVALS / script), "--data", str(tmp_path)],
+        [sys.executable, str(EVALS / script), *options, str(tmp_path)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -103,11 +103,12 @@ class GraderWeights:
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
-    The score is the probability that a retrieved passage is relevant, as measured on CLAP-NQ (evals/README.md). It says
+    The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
     whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
-    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question and passages about
-    another number or name keep a part of their score. The analyses of the last 2,048 passages and the scores of the
-    last 128 questions are cached; a cached passage takes about 0.1 ms.
+    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question, passages about
+    another number or name, and those without the amount or date that is asked for keep a part of their score. The
+    analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage takes
+    about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
