@@ -37,9 +37,11 @@ PENALTY = 1.0
 PER_SOURCE = 1500
 # The share of passages that answer, in weight, and how much the sources count whose questions people typed into a
 # search engine. Chosen on the training half of CLAP-NQ and the tuning half of `everyday.py`.
-PRIOR = 0.52
+PRIOR = 0.44
 TYPED = ("boolq", "clapnq-answers", "nqopen", "qed")
 TYPED_COUNT = 4.0
+# Passages of the answering one's article share its title, while the candidates of a store are of many documents.
+ARTICLE_COUNT = 0.1
 WEIGHTS = Path(grader.__file__).with_name(grader.WEIGHTS_FILE)
 
 Array = npt.NDArray[np.float64]
@@ -84,9 +86,14 @@ def table_of(pairs: Sequence[Pair], lexicon: Lexicon, background: Background) ->
         [table] = compare(read_question(pair.question, lexicon), [passage], lexicon, background)
         features.append(table[table.sum(axis=1).argmax()])
         languages.append(passage.language)
-    columns = ([pair.truth for pair in pairs], [pair.weight for pair in pairs], [pair.source for pair in pairs])
+    columns = ([pair.truth for pair in pairs], [weight_of(pair) for pair in pairs], [pair.source for pair in pairs])
     truth, weight, source = map(np.array, columns)
     return Table(np.array(features), truth.astype(np.float64), weight, source, np.array(languages))
+
+
+def weight_of(pair: Pair) -> float:
+    """How much a pair counts among those of its source and label."""
+    return pair.weight * (ARTICLE_COUNT if pair.kind == "article" else 1.0)
 
 
 def balanced(table: Table) -> Array:

@@ -52,7 +52,7 @@ def test_a_question_asks_for_a_kind_of_answer(question: str, kind: Kind | None) 
 def test_a_text_has_the_kind_beside_the_words_of_the_question(question: str, text: str) -> None:
     kind = asked_kind(question)
     assert kind is not None
-    assert has_kind(kind, words(question), text, "english")
+    assert has_kind(kind, words(question), "", text, "english")
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,11 @@ def test_a_text_has_the_kind_beside_the_words_of_the_question(question: str, tex
 def test_a_text_without_it_or_with_it_elsewhere_has_it_not(question: str, text: str) -> None:
     kind = asked_kind(question)
     assert kind is not None
-    assert not has_kind(kind, words(question), text, "english")
+    assert not has_kind(kind, words(question), "", text, "english")
+
+
+def test_words_of_the_title_do_not_say_where_the_answer_is() -> None:
+    text = "The Suez Canal joins the seas. It was opened to ships. It is 193 kilometres long."
+    question = words("How long is the Suez Canal?")
+    assert has_kind(Kind.AMOUNT, question, "Suez Canal", text, "english")
+    assert not has_kind(Kind.AMOUNT, question, "", text.replace("193 kilometres long", "kept by 300 men"), "english")

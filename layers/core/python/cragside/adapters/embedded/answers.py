@@ -60,20 +60,20 @@ def asked_kind(question: str) -> Kind | None:
     return next((kind for kind, asking in (*_ASKING, *named) if asking.search(lowered)), None)
 
 
-def has_kind(kind: Kind, question: Sequence[str], text: str, language: Language) -> bool:
+def has_kind(kind: Kind, question: Sequence[str], title: str, text: str, language: Language) -> bool:
     """Whether a sentence or line with most of a question's words, or one beside it, has such an answer.
 
-    `question` has all words of the question: what it names itself is no answer.
+    `question` has all words of the question: what it names itself is no answer. Words of the title count nowhere,
+    because every sentence is about them.
     """
     known = frozenset(question)
     found = [(piece, words(piece)) for piece in pieces(text)]
-    answers = [_answers(kind, piece, of, known) for piece, of in found]
-    if not any(answers):
-        return False
-    sought = {stem(word, language) for word in question if word not in STOPWORDS}
+    named = {stem(word, language) for word in words(title)}
+    sought = {stem(word, language) for word in question if word not in STOPWORDS} - named
     met = [len(sought.intersection(stem(word, language) for word in of)) for _, of in found]
-    best = max(met)
-    return any(count == best and any(answers[max(0, at - 1) : at + 2]) for at, count in enumerate(met))
+    most = max(met, default=0)
+    near = sorted({at + step for at, count in enumerate(met) if count == most for step in (-1, 0, 1)})
+    return any(_answers(kind, *found[at], known) for at in near if 0 <= at < len(found))
 
 
 def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> bool:

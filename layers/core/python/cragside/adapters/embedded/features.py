@@ -219,7 +219,8 @@ def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vecto
     for column, word in enumerate(question.content):
         for row in np.flatnonzero(found[:, column] == 0) if word in question.strange else ():
             segment, language = segments[row]
-            if any(slips(stem(word, language), segment.stems.split())):
+            sought = stem(word, language)
+            if any(slips(sought, re.findall(f"(?<= ){re.escape(sought[0])}[^ ]*", segment.stems))):
                 found[row, column] = _MISSPELT
     return found
 

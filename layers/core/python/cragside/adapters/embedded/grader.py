@@ -213,7 +213,7 @@ class _Exactly:
         return share * _INEXACT if lacking else share
 
     def _has_kind(self, pair: tuple[str, str], language: Language) -> bool:
-        return self.kind is None or has_kind(self.kind, self.question.every_word, pair[1], language)
+        return self.kind is None or has_kind(self.kind, self.question.every_word, *pair, language)
 
 
 @cache
