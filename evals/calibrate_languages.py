@@ -5,9 +5,9 @@
 Each language has its own coefficients and mean of passage vectors, and the variances of the English background. Each
 question is paired with its passage and with the other passages of the half that a ranking
 returns, and each question that no passage answers with the passages that a ranking returns for it. Every pair is used
-with the title, without it, and as a web snippet of 40 words with title. As in `calibrate_grader.py`, a passage is also
-paired, as not relevant, with its questions after their most specific word was replaced with another question's. The
-coefficient of `gap` is zero: fitted, it was within its error, and positive.
+with the title, without it, and as a web snippet of 40 words with title. A passage is also paired, as not relevant, with
+its questions after their most specific word was replaced with another question's. The coefficient of `gap` is zero:
+fitted, it was within its error, and positive.
 """
 
 import argparse
@@ -15,23 +15,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
-from calibrate_grader import (
-    CANDIDATES,
-    COUNTERFACTUAL_WEIGHT,
-    COUNTERFACTUALS,
-    FOLDS,
-    SEED,
-    WEIGHTS,
-    Array,
-    Pairs,
-    counterfactual,
-    encoded,
-    fit,
-    most_telling,
-    predict,
-    variants,
-)
-from clapnq_data import ranking
+from calibrate_grader import WEIGHTS, Array, encoded, fit, predict
+from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, variants
 from figures import auc
 from languages import HALVES, LANGUAGES, Entry, read_entries
 
@@ -39,12 +24,17 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import Background, compare, read_passage, read_question
 from cragside.adapters.embedded.grader import packaged_weights
 from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.words import terms, words
 from cragside.ports.embedder import Vectors
 
 # Chosen among 0.6 to 3: the most passages above 0.6 while 95 of 100 questions leave without theirs. German was also
 # compared on XQuAD (`squad_files.py`).
 GOLD_WEIGHT = {"German": 0.8, "French": 1.5}
 FITTED = slice(0, 3)
+
+
+# Two counterfactuals per question, each with the weight of a quarter of a pair.
+COUNTERFACTUALS, COUNTERFACTUAL_WEIGHT = 2, 0.25
 
 
 def mean_of(entries: list[Entry], lexicon: Lexicon) -> Vectors:
@@ -79,6 +69,19 @@ def pairs_of(entries: list[Entry], lexicon: Lexicon, background: Background, gol
                 if altered := counterfactual(question, telling[row], str(word)):
                     add(altered, number, 0.0, COUNTERFACTUAL_WEIGHT, "other ")
     return pairs
+
+
+def most_telling(text: str, lexicon: Lexicon) -> str:
+    question = read_question(text, lexicon)
+    return question.content[int(lexicon.norms[question.rows].argmax())]
+
+
+def counterfactual(question: Question, word: str, other: str) -> str | None:
+    """The question about something else; None if the passage has the other word or lacks the replaced one."""
+    passage = set(terms(f"{question.passage.title} {question.passage.text}"))
+    if passage.isdisjoint(terms(word)) or not passage.isdisjoint(terms(other)):
+        return None
+    return " ".join(other if spoken == word else spoken for spoken in words(question.text))
 
 
 def fitted(features: Array, truth: Array, weight: Array) -> Array:

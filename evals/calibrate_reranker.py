@@ -2,9 +2,10 @@
 
     RAG_RERANK_URL=http://HOST/v1/rerank python evals/calibrate_reranker.py --data FOLDER [--questions N]
 
-The pairs, their weights and the fit are those of `calibrate_grader.py`, without its counterfactual questions: a
-reranker is not fitted, only its scores are. There is one feature, the log-odds of the score. It prints cross-validated
-figures, and the line to set. RAG_RERANK_SCORES says what the endpoint answers.
+Each question is paired with its gold passage and with the other passages that a ranking of the whole set returns, each
+with its title, without it, and as a web snippet of 40 words with title. A reranker is not fitted, only its scores are:
+there is one feature, the log-odds of the score. It prints cross-validated figures, and the line to set.
+RAG_RERANK_SCORES says what the endpoint answers.
 """
 
 import argparse
@@ -12,8 +13,8 @@ import asyncio
 from pathlib import Path
 
 import numpy as np
-from calibrate_grader import CANDIDATES, FOLDS, GOLD_WEIGHT, SEED, Array, Pairs, fit, predict, report, variants
-from clapnq_data import Question, ranking, read
+from calibrate_grader import Array, fit, predict
+from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, read, report, variants
 
 from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.grader import RerankGrader
@@ -21,6 +22,10 @@ from cragside.composition.model_hosts import model_key, rerank_endpoint
 from cragside.composition.models import Models
 from cragside.domain.document import Document
 from cragside.settings import Settings, load_settings
+
+# One of nine candidates is gold here. But a corpus often has more relevant passages than the one that CLAP-NQ marks, so
+# the prior is three of eleven.
+GOLD_WEIGHT = 3.0
 
 
 async def pairs_of(questions: list[Question], settings: Settings, url: str) -> Pairs:

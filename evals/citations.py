@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrate_grader import SEED
-from clapnq_data import Question, natural, ranking, read
+from clapnq_data import SEED, Question, natural, ranking, read
 from figures import share
 from swaps import another_number, names_of
 

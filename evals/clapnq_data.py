@@ -1,4 +1,4 @@
-"""CLAP-NQ's development set: reading, splitting, and a plain ranking of its passages."""
+"""CLAP-NQ's development set: reading, splitting, forms and a plain ranking of its passages, and their figures."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from figures import Scores, auc, brier, calibration_error
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.words import terms
@@ -19,6 +20,10 @@ LICENCE = "Apache-2.0"
 PUBLISHED = "https://github.com/primeqa/clapnq and https://huggingface.co/datasets/PrimeQA/clapnq"
 FILES = ("answerable.jsonl", "unanswerable.jsonl")
 SPLIT = "a question is in the training half when the SHA-256 of its id is an even number"
+
+SEED = 20250101
+FOLDS = 5
+CANDIDATES = 8
 
 _SPACE_BEFORE = re.compile(r"\s+(?=[,.;:!?)\]%]|'s\b|n't\b)")
 _SPACE_AFTER = re.compile(r"(?<=[(\[])\s+")
@@ -87,6 +92,53 @@ def snippet(question: str, text: str, size: int = 40) -> str:
     sums = np.convolve(hits, np.ones(size), mode="valid")
     start = int(sums.argmax())
     return " ".join(split[start : start + size])
+
+
+class Pairs:
+    """Pairs of question and passage with features, label, weight, and the question of each."""
+
+    def __init__(self) -> None:
+        self.features: list[Scores] = []
+        self.truth: list[float] = []
+        self.weight: list[float] = []
+        self.question: list[int] = []
+        self.variant: list[str] = []
+
+    def add(self, features: Scores, truth: float, weight: float, question: int, variant: str) -> None:
+        self.features.append(features)
+        self.truth.append(truth)
+        self.weight.append(weight)
+        self.question.append(question)
+        self.variant.append(variant)
+
+    def arrays(self) -> tuple[Scores, Scores, Scores, npt.NDArray[np.intp], npt.NDArray[np.str_]]:
+        return (
+            np.array(self.features),
+            np.array(self.truth),
+            np.array(self.weight),
+            np.array(self.question),
+            np.array(self.variant),
+        )
+
+
+def variants(question: str, passage: Passage) -> list[tuple[str, str, str]]:
+    """A passage with its title, without it, and as a web snippet."""
+    cut = snippet(question, passage.text)
+    return [("title", passage.title, passage.text), ("bare", "", passage.text), ("snippet", passage.title, cut)]
+
+
+def report(name: str, scores: Scores, truth: Scores, question: npt.NDArray[np.intp]) -> None:
+    """Print how well the scores of one form tell gold passages from the other candidates of their questions."""
+    gold = {q: s for q, s, t in zip(question, scores, truth, strict=True) if t == 1}
+    best: dict[int, float] = {}
+    for q, s, t in zip(question, scores, truth, strict=True):
+        if t == 0:
+            best[q] = max(best.get(q, 0.0), s)
+    print(
+        f"{name:8} AUC {auc(scores[truth == 1], scores[truth == 0]):.3f}  Brier {brier(scores, truth):.4f}  "
+        f"ECE {calibration_error(scores, truth):.4f}  gold above 0.6 {np.mean([s > 0.6 for s in gold.values()]):.1%}  "
+        f"no other above 0.6 {np.mean([best[q] <= 0.6 for q in gold]):.1%}"
+    )
 
 
 def ranking(questions: list[str], passages: list[Passage]) -> npt.NDArray[np.intp]:

@@ -5,7 +5,7 @@
 Takes the answerable questions of CLAP-NQ's training half with their gold passages. Each question gets a number, a
 year, a date or a code of its passage, or keeps a name that they share. The swap replaces it with one that the passage
 lacks: one digit changed, another name of the set, or a name with one letter changed. The passage should pass for the
-original and not for the swap. Cross-validated: the grader of a question is fitted without its fold.
+original and not for the swap. The weights were fitted on none of these questions.
 """
 
 import argparse
@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from calibrate_grader import SEED, Validation, report, validate, variants
-from clapnq_data import Passage, Question, ranking, read
+from clapnq_data import CANDIDATES, SEED, Passage, Question, ranking, read, report, variants
 from figures import share
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.words import words
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
-CANDIDATES = 8
 LETTERS = "abcdefghiklmnoprstu"
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _NUMBER = re.compile(r"(?<![\w.,:/–-])[0-9]{2,3}(?![\w.,:/–-]|\.[0-9])")
@@ -85,33 +83,31 @@ def names_of(passages: list[Passage]) -> list[str]:
     return sorted(inside - {word for passage in passages for word in _LOWER.findall(passage.text)})
 
 
-def report_swaps(questions: list[Question], validation: Validation, embedder: WordLlamaEmbedder) -> None:
+def report_swaps(questions: list[Question], grader: EmbeddedGrader) -> None:
     choose = random.Random(SEED)
     names = names_of([question.passage for question in questions])
-    graders = [validation.grader(fold, embedder) for fold in range(len(validation.betas))]
     local: dict[str, list[bool]] = defaultdict(list)
     leaves: dict[str, list[bool]] = defaultdict(list)
-    for fold, question in zip(validation.folds, questions, strict=True):
+    for question in questions:
         for swap in swaps_of(question, names, choose) if question.answerable else ():
             passage = (question.passage.title, swap.text)
             for kind in (swap.kind, "all"):
-                local[kind].append(graders[fold].scores(swap.original, [passage])[0] > DEFAULT_THRESHOLD)
-                leaves[kind].append(graders[fold].scores(swap.swapped, [passage])[0] <= DEFAULT_THRESHOLD)
+                local[kind].append(grader.scores(swap.original, [passage])[0] > DEFAULT_THRESHOLD)
+                leaves[kind].append(grader.scores(swap.swapped, [passage])[0] <= DEFAULT_THRESHOLD)
     for kind in sorted(local, key=lambda kind: (kind == "all", kind)):
         print(f"{kind:8} original local {share(local[kind])}\n{'':8} swap leaves    {share(leaves[kind])}")
 
 
-def report_questions(questions: list[Question], validation: Validation, embedder: WordLlamaEmbedder) -> None:
+def report_questions(questions: list[Question], grader: EmbeddedGrader) -> None:
     """Print the training half's own figures with every rule of the grader, not only the fitted weights."""
-    graders = [validation.grader(fold, embedder) for fold in range(len(validation.betas))]
     passages = list({question.passage.key: question.passage for question in questions}.values())
     order = ranking([question.text for question in questions], passages)
     graded: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
-    for number, (fold, question, ranked) in enumerate(zip(validation.folds, questions, order, strict=True)):
+    for number, (question, ranked) in enumerate(zip(questions, order, strict=True)):
         others = [p for i in ranked if (p := passages[i]).key != question.passage.key][:CANDIDATES]
         for passage in [*([question.passage] if question.answerable else []), *others]:
             for name, title, text in variants(question.text, passage):
-                score = graders[fold].scores(question.text, [(title, text)])[0]
+                score = grader.scores(question.text, [(title, text)])[0]
                 graded[name].append((score, float(passage is question.passage), number))
     for name, rows in graded.items():
         scores, truth, number = (np.array(column) for column in zip(*rows, strict=True))
@@ -123,11 +119,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with answerable.jsonl and unanswerable.jsonl")
     options = parser.parse_args()
     questions = [question for question in read(options.data) if question.in_training_half]
-    embedder = WordLlamaEmbedder()
-    validation = validate(questions, Lexicon(embedder))
-    report_questions(questions, validation, embedder)
+    grader = EmbeddedGrader(WordLlamaEmbedder())
+    report_questions(questions, grader)
     print()
-    report_swaps(questions, validation, embedder)
+    report_swaps(questions, grader)
 
 
 if __name__ == "__main__":

@@ -146,6 +146,45 @@ def test_a_rare_name_counts_in_full_however_similar_another_one_is() -> None:
     assert score("What function of insulin did doctor Hessin measure?", text) <= 0.6
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("when was the ups batery replaced", "UPS battery replaced on 14 March 2025, both fans cleaned."),
+        (
+            "where is the replacement batery for the smoke alarm",
+            "The replacement battery for the smoke alarm is in the drawer.",
+        ),
+    ],
+)
+def test_a_misspelt_word_counts_as_the_word_that_it_means(question: str, text: str) -> None:
+    assert score(question, text) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        (
+            "what salary does Priya Raman get",
+            "Priya Raman's salary: 61,000 euros a year from January.",
+            "Priya Raman gets the salary lists of the team each spring and goes through them with the board.",
+        ),
+        (
+            "how long is jetty C at the harbour",
+            "Jetty C at the harbour is 84 metres long.",
+            "Jetty C at the harbour belongs to the long jetties of the club, which guests may use.",
+        ),
+        (
+            "when does the bakery in Glenfinnan close",
+            "The bakery in Glenfinnan closes at five.",
+            "The bakery in Glenfinnan will close its doors to dogs, says the owner.",
+        ),
+    ],
+)
+def test_a_passage_that_only_names_what_is_asked_about_does_not_pass(question: str, answer: str, other: str) -> None:
+    assert score(question, answer) > 0.6
+    assert score(question, other) <= 0.6
+
+
 def test_a_title_is_optional_but_helps() -> None:
     assert score(QUESTION, INSULIN, "Insulin") > score(QUESTION, INSULIN) > score(QUESTION, GLUCAGON, "Glucagon")
 
@@ -245,7 +284,8 @@ def test_any_text_gets_a_probability(question: str, title: str, text: str) -> No
 def test_the_weights_name_their_origin() -> None:
     data = json.loads(resources.files("cragside.adapters.embedded").joinpath(module.WEIGHTS_FILE).read_text())
     assert tuple(data["features"]) == FEATURES
-    assert {"dataset", "published", "licence", "split", "script", "seed", "date"} <= set(data["provenance"])
+    assert {"dataset", "sources", "background", "languages", "script", "seed", "date"} <= set(data["provenance"])
+    assert all(source["published"] and source["licence"] for source in data["provenance"]["sources"])
     weights = dict(zip(FEATURES, data["coefficients"], strict=True))
     assert weights["likeness"] > 0 < weights["coverage"]
     assert weights["title_match"] > 0 > weights["gap"]

@@ -43,12 +43,19 @@ def test_a_snippet_is_the_stretch_with_the_questions_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["clapnq.py", "calibrate_grader.py", "calibrate_reranker.py", "swaps.py", "citations.py"]
+    ("script", "options"),
+    [
+        ("clapnq.py", ["--data"]),
+        ("calibrate_grader.py", ["--data", "pairs", "--clapnq"]),
+        ("calibrate_reranker.py", ["--data"]),
+        ("swaps.py", ["--data"]),
+        ("citations.py", ["--data"]),
+    ],
 )
 def test_without_the_data_a_script_says_where_to_get_it(
-    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [script, "--data", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", [script, *options, str(tmp_path)])
     monkeypatch.setattr(logging, "disable", lambda level: None)  # it would hold for later tests
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(EVALS / script), run_name="__main__")

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from cragside.adapters.embedded.features import PassageWords, Question, has_stem
 from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.names import is_english, mentions, names_in, resembles
+from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import stem, words
 
@@ -48,7 +48,11 @@ class Identifiers:
             stated = numbers_of(whole)
             if any(stated.isdisjoint(forms) for forms in unseen):
                 return True
-        other = [name for name in names if not has_stem(passage, stem(name, passage.language))]
+        other = [
+            name
+            for name in names
+            if not has_stem(passage, stem(name, passage.language)) and not misspells(name, found, self.lexicon)
+        ]
         suspects = [name for name in other if short or resembles(name, found)]
         return (
             bool(suspects)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
+from cragside.adapters.embedded.names import names_in, slips
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
@@ -19,6 +20,9 @@ FEATURES = ("likeness", "coverage", "title_match", "gap")
 Features = npt.NDArray[np.float64]
 
 _MOST_QUESTION_WORDS = 24
+# How much of a word a passage has that spells it otherwise by one slip of the keyboard.
+_MISSPELT = 0.9
+_SHORTEST_MISSPELT = 5
 # A longer passage is judged by its best window, so that length alone collects no matches.
 _LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
 # In a passage with more words than the first figure, one sentence among many may have the answer. So it is also read in
@@ -66,7 +70,8 @@ class Question:
     """A question's content words, with their rows, importance and weights (sum 1), and its direction.
 
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
-    digit, so that the nearness of two such words means nothing. A number is there, or it is not.
+    digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
+    words that the vocabulary lacks: their spelling may be wrong.
     """
 
     every_word: tuple[str, ...]
@@ -76,6 +81,7 @@ class Question:
     weights: Vectors
     direction: Vectors
     spelt: Vectors
+    strange: frozenset[str]
 
     def stems(self, language: Language) -> list[str]:
         """The stems of the content words in the language of a passage."""
@@ -124,7 +130,9 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
     spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
-    return Question(tuple(every), tuple(content), rows, norms, weights, _direction(lexicon, lexicon.rows(every)), spelt)
+    strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
+    direction = _direction(lexicon, lexicon.rows(every))
+    return Question(tuple(every), tuple(content), rows, norms, weights, direction, spelt, frozenset(strange))
 
 
 def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
@@ -158,7 +166,8 @@ def compare(
     languages = [passage.language for passage in passages for _ in passage.segments]
     directions = np.stack([segment.direction for segment in segments])
     table[:, 0] = background.standardised(question.direction, directions, languages)
-    met = np.maximum(_nearest(question, segments, lexicon), _found(question, passages))
+    found = _misspelt(question, passages, _found(question, passages))
+    met = np.maximum(_nearest(question, segments, lexicon), found)
     table[:, 1] = met @ question.weights
     matches = [title_match(question, passage, lexicon) for passage in passages]
     table[:, 2] = [match for match, passage in zip(matches, passages, strict=True) for _ in passage.segments]
@@ -202,6 +211,18 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
         ],
         dtype=np.float32,
     )
+
+
+def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
+    """`found`, with most of a strange word where a segment has one that differs by one slip."""
+    segments = [(segment, passage.language) for passage in passages for segment in passage.segments]
+    for column, word in enumerate(question.content):
+        for row in np.flatnonzero(found[:, column] == 0) if word in question.strange else ():
+            segment, language = segments[row]
+            sought = stem(word, language)
+            if any(slips(sought, re.findall(f"(?<= ){re.escape(sought[0])}[^ ]*", segment.stems))):
+                found[row, column] = _MISSPELT
+    return found
 
 
 def words_found(question: Question, passage: PassageWords) -> tuple[str, ...]:

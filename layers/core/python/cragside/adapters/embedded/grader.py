@@ -13,6 +13,7 @@ import numpy as np
 from cachetools import FIFOCache, LRUCache
 from typing_extensions import override
 
+from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind
 from cragside.adapters.embedded.exactness import Identifiers
 from cragside.adapters.embedded.features import (
     FEATURES,
@@ -49,8 +50,9 @@ _ENOUGH_NEW_WORDS = 5
 # A passage has many runs and the best one counts, so the odds of a run are divided by e.
 _HANDICAP = 1.0
 
-# A passage about another number or name than the question's counts half: too little for the threshold, enough to be
-# shown as weak evidence where the web cannot be asked. Scores up to the other figure decide nothing.
+# A passage about another number or name than the question's counts half, and so does one without the kind of answer
+# that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
+# Scores up to the other figure decide nothing.
 _INEXACT, _TELLING = 0.5, 0.3
 
 
@@ -101,11 +103,12 @@ class GraderWeights:
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
-    The score is the probability that a retrieved passage is relevant, as measured on CLAP-NQ (evals/README.md). It says
+    The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
     whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
-    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question and passages about
-    another number or name keep a part of their score. The analyses of the last 2,048 passages and the scores of the
-    last 128 questions are cached; a cached passage takes about 0.1 ms.
+    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question, passages about
+    another number or name, and those without the amount or date that is asked for keep a part of their score. The
+    analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage takes
+    about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
@@ -159,9 +162,9 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
             likely = weights.probability(table[has_most_of_it(table)], passages[n].language, handicap=_HANDICAP)
             scores[n] = max(scores[n], float(likely.max(initial=0.0)))
-        named = Identifiers(question, query, lexicon)
+        exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
         return [
-            score * _share(score, question, named, pair, passage)
+            score * exact.share(score, pair, passage)
             for score, pair, passage in zip(scores, pairs, passages, strict=True)
         ]
 
@@ -186,13 +189,31 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         return self._lexicon
 
 
-def _share(score: float, question: Question, named: Identifiers, pair: tuple[str, str], passage: PassageWords) -> float:
-    """How much of a score to keep: less for an echo of the question, and for a passage about another number or name."""
-    new = novelty(question, passage)
-    short = new < _ENOUGH_NEW_WORDS
-    echo = short and not (new and states_something(pair[1], question, passage.language))
-    share = new / _ENOUGH_NEW_WORDS if echo else 1.0
-    return share * _INEXACT if score * share > _TELLING and named.lacking(*pair, passage, short=short) else share
+@dataclass(frozen=True, slots=True)
+class _Exactly:
+    """What a question asks for exactly."""
+
+    question: Question
+    named: Identifiers
+    kind: Kind | None
+
+    def share(self, score: float, pair: tuple[str, str], passage: PassageWords) -> float:
+        """How much of a score to keep.
+
+        Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
+        the kind that is asked for beside the question's words.
+        """
+        new = novelty(self.question, passage)
+        short = new < _ENOUGH_NEW_WORDS
+        echo = short and not (new and states_something(pair[1], self.question, passage.language))
+        share = new / _ENOUGH_NEW_WORDS if echo else 1.0
+        if score * share <= _TELLING:
+            return share
+        lacking = self.named.lacking(*pair, passage, short=short) or not self._has_kind(pair, passage.language)
+        return share * _INEXACT if lacking else share
+
+    def _has_kind(self, pair: tuple[str, str], language: Language) -> bool:
+        return self.kind is None or has_kind(self.kind, self.question.every_word, *pair, language)
 
 
 @cache

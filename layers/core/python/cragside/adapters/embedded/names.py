@@ -76,6 +76,27 @@ def resembles(word: str, found: Iterable[str]) -> bool:
     return any(sum(mine != other for mine, other in zip(word, like, strict=True)) == 1 for like in alike)
 
 
+def misspells(word: str, found: Iterable[str], lexicon: Lexicon) -> bool:
+    """Whether a word is a common one of a text, given as its words, with one slip of the keyboard: no name, then."""
+    return any(lexicon.pieces(other) == 1 for other in slips(word, set(found)))
+
+
+def slips(word: str, others: Iterable[str]) -> Iterator[str]:
+    """The words that differ from this one by a letter more, less or other, or by two that are swapped.
+
+    The first letter is the same: people seldom mistype it.
+    """
+    near = (other for other in others if abs(len(other) - len(word)) < 2 and len(other) >= _SHORTEST_ROOT)
+    return (other for other in near if other[0] == word[0] and word != other and _is_slip(word, other))
+
+
+def _is_slip(word: str, other: str) -> bool:
+    place = next((n for n, (mine, letter) in enumerate(zip(word, other, strict=False)) if mine != letter), -1)
+    mine, theirs = (word[place:], other[place:]) if place > 0 else (word[len(other) :], other[len(word) :])
+    swapped = mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]
+    return swapped or mine[1:] == theirs[1:] or mine[1:] == theirs or mine == theirs[1:]
+
+
 def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
     """Whether two words share a root. Endings of one letter each are not enough: Marta and Marty are two people."""
     return any(len(mine[root]) != 1 or len(other[root]) != 1 for root in mine.keys() & other.keys())

@@ -15,7 +15,7 @@ _ANSWER_PART = re.compile(
 # The number of zeros.
 _SCALES = {"thousand": 3, "million": 6, "billion": 9}
 _ROMAN_NUMERALS = "- ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
-_SPELT = {
+SPELT = {
     word: str(number)
     for listed in (
         "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -29,8 +29,8 @@ _SPELT = {
     for number, word in enumerate(listed.split(), 1)
 }
 # A single letter is mostly no numeral.
-_ROMAN = {word: _SPELT[word] for word in _ROMAN_NUMERALS.split() if len(word) > 1}
-_MONTHS = {
+_ROMAN = {word: SPELT[word] for word in _ROMAN_NUMERALS.split() if len(word) > 1}
+MONTHS = {
     name: f"month {number}"
     for number, names in enumerate(
         (
@@ -84,8 +84,8 @@ def named_numbers(question: str, *, counts: bool = False) -> list[frozenset[str]
     found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", question))
     named = []
     for before, word, after in zip(["", *found], found, [*found[1:], ""], strict=False):
-        if word in _MONTHS and (word not in _AMBIGUOUS_MONTHS or _has_digit(before + after)):
-            named.append(frozenset({_MONTHS[word]}))
+        if word in MONTHS and (word not in _AMBIGUOUS_MONTHS or _has_digit(before + after)):
+            named.append(frozenset({MONTHS[word]}))
         elif word in _ROMAN:
             named.append(frozenset({_ROMAN[word]}))
         elif _has_digit(word) and (counts or not _is_a_count(before, word, after)):
@@ -101,10 +101,10 @@ def numbers_of(text: str) -> frozenset[str]:
         end = int(first[: -len(last)] + last)
         forms.update(map(str, range(int(first), min(end, int(first) + _LONGEST_PERIOD) + 1)))
     for word, after, third in zip(found, [*found[1:], ""], [*found[2:], "", ""], strict=False):
-        if word in _SPELT:
-            forms.add(_SPELT[word])
-        if word in _MONTHS:
-            forms.add(_MONTHS[word])
+        if word in SPELT:
+            forms.add(SPELT[word])
+        if word in MONTHS:
+            forms.add(MONTHS[word])
         if _has_digit(word):
             forms.update(_forms(word))
             forms.update(_stated_forms(word, after))

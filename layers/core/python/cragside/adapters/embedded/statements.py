@@ -22,7 +22,7 @@ def states_something(text: str, question: Question, language: Language) -> bool:
     """Whether a sentence, a row or an entry of the text has a content word that the question lacks."""
     known = _NO_NEWS[language].union(plain(stem(word, language)) for word in question.every_word)
     answers = False
-    for piece in _pieces(text):
+    for piece in pieces(text):
         if _asks(piece):
             answers = True
             continue
@@ -35,7 +35,7 @@ def states_something(text: str, question: Question, language: Language) -> bool:
     return False
 
 
-def _pieces(text: str) -> Iterator[str]:
+def pieces(text: str) -> Iterator[str]:
     """The lines of a text, parted into sentences, each with its closing mark."""
     return (piece for found in _PIECES.findall(text) if (piece := found.strip()))
 

@@ -1,0 +1,77 @@
+"""Words with which English, German and French questions ask for figures and dates, and with which texts state them."""
+
+import re
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
+_PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
+_LENGTHS = r"height|length|width|thickness|höhe|länge|breite|dicke|hauteur|longueur|largeur|épaisseur"
+_FIGURES = (
+    r"(?:phone|telephone|serial|account|invoice|contract|order)[ -]number|percentage|weight|speed|anzahl|nombre"
+    r"|telefonnummer|vertragsnummer|kontonummer"
+)
+_PAYING = (
+    r"costs?|earns?|earned|pay|pays|paid|charged?|spent|spend|kostete?n?|gekostet|verdiente?n?|verdient|bezahlt|zahlen"
+    r"|zahlt|gezahlt|coûte|coûtait|coûté|paie|payé|gagne"
+)
+_BILLS = r"\w*(?:miete|rechnung|gehalt|lohn|gebühr|beitrag|preis|kosten|rabatt|budget)"
+
+ASKING_FOR_MONEY = re.compile(
+    rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b).*\b(?:{_PAYING})\b"
+    rf"|{_START}what (?:did|does|do|will|would) .*\b(?:cost|earn|charge|pay for)\b"
+    r"|^was (?:kostete?n?\b|(?:haben|hat)\b.*\bgekostet\b)"
+    rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b.*\b{_BILLS}"
+)
+ASKING_FOR_A_LENGTH = re.compile(
+    rf"{_START}(?:how (?:tall|wide|thick|high)|wie (?:breit|dick)) (?:is|are|was|were|can|does|ist|sind|war)\b"
+)
+ASKING_FOR_AN_AMOUNT = re.compile(
+    rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
+    r"|wie ?(?:viele?n?|lange?|alt|gro(?:ß|ss)|weit|schwer|oft|tief|schnell|hoch)\b|combien\b)"
+)
+ASKING_FOR_A_DATE = re.compile(
+    r"(?:^|\b(?:until|till|since|by|from|and|bis|seit|ab|depuis) )(?:when|wann|quand)\b"
+    r"|\b(?:(?:what|which) (?:year|date|day|month|time|century)|welche[mnrs]? (?:jahr|tag|datum|monat|uhrzeit)"
+    r"|quel(?:le)? (?:année|jour|date|mois|heure))\b"
+)
+# "What is the price of ...", but not "what explains the high price of ...".
+WHAT_IS_THE = (
+    r"^(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
+    r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
+)
+NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _FIGURES)
+
+DATES = _words("""
+monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
+mon tue wed thu fri sat sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags
+mittwochs donnerstags freitags samstags sonntags lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow
+yesterday heute morgen gestern spring summer autumn winter frühling herbst sommer printemps ete automne hiver century
+centuries season week weekend month year years day daily weekly noon midnight morning evening afternoon night easter
+christmas jahr jahre jahren jahrhundert tag tage woche monat abend mittag nacht ostern weihnachten siecle annee an ans
+jour mois semaine before after during while once until since immediately later end beginning start vor während bis seit
+sobald apres avant pendant lors
+""")
+AMOUNTS = _words("""
+half twice once dozen hundred hundreds thousand thousands million millions billion few several many no none unknown
+rare free zero single couple both every each annually yearly monthly weekly daily hours minutes years thirty forty
+fifty sixty seventy eighty ninety halb hälfte hundert tausend millionen milliarden keine kein kostenlos viele wenige
+täglich jährlich vingt trente quarante cinquante soixante cent cents mille plusieurs gratuit gratuitement treize
+quatorze quinze seize dizaine douzaine
+""")
+GERMAN_AMOUNT = re.compile(r"\w*(?:zig|ßig|hundert|tausend|fache?)")
+CURRENCIES = _words("""
+eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
+gratuit gratuitement
+""")
+# A currency's sign, a figure such as 1,500 or 12.50, or the name of a price before a figure, as a table has it.
+MONEY = re.compile(rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]")
+LENGTH_UNITS = _words("""
+mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
+kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
+""")
+LENGTH = re.compile(r"[0-9.,]+(?:mm|cm|m|km|ft|in|nm)")
+YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")

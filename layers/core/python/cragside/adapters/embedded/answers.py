@@ -1,0 +1,98 @@
+"""The kind of answer that a question asks for, and whether a text has one near the question's words."""
+
+import re
+from collections.abc import Sequence, Set
+from enum import Enum, auto
+
+from cragside.adapters.embedded.answer_words import (
+    AMOUNTS,
+    ASKING_FOR_A_DATE,
+    ASKING_FOR_A_LENGTH,
+    ASKING_FOR_AN_AMOUNT,
+    ASKING_FOR_MONEY,
+    CURRENCIES,
+    DATES,
+    GERMAN_AMOUNT,
+    LENGTH,
+    LENGTH_UNITS,
+    MONEY,
+    NAMES_OF_FIGURES,
+    WHAT_IS_THE,
+    YEAR,
+)
+from cragside.adapters.embedded.numbers import MONTHS, SPELT
+from cragside.adapters.embedded.statements import pieces
+from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
+from cragside.adapters.embedded.words import Language, stem, words
+
+
+class Kind(Enum):
+    """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
+
+    MONEY = auto()
+    LENGTH = auto()
+    AMOUNT = auto()
+    DATE = auto()
+
+
+# A question asks for the first kind that it fits.
+_ASKING = (
+    (Kind.MONEY, ASKING_FOR_MONEY),
+    (Kind.LENGTH, ASKING_FOR_A_LENGTH),
+    (Kind.AMOUNT, ASKING_FOR_AN_AMOUNT),
+    (Kind.DATE, ASKING_FOR_A_DATE),
+)
+_NAMED = tuple(zip((Kind.MONEY, Kind.LENGTH, Kind.AMOUNT), NAMES_OF_FIGURES, strict=True))
+_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{listed})\b")) for kind, listed in _NAMED)
+_NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{listed})\b")) for kind, listed in _NAMED)
+# Two letters may be a Roman numeral or an article.
+_SHORTEST_NUMERAL = 3
+
+
+def asked_kind(question: str) -> Kind | None:
+    """The kind of answer that a question asks for; None if it is another one or unclear."""
+    lowered = " ".join(question.lower().replace("’", "'").split())
+    found = words(lowered)
+    if not found or found[0] in VERBS - QUESTION_WORDS:
+        return None
+    # "hotel price hamburg" asks for the price, "why is the price so high" does not.
+    named = _NAMED_ALONE if QUESTION_WORDS.isdisjoint(found) else _NAMED_BY_WHAT
+    return next((kind for kind, asking in (*_ASKING, *named) if asking.search(lowered)), None)
+
+
+def has_kind(kind: Kind, question: Sequence[str], title: str, text: str, language: Language) -> bool:
+    """Whether a sentence or line with most of a question's words, or one beside it, has such an answer.
+
+    `question` has all words of the question: what it names itself is no answer. Words of the title count nowhere,
+    because every sentence is about them.
+    """
+    known = frozenset(question)
+    found = [(piece, words(piece)) for piece in pieces(text)]
+    named = {stem(word, language) for word in words(title)}
+    sought = {stem(word, language) for word in question if word not in STOPWORDS} - named
+    met = [len(sought.intersection(stem(word, language) for word in of)) for _, of in found]
+    most = max(met, default=0)
+    near = sorted({at + step for at, count in enumerate(met) if count == most for step in (-1, 0, 1)})
+    return any(_answers(kind, *found[at], known) for at in near if 0 <= at < len(found))
+
+
+def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> bool:
+    others = [word for word in found if word not in known]
+    if kind is Kind.DATE:
+        return any(word in MONTHS or word in DATES or word in SPELT or _has_digit(word) for word in others)
+    if not any(map(_is_amount, others)):
+        return False
+    if kind is Kind.MONEY:
+        return not CURRENCIES.isdisjoint(found) or MONEY.search(piece.lower()) is not None
+    return kind is Kind.AMOUNT or not LENGTH_UNITS.isdisjoint(found) or any(map(LENGTH.fullmatch, found))
+
+
+def _is_amount(word: str) -> bool:
+    if _has_digit(word):
+        return YEAR.fullmatch(word) is None
+    is_numeral = word in SPELT and len(word) >= _SHORTEST_NUMERAL
+    return is_numeral or word in AMOUNTS or GERMAN_AMOUNT.fullmatch(word) is not None
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))

@@ -1,0 +1,80 @@
+import pytest
+
+from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind
+from cragside.adapters.embedded.words import words
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How much does the piano tuner cost?", Kind.MONEY),
+        ("what salary does Priya Raman get", Kind.MONEY),
+        ("max hotel price in hamburg", Kind.MONEY),
+        ("Was hat die Kaffeemaschine gekostet?", Kind.MONEY),
+        ("Wie hoch war die Stromrechnung 2023?", Kind.MONEY),
+        ("Combien coûte la location ?", Kind.MONEY),
+        ("How tall is the mast?", Kind.LENGTH),
+        ("thickness of the counter", Kind.LENGTH),
+        ("How many litres does the van hold?", Kind.AMOUNT),
+        ("how much of the cocoa comes from ghana", Kind.AMOUNT),
+        ("phone number of the vet", Kind.AMOUNT),
+        ("Wie lang ist Steg C?", Kind.AMOUNT),
+        ("Combien d'heures dure le trajet ?", Kind.AMOUNT),
+        ("until when is the offer valid", Kind.DATE),
+        ("In welchem Jahr wurde die Brücke gebaut?", Kind.DATE),
+        ("Quand ouvre le marché ?", Kind.DATE),
+        ("who rents the shed", None),
+        ("why is the price so high", None),
+        ("What famous film did Fox pay to advertise?", None),
+        ("can we travel faster than the speed of light", None),
+        ("?!", None),
+    ],
+)
+def test_a_question_asks_for_a_kind_of_answer(question: str, kind: Kind | None) -> None:
+    assert asked_kind(question) is kind
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("what does the tuner cost", "The tuner came in May. He cost 115 euros."),
+        ("what does the tuner cost", "service: tuner; price_eur: 115"),
+        ("what does the tuner cost", "The tuner: €95"),
+        ("van price", "Offers for the van: 21,900 and 28,400."),
+        ("how tall is the mast", "The mast is 12.4 m tall."),
+        ("how thick is the board", "Board: 18mm"),
+        ("how many ladders are there", "There are three ladders."),
+        ("Wie viele Grad hat der Ofen?", "Der Ofen hat zweihundertzwanzig Grad."),
+        ("when is the lesson", "The lesson is at four."),
+        ("when does the baker sell sourdough", "The baker sells sourdough on Saturdays."),
+    ],
+)
+def test_a_text_has_the_kind_beside_the_words_of_the_question(question: str, text: str) -> None:
+    kind = asked_kind(question)
+    assert kind is not None
+    assert has_kind(kind, words(question), "", text, "english")
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("what does the tuner cost", "The tuner came on 4 May at the cost of a lost afternoon."),
+        ("what does the tuner cost", "The tuner came. We had tea. Lunch was 12 euros."),
+        ("how many ladders are there", "There are ladders on jetty A since 2019."),
+        ("how many ladders did jetty 7 have", "Jetty 7 has ladders."),
+        ("how tall is the mast", "The mast is tall, it has 4 stays."),
+        ("when is the lesson", "The lesson is in the blue room."),
+        ("when is the lesson", ""),
+    ],
+)
+def test_a_text_without_it_or_with_it_elsewhere_has_it_not(question: str, text: str) -> None:
+    kind = asked_kind(question)
+    assert kind is not None
+    assert not has_kind(kind, words(question), "", text, "english")
+
+
+def test_words_of_the_title_do_not_say_where_the_answer_is() -> None:
+    text = "The Suez Canal joins the seas. It was opened to ships. It is 193 kilometres long."
+    question = words("How long is the Suez Canal?")
+    assert has_kind(Kind.AMOUNT, question, "Suez Canal", text, "english")
+    assert not has_kind(Kind.AMOUNT, question, "", text.replace("193 kilometres long", "kept by 300 men"), "english")
