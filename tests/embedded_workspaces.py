@@ -30,6 +30,7 @@ def embedded_workspaces(
     saved_queries: int = 3,
     most_open: int = MOST_OPEN,
     patience: float = PATIENCE_SECONDS,
+    language_of: Callable[[str], str | None] = lambda question: None,
     question_seconds: float = 5.0,
     backend: Backend | None = None,
 ) -> EmbeddedWorkspaces:
@@ -59,6 +60,7 @@ def embedded_workspaces(
         saved_queries=saved_queries,
         most_open=most_open,
         patience=patience,
+        language_of=language_of,
     )
 
 

@@ -220,7 +220,7 @@ def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vecto
         for row in np.flatnonzero(found[:, column] == 0) if word in question.strange else ():
             segment, language = segments[row]
             sought = stem(word, language)
-            if any(slips(sought, re.findall(f"(?<= ){re.escape(sought[0])}[^ ]*", segment.stems))):
+            if any(slips(sought, [each for each in segment.stems.split() if each[0] == sought[0]])):
                 found[row, column] = _MISSPELT
     return found
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 # Shorter texts give random results: "OK" would be Dutch.
 _FEWEST_LETTERS = 12
 _LONGEST_READ = 1000
+# With less, a short English sentence may be Dutch: "A comet was seen over Durham." is to 0.81.
+_LEAST_PROBABILITY = 0.9
 # Codes of the detector that ISO 639-1 has replaced.
 _REPLACED = {"iw": "he"}
 
@@ -20,7 +22,7 @@ def iso_639_1(text: str) -> str | None:
         return None
     found = _identifier().FindLanguage(read.encode("utf-8", "replace").decode())
     code = found.language.partition("-")[0]  # `zh-Latn` is Chinese in Latin letters
-    return _REPLACED.get(code, code) if found.is_reliable and len(code) == 2 else None
+    return _REPLACED.get(code, code) if found.probability >= _LEAST_PROBABILITY and len(code) == 2 else None
 
 
 @cache
