@@ -206,11 +206,13 @@ class LightRagRepository(RagRepository):
     async def _tell_language(self, query: str, found: Sequence[Document]) -> None:
         """Note that a question that found no more than this is in another language than all documents, if so."""
 
+        language = self._language_of(query)
+        # Of a large store it takes a third of a second to count the languages.
+        if language is None or any(self._language_of(each.content) == language for each in found):
+            return
+
         async def tell(store: Store) -> None:
-            if crosses_languages(store.embedding_model) or (language := self._language_of(query)) is None:
-                return
-            # Of a large store it takes a third of a second to count the languages.
-            if any(self._language_of(each.content) == language for each in found):
+            if crosses_languages(store.embedding_model):
                 return
             if reason := foreign_question(language, await store.languages()):
                 leave_out("language", reason)
