@@ -9,7 +9,7 @@ from tests.knowledge import Knowledge
 
 QUESTIONS = {
     "crane.md": "What limit has the wharf crane?",
-    "turbine.md": "How wide is the rotor of the turbine?",
+    "turbine.md": "What does the rotor of the turbine measure?",
 }
 NOTES = {
     "crane.md": "The crane lifts 40 t at most, a limit that the harbour board set after the storm.",

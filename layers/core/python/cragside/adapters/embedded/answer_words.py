@@ -7,6 +7,8 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
+# Words of one question lie so near to each other. Without a bound, a long text would take long.
+_NEAR = ".{0,80}"
 _START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
 _PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
 _LENGTHS = r"height|length|width|thickness|höhe|länge|breite|dicke|hauteur|longueur|largeur|épaisseur"
@@ -18,13 +20,13 @@ _PAYING = (
     r"costs?|earns?|earned|pay|pays|paid|charged?|spent|spend|kostete?n?|gekostet|verdiente?n?|verdient|bezahlt|zahlen"
     r"|zahlt|gezahlt|coûte|coûtait|coûté|paie|payé|gagne"
 )
-_BILLS = r"\w*(?:miete|rechnung|gehalt|lohn|gebühr|beitrag|preis|kosten|rabatt|budget)"
+_BILLS = r"\w{0,30}(?:miete|rechnung|gehalt|lohn|gebühr|beitrag|preis|kosten|rabatt|budget)"
 
 ASKING_FOR_MONEY = re.compile(
-    rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b).*\b(?:{_PAYING})\b"
-    rf"|{_START}what (?:did|does|do|will|would) .*\b(?:cost|earn|charge|pay for)\b"
-    r"|^was (?:kostete?n?\b|(?:haben|hat)\b.*\bgekostet\b)"
-    rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b.*\b{_BILLS}"
+    rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b){_NEAR}\b(?:{_PAYING})\b"
+    rf"|{_START}what (?:did|does|do|will|would) {_NEAR}\b(?:cost|earn|charge|pay for)\b"
+    rf"|^was (?:kostete?n?\b|(?:haben|hat)\b{_NEAR}\bgekostet\b)"
+    rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b{_NEAR}\b{_BILLS}"
 )
 ASKING_FOR_A_LENGTH = re.compile(
     rf"{_START}(?:how (?:tall|wide|thick|high)|wie (?:breit|dick)) (?:is|are|was|were|can|does|ist|sind|war)\b"
@@ -62,7 +64,7 @@ fifty sixty seventy eighty ninety halb hälfte hundert tausend millionen milliar
 täglich jährlich vingt trente quarante cinquante soixante cent cents mille plusieurs gratuit gratuitement treize
 quatorze quinze seize dizaine douzaine
 """)
-GERMAN_AMOUNT = re.compile(r"\w*(?:zig|ßig|hundert|tausend|fache?)")
+GERMAN_AMOUNT = re.compile(r"\w{0,30}(?:zig|ßig|hundert|tausend|fache?)")
 CURRENCIES = _words("""
 eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
 gratuit gratuitement
@@ -73,5 +75,5 @@ LENGTH_UNITS = _words("""
 mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
 kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
 """)
-LENGTH = re.compile(r"[0-9.,]+(?:mm|cm|m|km|ft|in|nm)")
+LENGTH = re.compile(r"[0-9.,]{1,20}(?:mm|cm|m|km|ft|in|nm)")
 YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")
