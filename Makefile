@@ -57,7 +57,7 @@ INTERPRETER := $(addprefix tests/unit/,test_every_module.py test_hostile_texts.p
 STAGES := test-services test-slow test-cloud test test-browser test-packages test-python code
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last.
-PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
+PARALLEL := -n logical --dist loadfile --no-loadscope-reorder --durations=10 --durations-min=1
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15

@@ -6,7 +6,7 @@ log=$folder/$stage.log
 echo "$stage begins; its output goes to $log"
 began=$(date +%s)
 result=passed
-make --no-print-directory "$stage" ARGS="${ARGS-} --durations=10 --durations-min=1" >"$log" 2>&1 || result=FAILED
+make --no-print-directory "$stage" >"$log" 2>&1 || result=FAILED
 printf '%-14s %6d s  %s\n' "$stage" $(($(date +%s) - began)) "$result" >"$folder/$stage.time"
 echo "==== $stage $result"
 cat "$log"
