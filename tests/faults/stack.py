@@ -27,7 +27,8 @@ _FEW = 4
 # For the request's way and what a machine with other work to do needs.
 _SLACK = 5.0
 # Longer than a lease.
-_HEALED_SECONDS = 100.0
+# A task may wait 75 s for its retry and 60 s for its turn to try, before its work.
+_HEALED_SECONDS = 200.0
 _REFUSED = {503: "service_unavailable", 504: "timeout_error"}
 
 
