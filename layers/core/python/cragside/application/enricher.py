@@ -279,7 +279,7 @@ def _both(first: Watch, second: Watch | None) -> Watch:
 
 
 def _wish(request: Mapping[str, Any], field: str, *defaults: bool | None) -> bool:
-    """What the field says, else the first default that says something."""
+    """Read the wish of the field, else of the first default that has one."""
     return next((wish for wish in (_optional(request, field, bool), *defaults) if wish is not None), False)
 
 

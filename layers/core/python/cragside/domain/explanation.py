@@ -18,7 +18,7 @@ DROPPED: Mapping[str, str] = {
 
 
 def what_to_try(mode: str, *, searched: bool) -> str:
-    """What a person can do where a run in this mode found no evidence. `searched`: the web was."""
+    """Name what a person can do after a run in this mode without evidence. `searched`: the web was asked."""
     if mode == "off":
         return "The settings of this workspace say that prompts get no evidence."
     web = " Or set SEARXNG_HOST, so that the web is searched." if mode == "corrective" and not searched else ""

@@ -48,7 +48,7 @@ REMEDY = "A multilingual embedding model on the model host does: RAG_EMBEDDING_M
 
 
 def crosses_languages(embedding_model: str) -> bool:
-    """Whether a question may find passages in another language. Only the embedded model is known not to."""
+    """Tell if a question may find passages in another language. Only the embedded model is known not to."""
     return embedding_model not in _WITHIN_ONE
 
 

@@ -45,7 +45,7 @@ class Findings:
 
     @property
     def hold_nothing(self) -> bool:
-        """Whether there is no evidence although all was searched, and all that was found had room."""
+        """Tell if there is no evidence although all was searched, and all that was found had room."""
         return not self.documents and not any(lost.component in _UNSEEN for lost in self.degraded)
 
 

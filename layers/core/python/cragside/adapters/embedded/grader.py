@@ -191,7 +191,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 
 @dataclass(frozen=True, slots=True)
 class _Exactly:
-    """What a question asks for exactly."""
+    """Holds the names, numbers and kind of answer that a question asks for exactly."""
 
     question: Question
     named: Identifiers

@@ -77,7 +77,7 @@ def resembles(word: str, found: Iterable[str]) -> bool:
 
 
 def misspells(word: str, found: Iterable[str], lexicon: Lexicon) -> bool:
-    """Whether a word is a common one of a text, given as its words, with one slip of the keyboard: no name, then."""
+    """Tell if a word is a common word of a text with one slip of the keyboard, and so no name."""
     return any(lexicon.pieces(other) == 1 for other in slips(word, set(found)))
 
 

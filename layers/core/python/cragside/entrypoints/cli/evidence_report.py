@@ -66,7 +66,7 @@ def _place(document: Document) -> str:
 
 
 def _is_weak(context: RagContext) -> bool:
-    """Whether local passages below the threshold are the evidence, as where the web cannot be searched."""
+    """Tell if the evidence is local passages below the threshold, as where the web cannot be searched."""
     best = max((document.score or 0.0 for document in context.documents), default=None)
     local = context.mode == "corrective" and context.verdict == "local"
     return local and best is not None and best <= context.threshold
