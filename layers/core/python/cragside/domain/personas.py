@@ -68,7 +68,7 @@ def instruction_of(persona: str | None) -> str:
 
 
 def nothing_found(persona: str | None) -> str:
-    """Word what a persona's model is told where there is no evidence. Raises `ValidationError` for an unknown persona."""
+    """Word what a persona's model reads where there is no evidence. Raises `ValidationError` for an unknown persona."""
     name = _known(persona)
     return NOTHING_FOUND if name == "plain" else _NOTHING_DE if name.endswith("-de") else _NOTHING_EN
 
