@@ -30,7 +30,7 @@ class DecisionPolicy:
     @property
     def weak(self) -> float:
         """Half the threshold: what evidence has to exceed when the web cannot be searched."""
-        return self.threshold / 2
+        return self.threshold / 3
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
         """The documents above half the threshold, best first: the evidence when the web cannot be searched."""

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,6 @@ from cragside.adapters.embedded.features import (
     PassageWords,
     Question,
     compare,
-    deserves_a_closer_look,
-    has_most_of_it,
     novelty,
     read_passage,
     read_question,
@@ -41,15 +40,10 @@ from cragside.ports.word_matcher import WordMatcher
 WEIGHTS_FILE = "grader_weights.json"
 
 _REMEMBERED_PASSAGES = 2048
-# The close analysis of a passage takes several times as much memory: 0.1 MB for 700 words.
-_REMEMBERED_CLOSELY = 256
 _REMEMBERED_QUESTIONS = 128
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
-# A passage has many runs and the best one counts, so the odds of a run are divided by e.
-_HANDICAP = 1.0
-
 # A passage about another number or name than the question's counts half, and so does one without the kind of answer
 # that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
 # Scores up to the other figure decide nothing.
@@ -68,12 +62,11 @@ class GraderWeights:
     background: Background
     languages: Mapping[Language, tuple[Vectors, float]] = field(default_factory=dict)
 
-    def probability(self, features: Features, language: Language, *, handicap: float = 0.0) -> Features:
-        """The relevance (0..1) for rows of features, its log-odds lowered by `handicap`."""
+    def probability(self, features: Features, language: Language) -> float:
+        """The relevance (0..1) of a passage with these features."""
         coefficients, intercept = self.languages.get(language, (self.coefficients, self.intercept))
-        logits = features @ coefficients + intercept - handicap
-        result: Features = 1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40)))
-        return result
+        logit = float(features @ coefficients) + intercept
+        return 1.0 / (1.0 + math.exp(-min(max(logit, -40.0), 40.0)))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "GraderWeights":
@@ -104,11 +97,10 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
-    whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
-    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question, passages about
-    another number or name, and those without the amount or date that is asked for keep a part of their score. The
-    analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage takes
-    about 0.1 ms.
+    whether a passage is about the question, not whether it has the answer. Outside that model, echoes of the question,
+    passages about another number or name, and those without the amount or date that is asked for keep a part of their
+    score. The analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage
+    takes about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
@@ -117,7 +109,6 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         self._lexicon: Lexicon | None = None
         self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
         self._pairs: LRUCache[tuple[str, str], tuple[str, str]] = LRUCache(_REMEMBERED_PASSAGES)
-        self._closely: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_CLOSELY)
         self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
@@ -152,16 +143,10 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         if not question.content:
             return [0.0] * len(pairs)
         passages = [self._passage(pair, lexicon) for pair in pairs]
-        tables = compare(question, passages, lexicon, weights.background)
+        table = compare(question, passages, lexicon, weights.background)
         scores = [
-            float(weights.probability(table, passage.language).max())
-            for table, passage in zip(tables, passages, strict=True)
+            weights.probability(features, passage.language) for features, passage in zip(table, passages, strict=True)
         ]
-        near = [n for n, table in enumerate(tables) if deserves_a_closer_look(passages[n], table)]
-        runs = [self._passage(pairs[n], lexicon, closely=True) for n in near]
-        for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
-            likely = weights.probability(table[has_most_of_it(table)], passages[n].language, handicap=_HANDICAP)
-            scores[n] = max(scores[n], float(likely.max(initial=0.0)))
         exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
         return [
             score * exact.share(score, pair, passage)
@@ -172,11 +157,10 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         """The equal pair that is already kept: a store reads a text anew each time, and each question remembers it."""
         return self._pairs.setdefault(pair, pair)
 
-    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
-        known = self._closely if closely else self._passages
-        passage = known.get(pair)
+    def _passage(self, pair: tuple[str, str], lexicon: Lexicon) -> PassageWords:
+        passage = self._passages.get(pair)
         if passage is None:
-            passage = known[pair] = read_passage(*pair, lexicon, closely=closely)
+            passage = self._passages[pair] = read_passage(*pair, lexicon)
         return passage
 
     def _ready_lexicon(self) -> Lexicon:
@@ -185,7 +169,6 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         elif self._lexicon.full:
             self._lexicon.clear()
             self._passages.clear()
-            self._closely.clear()
         return self._lexicon
 
 

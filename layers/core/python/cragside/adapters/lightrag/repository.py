@@ -37,7 +37,7 @@ _SHORTEST_QUERY = 3
 _RELATED = 3
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
-_RESERVE = 2
+_RESERVE = 8
 # Passages that a search by words finds for each that is wanted, so that several documents are among them.
 _WIDE = 3
 # Documents that are indexed at the same time.
