@@ -26,9 +26,9 @@ _MISSPELT = 0.9
 _SHORTEST_MISSPELT = 5
 # The direction of a longer text says little, so it has one for each of these windows.
 _LONGEST_TEXT, _WINDOW, _STRIDE = 300, 240, 160
-# Two neighbouring blocks of words are a run. A question's words count where they stand near each other: anywhere in a
+# Three neighbouring blocks of words are a run. A question's words count where they stand near each other: anywhere in a
 # long passage, length alone would collect them.
-_BLOCK = 20
+_BLOCK, _RUN = 20, 3
 # In English, more similarity than this means nothing. In languages without a mean of their own all pairs of texts
 # exceed it, because the background is English.
 _MOST_LIKENESS = 6.0
@@ -176,7 +176,9 @@ def compare(question: Question, passages: Sequence[PassageWords], lexicon: Lexic
     windows = list(accumulate((len(passage.directions) for passage in passages[:-1]), initial=0))
     table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
     for row, met in enumerate(_met(question, passages, lexicon)):
-        runs = np.maximum(met[1:-1], met[2:]) if len(met) > 2 else met[1:]
+        runs = met[1:]
+        for _ in range(_RUN - 1):
+            runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
         best = np.maximum(runs, met[0]) @ question.weights
         table[row, 1] = best.max(initial=float(met[0] @ question.weights))
         table[row, 2] = title_match(question, passages[row], lexicon)
