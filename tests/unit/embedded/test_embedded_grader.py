@@ -252,13 +252,11 @@ def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.Monk
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
-    monkeypatch.setattr(module, "_REMEMBERED_CLOSELY", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
     long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]
     for text in (INSULIN, GLUCAGON, BERLIN, INSULIN, *long, *long):
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
     assert len(small._passages) == 1
-    assert len(small._closely) <= 1
 
 
 def test_questions_about_one_text_keep_it_once() -> None:
@@ -314,6 +312,6 @@ def test_unreadable_weights_make_the_grader_unavailable(monkeypatch: pytest.Monk
 
 def test_probabilities_rise_with_the_evidence() -> None:
     weights = module.packaged_weights()
-    table = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
-    low, middle, high = weights.probability(table, "english")
+    features = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
+    low, middle, high = (weights.probability(each, "english") for each in features)
     assert low < middle < high

@@ -29,11 +29,11 @@ class DecisionPolicy:
 
     @property
     def weak(self) -> float:
-        """Half the threshold: what evidence has to exceed when the web cannot be searched."""
-        return self.threshold / 3
+        """A third of the threshold: what evidence has to exceed when the web cannot be searched."""
+        return round(self.threshold / 3, 6)
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
-        """The documents above half the threshold, best first: the evidence when the web cannot be searched."""
+        """The documents above a third of the threshold, best first: the evidence when the web cannot be searched."""
         return DecisionPolicy(self.weak).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:
