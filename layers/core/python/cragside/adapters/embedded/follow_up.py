@@ -73,7 +73,9 @@ def completed(question: str, turns: Sequence[ChatTurn]) -> str:
     answer = next((turn.text for turn in reversed(turns) if turn.role == "assistant"), "")
     if not topic or (earlier and _asks_for_the_person(asked, earlier[-1])):
         topic = [*topic, *_first_names(answer, besides=topic)]
-    if _leaves_out(asked) and not _points_back(asked) and earlier:
+    if earlier and _asks_for_another(asked):
+        topic = [earlier[-1].written[i][:_LONGEST_WORD] for i in earlier[-1].content if i not in earlier[-1].names]
+    elif earlier and _leaves_out(asked) and (_says_nothing(asked) or not _points_back(asked)):
         topic = _rest_of_the_question(asked, earlier, topic)
     present = set(asked.lower)
     topic = [word for word in dict.fromkeys(topic) if word.lower() not in present]
@@ -87,6 +89,16 @@ def _last_topic(earlier: Sequence[_Question]) -> list[str]:
         if topic and (asked.names or not (_points_back(asked) or _leaves_out(asked))):
             return topic
     return []
+
+
+def _asks_for_another(asked: _Question) -> bool:
+    """Whether it asks the same of another thing: "and the other one?", which is not the thing of the last question."""
+    return not asked.names and not listed.ANOTHER.isdisjoint(asked.lower)
+
+
+def _says_nothing(asked: _Question) -> bool:
+    """Whether it has no words of its own: "and that one?", "the same month?"."""
+    return all(asked.lower[i] in listed.GENERIC | listed.NOW for i in asked.content)
 
 
 def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic: list[str]) -> list[str]:
