@@ -20,7 +20,8 @@ from cragside.adapters.embedded.answer_words import (
     WHAT_IS_THE,
     YEAR,
 )
-from cragside.adapters.embedded.numbers import MONTHS, SPELT
+from cragside.adapters.embedded.date_reading import MONTHS
+from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
 from cragside.adapters.embedded.words import Language, stem, words

@@ -8,6 +8,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from cragside.adapters.embedded.date_reading import Period
+from cragside.adapters.embedded.dates import AskedDate, PassageDates, asked_dates
 from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.names import names_in, slips
@@ -71,7 +73,8 @@ class Question:
 
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
     digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
-    words that the vocabulary lacks: their spelling may be wrong.
+    words that the vocabulary lacks: their spelling may be wrong. A text has the words of a date with the date alone,
+    in any of its forms.
     """
 
     every_word: tuple[str, ...]
@@ -82,6 +85,7 @@ class Question:
     direction: Vectors
     spelt: Vectors
     strange: frozenset[str]
+    dates: tuple[AskedDate, ...] = ()
 
     def stems(self, language: Language) -> list[str]:
         """The stems of the content words in the language of a passage."""
@@ -90,7 +94,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """At most 300 words of a passage, with the passage's title.
+    """At most 300 words of a passage, with the passage's title, and the dates of both.
 
     `stems` has each stem once, between blanks, in one string: it takes a tenth of a set's memory. `size` counts them.
     """
@@ -100,6 +104,7 @@ class Segment:
     rows: Rows
     direction: Vectors
     foreign: ForeignText | None
+    dates: tuple[Period, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,10 @@ class PassageWords:
     title: tuple[str, ...]
     segments: tuple[Segment, ...]
     length: int
+
+    def states_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Whether the passage, its title or its place states one of these dates in full."""
+        return any(date.in_full(segment.dates) for date in dates for segment in self.segments)
 
 
 def read_question(text: str, lexicon: Lexicon) -> Question:
@@ -129,14 +138,21 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = _direction(lexicon, lexicon.rows(every))
-    return Question(tuple(every), tuple(content), rows, norms, weights, direction, spelt, frozenset(strange))
+    return Question(
+        tuple(every), tuple(content), rows, norms, weights, direction, spelt, frozenset(strange) - dated, tuple(dates)
+    )
 
 
-def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
-    """Analyse a passage; each segment includes the title. `closely` makes runs of 40 words that overlap by 20."""
+def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "", closely: bool = False) -> PassageWords:
+    """Analyse a passage; each segment includes the title. `closely` makes runs of 40 words that overlap by 20.
+
+    `place` names its document and section, as far as the title does not: dates in the passage are in their years.
+    """
     body = words(text)
     title = title[:_LONGEST_TITLE]
     language = tongue_of(body)
@@ -145,7 +161,12 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = Fal
     if language == "french":
         body, heading, named = map(unelided, (body, heading, named))
     parts = _overlapping(body, _RUN, _RUN_STRIDE) if closely else _parts(body)
-    segments = tuple(_segment([*heading, *part], language, lexicon) for part in parts)
+    dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
+    starts = [number * (_RUN_STRIDE if closely else _STRIDE) for number in range(len(parts))]
+    segments = tuple(
+        _segment([*heading, *part], language, lexicon, dates.among(start, start + len(part)))
+        for start, part in zip(starts, parts, strict=True)
+    )
     return PassageWords(language, tuple(named), segments, len(body))
 
 
@@ -201,7 +222,7 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     stems_by_language = {
         language: [f" {sought} " for sought in question.stems(language)] for language in {p.language for p in passages}
     }
-    return np.array(
+    found = np.array(
         [
             [segment.foreign.has(word) for word in question.content]
             if segment.foreign
@@ -211,6 +232,11 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
         ],
         dtype=np.float32,
     )
+    for column, word in enumerate(question.content):
+        if named := [date for date in question.dates if word in date.words]:
+            stated = [segment.dates for passage in passages for segment in passage.segments]
+            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+    return found
 
 
 def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
@@ -269,12 +295,12 @@ def _overlapping(body: list[str], size: int, stride: int) -> Sequence[list[str]]
     return [body[start : start + size] for start in range(0, len(body) - size + stride, stride)]
 
 
-def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
+def _segment(part: list[str], language: Language, lexicon: Lexicon, dates: tuple[Period, ...]) -> Segment:
     rows = lexicon.rows(part)
     telling = lexicon.rows([word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""])
     foreign = ForeignText.of(part, language) if language != "english" else None
     known = foreign.stems if foreign else frozenset(map(plain, stems(part, language)))
-    return Segment(" ".join(["", *known, ""]), len(known), telling, _direction(lexicon, rows), foreign)
+    return Segment(" ".join(["", *known, ""]), len(known), telling, _direction(lexicon, rows), foreign, dates)
 
 
 def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:
