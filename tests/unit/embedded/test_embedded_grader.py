@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from cragside.adapters.embedded import grader as module
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import FEATURES
-from cragside.adapters.embedded.grader import EmbeddedGrader, GraderWeights
+from cragside.adapters.embedded.grader import EmbeddedGrader, Excerpt, GraderWeights
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 GRADER = EmbeddedGrader(WordLlamaEmbedder())
 QUESTION = "What is the function of insulin and where is it produced?"
@@ -315,3 +316,32 @@ def test_probabilities_rise_with_the_evidence() -> None:
     features = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
     low, middle, high = (weights.probability(each, "english") for each in features)
     assert low < middle < high
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "place"),
+    [
+        ("which hive was split on 9.5.2024?", "thu 9 may. split hive 3, queen marked", "hives-2024.txt"),
+        (
+            "Welches Volk wurde am 9.5.2024 geteilt?",
+            "9. Mai: Volk 3 wurde geteilt, Königin gezeichnet",
+            "voelker-2024.txt",
+        ),
+        (
+            "quelle ruche a été divisée le 9.5.2024",
+            "9 mai : la ruche 3 a été divisée, la reine marquée",
+            "ruches-2024.txt",
+        ),
+    ],
+)
+def test_a_date_without_a_year_is_of_the_year_of_the_file(question: str, text: str, place: str) -> None:
+    right, older = GRADER.scores(question, [Excerpt("Notes", text, place), Excerpt("Notes", text, "hives-2019.txt")])
+    assert right > older
+    assert older <= DEFAULT_THRESHOLD
+
+
+def test_a_row_of_another_month_scores_less() -> None:
+    rows = [("Gas 2024", f"month: 2024-{month:02}; gas_m3: {200 + month}") for month in range(1, 13)]
+    scores = GRADER.scores("gas used in october 2024", rows)
+    assert scores.index(max(scores)) == 9
+    assert max(scores[:9] + scores[10:]) <= DEFAULT_THRESHOLD

@@ -6,7 +6,8 @@ from enum import Enum, auto
 
 from cragside.adapters.embedded import answer_words as listed
 from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
-from cragside.adapters.embedded.numbers import MONTHS, SPELT
+from cragside.adapters.embedded.date_reading import MONTHS
+from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
 from cragside.adapters.embedded.words import Language, stem, words

@@ -9,6 +9,8 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
+from cragside.adapters.embedded.date_reading import Period
+from cragside.adapters.embedded.dates import AskedDate, PassageDates, asked_dates
 from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.names import names_in, slips
@@ -71,7 +73,7 @@ class Question:
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
     digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
     words that the vocabulary lacks: their spelling may be wrong. `stems` are those in each language that a passage may
-    have.
+    have. A text has the words of a date with the date alone, in any of its forms.
     """
 
     every_word: tuple[str, ...]
@@ -83,6 +85,7 @@ class Question:
     spelt: Vectors
     strange: frozenset[str]
     stems: Mapping[Language, tuple[str, ...]]
+    dates: tuple[AskedDate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,8 @@ class PassageWords:
 
     It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
     parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
-    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `directions` are those of
-    windows with the title, shape (windows, dimensions).
+    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `dates` are those of each part.
+    `directions` are those of windows with the title, shape (windows, dimensions).
     """
 
     language: Language
@@ -104,6 +107,11 @@ class PassageWords:
     size: int
     directions: Vectors
     foreign: tuple[ForeignText, ...]
+    dates: tuple[tuple[Period, ...], ...]
+
+    def states_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Whether the passage, its title or its place states one of these dates in full."""
+        return any(date.in_full(stated) for date in dates for stated in self.dates)
 
 
 def read_question(text: str, lexicon: Lexicon) -> Question:
@@ -123,15 +131,23 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = _direction(lexicon, lexicon.rows(every))
     stemmed = {language: tuple(plain(stem(word, language)) for word in content) for language in get_args(Language)}
-    return Question(tuple(every), tuple(content), rows, norms, weights, direction, spelt, frozenset(strange), stemmed)
+    misspelt = frozenset(strange) - dated
+    return Question(
+        tuple(every), tuple(content), rows, norms, weights, direction, spelt, misspelt, stemmed, tuple(dates)
+    )
 
 
-def read_passage(title: str, text: str, lexicon: Lexicon) -> PassageWords:
-    """Analyse a passage."""
+def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") -> PassageWords:
+    """Analyse a passage.
+
+    `place` names its document and section, as far as the title does not: dates in the passage are in their years.
+    """
     body = words(text)
     title = title[:_LONGEST_TITLE]
     language = tongue_of(body)
@@ -148,6 +164,7 @@ def read_passage(title: str, text: str, lexicon: Lexicon) -> PassageWords:
     else:
         stop = function_words([*heading, *body])
         known = [frozenset(map(plain, stems(part, language, stop))) for part in parts]
+    dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
     return PassageWords(
         language,
         tuple(named),
@@ -158,6 +175,7 @@ def read_passage(title: str, text: str, lexicon: Lexicon) -> PassageWords:
         len(frozenset[str]().union(*known)),
         np.stack([_direction(lexicon, lexicon.rows([*heading, *window])) for window in _windows(body)]),
         foreign,
+        (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
     )
 
 
@@ -221,7 +239,7 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     stems_by_language = {
         language: [f" {sought} " for sought in question.stems[language]] for language in {p.language for p in passages}
     }
-    return np.array(
+    found = np.array(
         [
             [passage.foreign[number].has(word) for word in question.content]
             if passage.foreign
@@ -231,6 +249,11 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
         ],
         dtype=np.float32,
     )
+    for column, word in enumerate(question.content):
+        if named := [date for date in question.dates if word in date.words]:
+            stated = [part for passage in passages for part in passage.dates]
+            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+    return found
 
 
 def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vectors) -> Vectors:

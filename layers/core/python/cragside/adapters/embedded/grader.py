@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cachetools import FIFOCache, LRUCache
@@ -93,6 +93,20 @@ class GraderWeights:
         )
 
 
+class Excerpt(NamedTuple):
+    """A passage, and where it is from, as far as the title does not say it: file name and section."""
+
+    title: str
+    text: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, document: Document) -> "Excerpt":
+        """The passage of a document."""
+        place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
+        return cls(document.title, document.content, place.strip())
+
+
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
@@ -107,60 +121,61 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         self._embedder = embedder
         self._weights = weights
         self._lexicon: Lexicon | None = None
-        self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
-        self._pairs: LRUCache[tuple[str, str], tuple[str, str]] = LRUCache(_REMEMBERED_PASSAGES)
-        self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
+        self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._kept_excerpts: LRUCache[Excerpt, Excerpt] = LRUCache(_REMEMBERED_PASSAGES)
+        self._questions: FIFOCache[str, dict[Excerpt, float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
         if not documents:
             return []
-        return self.scores(query, [(document.title, document.content) for document in documents])
+        return self.scores(query, [Excerpt.of(document) for document in documents])
 
     @override
     async def matches(self, query: str, documents: Sequence[Document]) -> list[tuple[str, ...]]:
         with self._lock:
             lexicon = self._ready_lexicon()
             question = read_question(query, lexicon)
-            passages = [self._passage((document.title, document.content), lexicon) for document in documents]
+            passages = [self._passage(Excerpt.of(document), lexicon) for document in documents]
             return [words_found(question, passage) for passage in passages]
 
-    def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
-        """`grade` for (title, text) pairs, without an event loop."""
+    def scores(self, query: str, passages: Sequence[tuple[str, str] | Excerpt]) -> list[float]:
+        """`grade` for excerpts or (title, text) pairs, without an event loop."""
         with self._lock:
             # Passages that ranking has scored are soon graded again.
             known = self._questions.setdefault(query, {})
-            fresh = [self._kept(pair) for pair in dict.fromkeys(passages) if pair not in known]
+            asked = [Excerpt(*passage) for passage in passages]
+            fresh = [self._kept(excerpt) for excerpt in dict.fromkeys(asked) if excerpt not in known]
             if fresh:
                 known.update(zip(fresh, self._compute(query, fresh), strict=True))
-            return [known[pair] for pair in passages]
+            return [known[excerpt] for excerpt in asked]
 
-    def _compute(self, query: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def _compute(self, query: str, excerpts: Sequence[Excerpt]) -> list[float]:
         weights = self._weights = self._weights or packaged_weights()
         lexicon = self._ready_lexicon()
         question = read_question(query, lexicon)
         if not question.content:
-            return [0.0] * len(pairs)
-        passages = [self._passage(pair, lexicon) for pair in pairs]
+            return [0.0] * len(excerpts)
+        passages = [self._passage(excerpt, lexicon) for excerpt in excerpts]
         table = compare(question, passages, lexicon, weights.background)
         scores = [
             weights.probability(features, passage.language) for features, passage in zip(table, passages, strict=True)
         ]
         exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
         return [
-            score * exact.share(score, pair, passage)
-            for score, pair, passage in zip(scores, pairs, passages, strict=True)
+            score * exact.share(score, excerpt, passage)
+            for score, excerpt, passage in zip(scores, excerpts, passages, strict=True)
         ]
 
-    def _kept(self, pair: tuple[str, str]) -> tuple[str, str]:
-        """The equal pair that is already kept: a store reads a text anew each time, and each question remembers it."""
-        return self._pairs.setdefault(pair, pair)
+    def _kept(self, excerpt: Excerpt) -> Excerpt:
+        """The equal one that is already kept: a store reads a text anew each time, and each question remembers it."""
+        return self._kept_excerpts.setdefault(excerpt, excerpt)
 
-    def _passage(self, pair: tuple[str, str], lexicon: Lexicon) -> PassageWords:
-        passage = self._passages.get(pair)
+    def _passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
+        passage = self._passages.get(excerpt)
         if passage is None:
-            passage = self._passages[pair] = read_passage(*pair, lexicon)
+            passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
         return passage
 
     def _ready_lexicon(self) -> Lexicon:
@@ -180,7 +195,7 @@ class _Exactly:
     named: Identifiers
     kind: Kind | None
 
-    def share(self, score: float, pair: tuple[str, str], passage: PassageWords) -> float:
+    def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
         """How much of a score to keep.
 
         Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
@@ -188,15 +203,17 @@ class _Exactly:
         """
         new = novelty(self.question, passage)
         short = new < _ENOUGH_NEW_WORDS
-        echo = short and not (new and states_something(pair[1], self.question, passage.language))
+        echo = short and not (new and states_something(excerpt.text, self.question, passage.language))
         share = new / _ENOUGH_NEW_WORDS if echo else 1.0
         if score * share <= _TELLING:
             return share
-        lacking = self.named.lacking(*pair, passage, short=short) or not self._has_kind(pair, passage.language)
+        lacking = self.named.lacking(excerpt.title, excerpt.text, passage, short=short) or not self._has_kind(
+            excerpt, passage.language
+        )
         return share * _INEXACT if lacking else share
 
-    def _has_kind(self, pair: tuple[str, str], language: Language) -> bool:
-        return self.kind is None or has_kind(self.kind, self.question.every_word, *pair, language)
+    def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
+        return self.kind is None or has_kind(self.kind, self.question.every_word, excerpt.title, excerpt.text, language)
 
 
 @cache

@@ -54,7 +54,8 @@ class EmbeddedSupportJudge(SupportJudge):
             coverage = covered(claim, passage, lexicon)
             whole = f"{title}\n{text}"
             names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
-            exact = _has_numbers(sentence, whole) and _has_names(names, claim, passage, whole)
+            exact = _has_numbers(sentence, whole) and all(passage.states_any([date]) for date in claim.dates)
+            exact = exact and _has_names(names, claim, passage, whole)
             return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
 
     def _passage(self, title: str, text: str, lexicon: Lexicon) -> PassageWords:
@@ -74,7 +75,7 @@ class EmbeddedSupportJudge(SupportJudge):
 
 
 def _has_numbers(sentence: str, whole: str) -> bool:
-    """Whether a text has each number, code and date of a sentence in one of its forms."""
+    """Whether a text has each number and code of a sentence in one of its forms."""
     named = named_numbers(sentence, counts=True)
     stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
     return all(not stated.isdisjoint(forms) for forms in named)
