@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.domain.document import Document
+from cragside.domain.document import Document, number_of
 from cragside.domain.neutral import as_name, as_passage
 from cragside.domain.personas import PLAIN
 from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
@@ -84,9 +84,9 @@ def _heading(before: Sequence[Document], document: Document, code: str) -> str:
 
 def _time(before: Sequence[Document], document: Document) -> tuple[str, ...]:
     """The date of the passage if it is known, and the number of a later one that answers as well."""
-    date, later = document.metadata.get("date"), document.metadata.get("earlierThan")
-    numbers = (number for number, other in enumerate(before, start=1) if other.id == later)
-    return (*([as_name(str(date), _LONGEST_PLACE)] if date else []), *(f"earlier than [{n}]" for n in numbers))
+    date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), before)
+    shown = (as_name(str(date), _LONGEST_PLACE) if date else "", f"earlier than [{later}]" if later else "")
+    return tuple(filter(None, shown))
 
 
 def _figure(document: Document) -> tuple[str, ...]:

@@ -23,6 +23,16 @@ _LONGEST_TEXT = 8_000
 # The words among which those of the question stand.
 _PLACE = 40
 _WORD = re.compile(r"[^\W_]{1,40}")
+# Of the words of three letters these tell nothing. Shorter ones mostly tell nothing either.
+_FUNCTION_WORDS = frozenset(
+    {
+        *("the", "and", "for", "are", "was", "how", "who", "why", "our", "you", "not", "has", "had", "can", "did"),
+        *("does", "his", "her", "its", "but", "get", "from", "what", "when", "which", "where", "der", "die", "das"),
+        *("den", "dem", "des", "ein", "eine", "und", "wie", "wer", "ist", "bei", "von", "vom", "mit", "für", "aus"),
+        *("auf", "hat", "wir", "ich", "wann", "welche", "wird", "les", "une", "est", "que", "qui", "dans", "pour"),
+        *("sur", "par", "aux", "ont", "son", "ses", "nos", "quel", "quelle"),
+    }
+)
 # Inflected forms mostly differ behind these letters.
 _STEM = 5
 # A question with one of these asks for what was before.
@@ -164,6 +174,9 @@ def _has_digit(word: str) -> bool:
 
 
 def _stems(text: str) -> list[str]:
-    """The beginnings of the words of a text. "" stands for short words, which tell little."""
+    """The beginnings of the words of a text. "" stands for words that tell nothing."""
     words = (found[0] for found in _WORD.finditer(text))
-    return [word.casefold()[:_STEM] if len(word) >= 4 or word.isupper() or _has_digit(word) else "" for word in words]
+    return [
+        word.casefold()[:_STEM] if (len(word) >= 3 and word.lower() not in _FUNCTION_WORDS) or _has_digit(word) else ""
+        for word in words
+    ]
