@@ -107,3 +107,11 @@ def test_each_half_of_the_changes_has_both_answers_and_five_questions_of_the_ear
         assert pair.old in pair.earlier.text
         assert pair.new in pair.later.text
         assert pair.new not in pair.earlier.text
+
+
+async def test_the_later_of_two_documents_comes_first_through_the_whole_pipeline() -> None:
+    pairs = [pair for pair in changes.read("development") if pair.kind in ("plan and mail", "price list", "roster")]
+    asked = await changes.ask(pairs)
+    assert {each.pair.names_earlier for each in asked} == {True, False}
+    assert all(each.first for each in asked)
+    assert all(each.both and each.dated and each.marked for each in asked if not each.pair.names_earlier)
