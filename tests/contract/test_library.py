@@ -187,7 +187,7 @@ async def test_a_document_that_is_read_for_a_passage_has_the_beginning_of_its_te
     known = await library.passages_by_id([passages[-1].id])
     record, _ = known[passages[-1].id]
     assert record.beginning.startswith("Minutes of 10 March 1863.")
-    assert len(record.beginning) == BEGINNING
+    assert len(passages[0].text.strip()) <= len(record.beginning) <= BEGINNING
 
 
 async def test_accepting_a_text_again_updates_its_title_and_metadata(library: Library, indexer: PartIndexer) -> None:

@@ -38,6 +38,8 @@ def dated(
         ("Règlement du camping\n\nEn vigueur depuis le 1er avril 2022\n", "2022-04-01"),
         ("Compte rendu de la réunion du 4 mai 2023\n\nPrésents : Luc.", "2023-05-04"),
         ("Annual meeting\n\nThursday, 14 March 2024, clubhouse, 19:30.", "2024-03-14"),
+        ("Rechnung Nr. 117\nFällig: 1.3.2024\nRechnungsdatum: 15.02.2024", "2024-02-15"),
+        ("Curriculum\nDate of birth: 3 May 1980\nGeburtsdatum: 3. Mai 1980\nUpdated January 2024", "2024-01"),
         ("Offer\n\nValid until 31 December 2025.", None),
         ("The storm of 3 May 2021 broke the jetty, says everybody who was there.\n\nUpdated: March 2022", "2022-03"),
         ("The jetty was broken when the storm of 1987 came.\nIt was mended in 1991.", "1987"),

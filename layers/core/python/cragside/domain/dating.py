@@ -28,7 +28,10 @@ _TEMPLATE = "2013-12-23T23:15:00"
 # A line or a sentence that begins so says of when the document is.
 _SAYS = re.compile(
     r"(?:^|[.,;:(|–—-])[ \t#*_>|]{0,8}(?:the )?"
-    r"(?:date|datum|stand|as (?:of|at)|dated|issued|published|updated|last updated|revised|version|valid|effective"
+    r"(?:(?:(?:invoice|issue|letter|report|offer|order|publication) )?date"
+    r"|(?!geburts|liefer|ablauf|verfall|end)[^\W\d_]{0,20}datum"
+    r"|stand|as (?:of|at)|dated|issued|published"
+    r"|(?:last )?(?:updated|modified|changed|revised)|version|valid|effective"
     r"|in force|saved|printed|signed|agreed|minutes|meeting|report|inspection|protokoll|niederschrift|sitzung|bericht"
     r"|prüfung|prüftag|gültig|gilt|in kraft|ausgabe|erstellt|veröffentlicht|aktualisiert|geändert|gespeichert|gedruckt"
     r"|unterzeichnet|fait|établi|publié|mise? à jour|modifié|enregistré|imprimé|signé|procès-verbal|compte[- ]rendu"
