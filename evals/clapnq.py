@@ -79,7 +79,7 @@ async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
     local = []
     for question in questions:
         context = (await built.enricher.enrich({"prompt": f"/rag {question.text}"})).rag_context
-        if context is None or any(lost.component != "parts" for lost in context.degraded):
+        if context is None or any(lost.component not in ("language", "parts") for lost in context.degraded):
             raise SystemExit(f"The pipeline failed for {question.text!r}: {context and context.degraded}")
         local.append(not context.search_performed)
     return local

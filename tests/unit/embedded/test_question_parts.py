@@ -61,6 +61,8 @@ def test_a_part_is_the_question_without_the_other_parts(question: str, expected:
         "When and where is the meeting?",
         "Wann und wo ist die Sitzung?",
         "Who looks after the boiler?",
+        "where does the river begin and end",
+        "Tag und Uhrzeit der Abgabe",
         "and",
         "A, B",
         ": , ?",
@@ -136,7 +138,7 @@ def test_a_thing_in_another_inflection_or_a_compound_is_named() -> None:
     assert READER.unnamed(asked, evidence) == []
 
 
-def test_things_that_and_joins_without_a_mark_of_two_things_need_no_name() -> None:
-    asked = READER.read("problems and repairs of the van")
-    assert len(asked.parts) == 2
+def test_things_that_are_enumerated_in_single_words_need_no_name() -> None:
+    asked = READER.read("cost of brakes, tyres and lights of the van")
+    assert len(asked.parts) == 3
     assert READER.unnamed(asked, [Document("1", "The van's brakes were changed.", "local")]) == []

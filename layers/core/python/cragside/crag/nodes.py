@@ -108,6 +108,8 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
     async def candidates() -> dict[str, list[Document]]:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
+        if not asked.parts:
+            return {question: await repository.retrieve(question, limit=most)}
         searches = [repository.retrieve(question, limit=most)]
         each = -(-context.tools.candidates // 2)
         searches += [repository.retrieve(part.question, limit=each) for part in asked.parts]

@@ -42,9 +42,12 @@ class _Joint:
     spans: bool = False
 
 
-def alternatives(text: QuestionText) -> list[Part]:
-    """The things that a question joins or compares, each with all that is not one of the others."""
-    found = max(_joined(text), key=lambda each: (each.weight, len(each.things)), default=None)
+def alternatives(text: QuestionText, *, for_a_list: bool) -> list[Part]:
+    """The things that a question joins or compares, each with all that is not one of the others.
+
+    "Begin and end", "sword and shield" are about one thing, unless the question asks `for_a_list`.
+    """
+    found = max(_joined(text, pairs=for_a_list), key=lambda each: (each.weight, len(each.things)), default=None)
     if found is None:
         return []
     parts: list[Part] = []
@@ -61,13 +64,16 @@ def alternatives(text: QuestionText) -> list[Part]:
     return parts
 
 
-def _joined(text: QuestionText) -> Iterator[_Found]:
+def _joined(text: QuestionText, *, pairs: bool) -> Iterator[_Found]:
     for place in range(1, len(text.lower) - 1):
         joint = _joint(text, place)
         found = _things(text, joint) if joint else None
         if joint is None or found is None or (joint.spans and text.kind(found.things[-1][-1]) not in _DATES_AND_CODES):
             continue
-        named = found.named or joint.compares or text.lower[place] in listed.OR
+        chosen = joint.compares or text.lower[place] in listed.OR
+        if found.weight == _PLAIN and len(found.things) == 2 and not (chosen or pairs):
+            continue
+        named = found.named or chosen
         yield _Found(found.things, found.joints, found.weight + _COMPARED * joint.compares, named)
 
 
@@ -85,7 +91,7 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
     if word in listed.THAN:
         comparative = next((n for n in range(place - 1, max(0, place - 4), -1) if _is_comparative(text.lower[n])), None)
         return None if comparative is None else _Joint(one, comparative, compares=True)
-    if word in listed.AND | listed.OR:
+    if word in listed.JOINS:
         return _Joint(one, place, spans=not listed.BETWEEN.isdisjoint(before[-4:]))
     if word in listed.TO and not listed.FROM.isdisjoint(before[-4:]):
         return _Joint(one, place, spans=True)
@@ -134,7 +140,7 @@ def _pair(text: QuestionText, before: range, after: range) -> tuple[range, range
 def _following(text: QuestionText, place: int) -> range:
     end = place
     while end < min(len(text.lower), place + _REACH + 1) and text.lower[end] not in PUNCTUATION:
-        if end > place and text.lower[end] in listed.AND | listed.OR | listed.VERSUS:
+        if end > place and text.lower[end] in listed.JOINS | listed.VERSUS:
             break
         end += 1
     return range(place, end)
@@ -143,7 +149,7 @@ def _following(text: QuestionText, place: int) -> range:
 def _start(text: QuestionText, place: int, *, far: bool) -> int:
     start = place
     while start > (0 if far else max(0, place - _REACH)) and text.lower[start - 1] not in PUNCTUATION:
-        if text.lower[start - 1] in listed.AND | listed.OR and not far:
+        if text.lower[start - 1] in listed.JOINS and not far:
             break
         start -= 1
     return start

@@ -7,6 +7,7 @@ def _words(listed: str) -> frozenset[str]:
 
 AND = _words("and & und sowie et")
 OR = _words("or oder ou bzw bzw.")
+JOINS = AND | OR
 VERSUS = _words("vs vs. versus gegenüber contra")
 # What precedes the second of two things that are compared.
 COMPARING = (
@@ -54,3 +55,8 @@ LIST = _words("list lists liste lister listez")
 OF = _words("of all von aller alle des der de")
 ENGLISH_WHICH, GERMAN_WHICH = _words("which what"), _words("welche")
 PLURAL_VERBS = _words("sind")
+# Without one of these words a question is about one thing.
+SIGNS = (
+    JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | GERMAN_ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH
+    | frozenset(phrase.split(" ", 1)[0] for phrase in COMPARING)
+)  # fmt: skip

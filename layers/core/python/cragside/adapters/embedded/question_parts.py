@@ -31,13 +31,13 @@ class EmbeddedQuestionParts(QuestionParts):
 
     @override
     def read(self, question: str) -> Asked:
-        if len(question) > _LONGEST:
+        if len(question) > _LONGEST or not _may_ask_for_several(question):
             return ONE_THING
         text = QuestionText.read(question)
-        clauses = _clauses(text)
+        a_list, clauses = _asks_for_a_list(text), _clauses(text)
         parts = clauses if all(part.alone for part in clauses) else []
-        parts = parts or _after_a_colon(text) or alternatives(text) or clauses
-        return Asked(tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (), _asks_for_a_list(text))
+        parts = parts or _after_a_colon(text) or alternatives(text, for_a_list=a_list) or clauses
+        return Asked(tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (), a_list)
 
     @override
     def unnamed(self, asked: Asked, evidence: Sequence[Document]) -> list[str]:
@@ -47,6 +47,12 @@ class EmbeddedQuestionParts(QuestionParts):
         shared = set.intersection(*(set(words(name)) for name in named))
         found = {word for each in evidence for word in words(f"{each.title} {each.content}")}
         return [name for name in named if not _is_named(name, found, shared)]
+
+
+def _may_ask_for_several(question: str) -> bool:
+    """Tell if it is worth a closer look: most questions have no such word."""
+    signs = question.count(",") > 1 or ":" in question or "?" in question[:-1]
+    return signs or not listed.SIGNS.isdisjoint(question.lower().split())
 
 
 def _is_named(name: str, found: Set[str], shared: Set[str]) -> bool:
@@ -86,6 +92,8 @@ def _ends_a_question(text: QuestionText, place: int) -> bool:
     if text.lower[place] == "?":
         return text.content(range(place + 1, len(text.lower))) > 0
     first, second = [*text.lower[place + 1 : place + 3], ""][:2]
+    if first == "was" and not text.german:
+        return False
     asks = first in listed.INTERROGATIVES or (first in listed.LEADS and second in listed.INTERROGATIVES)
     return text.lower[place] in listed.AND and asks
 
@@ -108,7 +116,7 @@ def _after_a_colon(text: QuestionText) -> list[Part]:
 
 
 def _separates(text: QuestionText, place: int) -> bool:
-    return text.lower[place] in ",;?" or text.lower[place] in listed.AND | listed.OR
+    return text.lower[place] in ",;?" or text.lower[place] in listed.JOINS
 
 
 def _asks_for_a_list(text: QuestionText) -> bool:

@@ -9,6 +9,7 @@ from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, language_of, words
 
 PUNCTUATION = frozenset(",;:?!")
+_NAMELESS = SCAFFOLDING | listed.LEADS | listed.INTERROGATIVES | listed.COMPARE | listed.BETWEEN
 _TOKEN = re.compile(r"[ldLD]['’](?=\w)|[^\s,;:?!()\"“”„«»]+|[,;:?!]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -27,7 +28,7 @@ class QuestionText:
     @property
     def joins(self) -> bool:
         """Tell if it has an "and" or an "or"."""
-        return not (listed.AND | listed.OR).isdisjoint(self.lower)
+        return not listed.JOINS.isdisjoint(self.lower)
 
     @classmethod
     def read(cls, question: str) -> "QuestionText":
@@ -36,9 +37,7 @@ class QuestionText:
         written = [match.group().replace("’", "'").rstrip(".") or "." for match in found]
         lower = [word.lower() for word in written]
         every = words(question)
-        stop = (
-            function_words(every) | SCAFFOLDING | listed.LEADS | listed.INTERROGATIVES | listed.COMPARE | listed.BETWEEN
-        )
+        stop = function_words(every)
         return cls(question, written, lower, [match.start() for match in found], stop, language_of(every) == "german")
 
     def has_content(self, place: int) -> bool:
@@ -46,7 +45,7 @@ class QuestionText:
         word = self.lower[place]
         if word.endswith(("-il", "-elle", "-ils", "-elles")) or (len(word) == 1 and self.written[place].islower()):
             return False
-        return word not in self.stop and word[0] not in PUNCTUATION and any(map(str.isalnum, word))
+        return word not in self.stop and word not in _NAMELESS and any(map(str.isalnum, word))
 
     def content(self, places: Iterable[int]) -> int:
         """Count the words that name something."""
