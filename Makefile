@@ -144,6 +144,7 @@ npm-package: $(UV) ## build the npm package in build/npm
 
 eval: $(UV) ## measure the evidence for everyday questions; CLAP-NQ too if CLAPNQ_DIR is set
 	@$(RUN) python evals/everyday.py --half $(HALF)
+	@$(RUN) python evals/changes.py --half $(if $(filter held-out,$(HALF)),held-out,development)
 	@[ -z "$(CLAPNQ_DIR)" ] || $(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 
 console-parts: $(UV) ## fetch and bundle what the console takes from other projects

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks import corpus
 from benchmarks.harness import Target, machine, report, scratch, table
-from cragside.adapters.embedded.keywords import searched_words
+from cragside.adapters.embedded.keywords import asked_words, searched_words
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.vectors import write_vectors
 from cragside.adapters.lightrag.storages.ranking import words_of
@@ -49,7 +49,7 @@ class WordSearch:
         self.database = Database.acquire(folder)
         self.passages = 0
         self.add(texts)
-        config = {"working_dir": str(folder), "vector_db_storage_cls_kwargs": {"search_text": searched_words}}
+        config = {"working_dir": str(folder), "vector_db_storage_cls_kwargs": {"asked_text": asked_words}}
         asked: Any = {"namespace": "chunks", "workspace": "", "global_config": config, "embedding_func": len}
         self._storage = SqliteVectorStorage(**asked)
 
@@ -83,11 +83,11 @@ class WordSearch:
 
     def by_all(self, question: str, most: int = MOST) -> Found:
         """What all words of a question find."""
-        return self._by(words_of(searched_words(question)), most)
+        return self._by(words_of(asked_words(question)), most)
 
     def by_few(self, question: str) -> Found:
         """What the words that at most 5 % of the passages have find, or the rarest if there are none."""
-        words = words_of(searched_words(question))
+        words = words_of(asked_words(question))
         counts = self.database.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
         spread = dict(counts) if self.passages > 200 else {}
         common = max(0.05 * self.passages, 200, min(spread.values(), default=0))

@@ -63,8 +63,8 @@ class Table(NamedTuple):
 
 def background_of(passages: list[Passage], lexicon: Lexicon) -> Background:
     """Mean and covariance of the passages' directions, the covariance with 16 axes and one figure for the rest."""
-    rows = [segment.direction for p in passages for segment in read_passage(p.title, p.text, lexicon).segments]
-    directions = np.stack(rows).astype(np.float64)
+    rows = [read_passage(p.title, p.text, lexicon).directions for p in passages]
+    directions = np.concatenate(rows).astype(np.float64)
     mean = directions.mean(axis=0)
     centred = directions - mean
     _, singular, axes = np.linalg.svd(centred, full_matrices=False)
@@ -76,15 +76,15 @@ def background_of(passages: list[Passage], lexicon: Lexicon) -> Background:
 
 
 def table_of(pairs: Sequence[Pair], lexicon: Lexicon, background: Background) -> Table:
-    """The features of each pair. A long passage counts as its segment with the most of the question."""
+    """The features of each pair."""
     known: dict[tuple[str, str], PassageWords] = {}
     features, languages = [], []
     for pair in pairs:
         passage = known.get((pair.title, pair.text))
         if passage is None:
             passage = known[pair.title, pair.text] = read_passage(pair.title, pair.text, lexicon)
-        [table] = compare(read_question(pair.question, lexicon), [passage], lexicon, background)
-        features.append(table[table.sum(axis=1).argmax()])
+        table = compare(read_question(pair.question, lexicon), [passage], lexicon, background)
+        features.append(table[0])
         languages.append(passage.language)
     columns = ([pair.truth for pair in pairs], [weight_of(pair) for pair in pairs], [pair.source for pair in pairs])
     truth, weight, source = map(np.array, columns)
@@ -147,8 +147,8 @@ def report(name: str, probabilities: Array, truth: Array, hard: npt.NDArray[np.b
 def packaged(table: Table) -> Array:
     """The scores of the weights in the package, each language's own."""
     weights = packaged_weights()
-    return np.concatenate(
-        [weights.probability(row[None], language) for row, language in zip(table.features, table.language, strict=True)]
+    return np.array(
+        [weights.probability(row, language) for row, language in zip(table.features, table.language, strict=True)]
     )
 
 

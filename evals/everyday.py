@@ -71,6 +71,11 @@ class Asked:
         return bool(self.context.documents) and _name(self.context.documents[0]) in self.question.documents
 
     @property
+    def ranked_first(self) -> bool:
+        """Whether a document of the key comes first before anything is left out for its score."""
+        return bool(self.candidates) and _name(self.candidates[0]) in self.question.documents
+
+    @property
     def answered(self) -> bool:
         """Whether the evidence holds the answer."""
         return self.question.answered_by(self.context.documents)
@@ -135,6 +140,7 @@ def report(asked: Sequence[Asked]) -> None:
     absent = [each for each in asked if not each.question.documents]
     print(f"{len(asked)} questions, {len(there)} with an answer")
     _row("right document first", there, lambda each: each.first)
+    _row("first candidate of the right document, in one language", one_language, lambda each: each.ranked_first)
     _row("right document first, in one language", one_language, lambda each: each.first)
     _row("answer in the evidence", there, lambda each: each.answered)
     _row("answer in the evidence, in one language", one_language, lambda each: each.answered)
@@ -163,7 +169,7 @@ def print_missed(asked: Sequence[Asked]) -> None:
 
 
 def _row(name: str, asked: Sequence[Asked], flag: Callable[[Asked], bool]) -> None:
-    print(f"  {name:45} {share([flag(each) for each in asked])}")
+    print(f"  {name:55} {share([flag(each) for each in asked])}")
 
 
 def _of_key(each: Asked) -> bool:

@@ -45,6 +45,7 @@ def embedded_workspaces(
         open_embedder=open_embedder,
         model=model or EmbeddedLanguageModel(),
         search_text=str.lower,
+        asked_text=str.lower,
         count_tokens=lambda text: len(text.split()),
         chunking=chunking,
         parallel=4,

@@ -59,7 +59,7 @@ NEAR = Document(
     "local",
     title="cragside.txt",
     score=0.21,
-    metadata={"filename": "cragside.txt", "page": 3, "section": "Tower"},
+    metadata={"filename": "cragside.txt", "page": 3, "section": "Tower", "date": "1884-08", "earlierThan": "chunk-1"},
 )
 NOTHING_PASSED = Findings("", (), False, closest=(NEAR,))
 
@@ -221,7 +221,13 @@ class TestEnhancedRequest:
             "content": "Cragside has a tower.",
             "source": "local",
             "score": 0.21,
-            "metadata": {"filename": "cragside.txt", "page": 3, "section": "Tower"},
+            "metadata": {
+                "filename": "cragside.txt",
+                "page": 3,
+                "section": "Tower",
+                "date": "1884-08",
+                "earlierThan": "chunk-1",
+            },
         }
 
     async def test_with_evidence_there_is_no_field_for_the_nearest_passages(self, surface: Surface) -> None:

@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
+from cragside.domain.dating import BEGINNING
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
@@ -173,6 +174,20 @@ async def test_embedding_makes_a_part_searchable_before_its_graph_exists(
     assert (passage.tier2, passage.enrichment) == ({"keywords": ["lamps"]}, "enriched")
     assert await library.passages_by_id([passage.id, "nope"]) == {passage.id: (record, passage)}
     assert (await (await container.workspaces.open("w")).passages.status()).entities > 0
+
+
+async def test_a_document_that_is_read_for_a_passage_has_the_beginning_of_its_text(
+    library: Library, indexer: PartIndexer
+) -> None:
+    long = text("minutes.md", f"Minutes of 10 March 1863.\n\n{f'{ARMSTRONG} ' * 200}")
+    acceptance = await library.accept(long)
+    await work(indexer, acceptance.tasks)
+    passages = await library.passages(acceptance.record.id)
+    assert len(passages) > 1
+    known = await library.passages_by_id([passages[-1].id])
+    record, _ = known[passages[-1].id]
+    assert record.beginning.startswith("Minutes of 10 March 1863.")
+    assert len(record.beginning) == BEGINNING
 
 
 async def test_accepting_a_text_again_updates_its_title_and_metadata(library: Library, indexer: PartIndexer) -> None:

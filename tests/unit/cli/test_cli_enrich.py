@@ -62,6 +62,15 @@ def test_the_nearest_passages_are_shown_with_score_and_place_where_there_is_no_e
     assert "SEARXNG_HOST" not in shown
 
 
+def test_evidence_is_shown_with_its_date_and_what_is_later(run, container):
+    later = replace(OTTER, id="new", metadata={"filename": "new.md", "date": "2025-03"})
+    earlier = replace(OTTER, id="old", metadata={"filename": "old.md", "date": "2024", "earlierThan": "new"})
+    container.context = context_with(later, earlier)
+    shown = " ".join(run("enrich", "/rag why?").stdout.split())
+    assert "new.md, 2025-03 " in shown
+    assert "old.md, 2024, earlier than [1]" in shown
+
+
 def test_json_tells_the_model_nothing_as_the_route_does(run, container):
     container.context = context_with(verdict="none")
     assert json.loads(run("enrich", "--json", "/rag why?").stdout)["prompt"] == "why?"

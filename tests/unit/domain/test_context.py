@@ -158,3 +158,13 @@ def test_neutralising_twice_changes_nothing_more(text: str) -> None:
     assert neutralise(once) == once
     assert "<|" not in once
     assert "</evidence>" not in once
+
+
+def test_a_heading_has_the_date_and_says_what_is_later() -> None:
+    later = Document("new", "Otters eat kelp.", "local", "Otters", metadata={"date": "2025-03-11", "page": 3})
+    earlier = Document("old", "Otters eat urchins.", "local", "Otters", metadata={"date": "2024", "earlierThan": "new"})
+    packed = pack([later, earlier], budget=500, count_tokens=count, code=CODE)
+    assert f"[1] Otters (2025-03-11, p. 3, local) {CODE}\n" in packed.block
+    assert f"[2] Otters (2024, earlier than [1], local) {CODE}\n" in packed.block
+    alone = pack([earlier], budget=500, count_tokens=count, code=CODE)
+    assert f"[1] Otters (2024, local) {CODE}\n" in alone.block

@@ -35,7 +35,7 @@ def test_passing_documents_are_best_first_and_ungraded_ones_are_left_out() -> No
 
 
 def test_best_effort_leaves_out_noise() -> None:
-    assert [d.score for d in DecisionPolicy().best_effort(documents(0.1, 0.5, 0.3))] == [0.5]
+    assert [d.score for d in DecisionPolicy().best_effort(documents(0.1, 0.5, 0.2, 0.21))] == [0.5, 0.21]
 
 
 def test_only_clearly_irrelevant_web_results_are_dropped() -> None:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from cragside.adapters.embedded import grader as module
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import FEATURES
-from cragside.adapters.embedded.grader import EmbeddedGrader, GraderWeights
+from cragside.adapters.embedded.grader import EmbeddedGrader, Excerpt, GraderWeights
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 GRADER = EmbeddedGrader(WordLlamaEmbedder())
 QUESTION = "What is the function of insulin and where is it produced?"
@@ -252,13 +253,11 @@ def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.Monk
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
-    monkeypatch.setattr(module, "_REMEMBERED_CLOSELY", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
     long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]
     for text in (INSULIN, GLUCAGON, BERLIN, INSULIN, *long, *long):
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
     assert len(small._passages) == 1
-    assert len(small._closely) <= 1
 
 
 def test_questions_about_one_text_keep_it_once() -> None:
@@ -314,6 +313,35 @@ def test_unreadable_weights_make_the_grader_unavailable(monkeypatch: pytest.Monk
 
 def test_probabilities_rise_with_the_evidence() -> None:
     weights = module.packaged_weights()
-    table = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
-    low, middle, high = weights.probability(table, "english")
+    features = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
+    low, middle, high = (weights.probability(each, "english") for each in features)
     assert low < middle < high
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "place"),
+    [
+        ("which hive was split on 9.5.2024?", "thu 9 may. split hive 3, queen marked", "hives-2024.txt"),
+        (
+            "Welches Volk wurde am 9.5.2024 geteilt?",
+            "9. Mai: Volk 3 wurde geteilt, Königin gezeichnet",
+            "voelker-2024.txt",
+        ),
+        (
+            "quelle ruche a été divisée le 9.5.2024",
+            "9 mai : la ruche 3 a été divisée, la reine marquée",
+            "ruches-2024.txt",
+        ),
+    ],
+)
+def test_a_date_without_a_year_is_of_the_year_of_the_file(question: str, text: str, place: str) -> None:
+    right, older = GRADER.scores(question, [Excerpt("Notes", text, place), Excerpt("Notes", text, "hives-2019.txt")])
+    assert right > older
+    assert older <= DEFAULT_THRESHOLD
+
+
+def test_a_row_of_another_month_scores_less() -> None:
+    rows = [("Gas 2024", f"month: 2024-{month:02}; gas_m3: {200 + month}") for month in range(1, 13)]
+    scores = GRADER.scores("gas used in october 2024", rows)
+    assert scores.index(max(scores)) == 9
+    assert max(scores[:9] + scores[10:]) <= DEFAULT_THRESHOLD

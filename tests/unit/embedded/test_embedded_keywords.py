@@ -1,8 +1,10 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.adapters.embedded.keywords import keywords_of, terms
+from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words, terms
 from cragside.adapters.embedded.rewrite import search_query
 
 
@@ -121,3 +123,23 @@ def test_a_prompt_of_32_000_characters_is_read_in_linear_time() -> None:
         assert len(search_query(hostile)) <= 200
         keywords_of(hostile)
         terms(hostile)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("water used in january 2023", "month: 2023-01"),
+        ("Wasser im Januar 2023", "Jan 2023"),
+        ("what was cut on 7.2.2023", "tue 7 feb. hedge cut"),
+        ("taille du 2023-02-07", "taille le 7 février 2023"),
+        ("cut on February 7th", "am 07.02. geschnitten."),
+    ],
+)
+def test_a_question_looks_for_the_other_forms_of_its_dates(question: str, text: str) -> None:
+    looked_for, stored = (set(re.findall(r"\w+", found)) for found in (asked_words(question), searched_words(text)))
+    assert stored - looked_for <= {"month", "tue", "hedg", "cut", "le", "geschnitten", "geschnitt", "taill"}
+
+
+def test_a_question_without_a_date_looks_for_its_own_words() -> None:
+    question = "May I march with 12 boats?"
+    assert asked_words(question) == searched_words(question)

@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
+import changes
 import numpy as np
 import several
 from clapnq import EmptyWeb
@@ -114,3 +115,24 @@ def test_the_halves_of_questions_about_several_things_share_nothing() -> None:
     questions = [{question.question for question in several.read(half)} for half in several.HALVES]
     assert not documents[0] & documents[1]
     assert not questions[0] & questions[1]
+
+
+def test_each_half_of_the_changes_has_both_answers_and_five_questions_of_the_earlier_time() -> None:
+    halves = [changes.read(half) for half in changes.HALVES]
+    assert [len(pairs) for pairs in halves] == [20, 20]
+    assert [sum(pair.names_earlier for pair in pairs) for pairs in halves] == [5, 5]
+    every = [pair for pairs in halves for pair in pairs]
+    assert {pair.language for pair in every} == {"en", "de", "fr"}
+    assert len({file.name for pair in every for file in (pair.earlier, pair.later)}) == 80
+    for pair in every:
+        assert pair.old in pair.earlier.text
+        assert pair.new in pair.later.text
+        assert pair.new not in pair.earlier.text
+
+
+async def test_the_later_of_two_documents_comes_first_through_the_whole_pipeline() -> None:
+    pairs = [pair for pair in changes.read("development") if pair.kind in ("plan and mail", "price list", "roster")]
+    asked = await changes.ask(pairs)
+    assert {each.pair.names_earlier for each in asked} == {True, False}
+    assert all(each.first for each in asked)
+    assert all(each.both and each.dated and each.marked for each in asked if not each.pair.names_earlier)

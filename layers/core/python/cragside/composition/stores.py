@@ -177,7 +177,7 @@ class Stores(Models):
     @cached_property
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
-        from cragside.adapters.embedded.keywords import keywords_of, searched_words
+        from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.question_language import question_language
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
@@ -195,6 +195,7 @@ class Stores(Models):
             open_embedder=self.open_embedder,
             model=self.language_model,
             search_text=searched_words,
+            asked_text=asked_words,
             count_tokens=self.count_tokens,
             chunking=chunking,
             parallel=settings.ollama_parallel,

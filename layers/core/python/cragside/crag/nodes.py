@@ -16,6 +16,7 @@ from cragside.domain.candidates import considered
 from cragside.domain.context import PackedContext, pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.later_first import later_first
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
 from cragside.domain.query import LONGEST_QUERY
@@ -205,6 +206,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     weak = not chosen and web is None
     if weak:
         chosen = context.policy.best_effort(local)
+    chosen = later_first(state["question"], chosen, context.policy.threshold)
     if asked.parts:
         chosen = one_for_each(chosen, state.get("question_of", {}))
     most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)

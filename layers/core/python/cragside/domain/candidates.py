@@ -1,7 +1,7 @@
 """What was considered as evidence, and what became of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cragside.domain.document import Document
@@ -42,6 +42,8 @@ def considered(
     """
     numbers = {document.id: number for number, document in reversed(list(enumerate(packed, start=1)))}
     placed = {document.id for document in best}
+    # What is in the prompt may be marked as earlier than another passage.
+    shown = {document.id: document.metadata for document in packed}
 
     def candidate(document: Document, grader: str | None, least: float) -> Candidate:
         number = numbers.get(document.id)
@@ -49,7 +51,8 @@ def considered(
         if number is None:
             enough = (document.score or 0.0) > least
             dropped = "score" if not enough else "room" if document.id in placed else "limit"
-        return Candidate(document, grader, least, number, dropped)
+        told = replace(document, metadata=shown.get(document.id, document.metadata))
+        return Candidate(told, grader, least, number, dropped)
 
     return (
         *(candidate(document, graders[0], needed[0]) for document in local),

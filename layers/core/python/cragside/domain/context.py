@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.domain.document import Document
+from cragside.domain.document import Document, number_of
 from cragside.domain.neutral import as_name, as_passage
 from cragside.domain.personas import PLAIN
 from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
@@ -52,7 +52,7 @@ def pack(
     entries: list[str] = []
     packed: list[Document] = []
     for document in documents:
-        head = _heading(len(packed) + 1, document, code)
+        head = _heading(packed, document, code)
         room = left - count_tokens(head) - 4
         if room < 32:
             break
@@ -74,11 +74,19 @@ def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
 
-def _heading(number: int, document: Document, code: str) -> str:
+def _heading(before: Sequence[Document], document: Document, code: str) -> str:
     filename = document.metadata.get("filename")
     named = [document.title or document.id, *(str(v) for v in (filename, document.url) if v and v != document.title)]
     line = as_name(" - ".join(dict.fromkeys(named)), _LONGEST_TITLE)
-    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *_figure(document)))}) {code}"
+    shown = (*_time(before, document), *_place(document), document.source, *_figure(document))
+    return f"[{len(before) + 1}] {line} ({', '.join(shown)}) {code}"
+
+
+def _time(before: Sequence[Document], document: Document) -> tuple[str, ...]:
+    """The date of the passage if it is known, and the number of a later one that answers as well."""
+    date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), before)
+    shown = (as_name(str(date), _LONGEST_PLACE) if date else "", f"earlier than [{later}]" if later else "")
+    return tuple(filter(None, shown))
 
 
 def _figure(document: Document) -> tuple[str, ...]:

@@ -57,6 +57,11 @@ class Document:
         return replace(self, score=score)
 
 
+def number_of(identifier: object, documents: Sequence[Document]) -> int | None:
+    """The number of the document with an id, from 1. None if it is not among them."""
+    return next((number for number, each in enumerate(documents, start=1) if each.id == identifier), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The page (from 1) and section of the text from the character `start` to the next mark.

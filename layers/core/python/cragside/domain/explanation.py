@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cragside.domain.candidates import Candidate
-from cragside.domain.document import Document
+from cragside.domain.document import Document, number_of
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Step
 
@@ -65,7 +65,10 @@ class Explanation:
             "question": self.context.query,
             "standalone_question": self.context.standalone_question,
             "steps": [step.as_dict() for step in self.steps],
-            "candidates": [_candidate(*each) for each in zip(self.candidates, self.reasons, strict=True)],
+            "candidates": [
+                _candidate(each, reasons, self.context.documents)
+                for each, reasons in zip(self.candidates, self.reasons, strict=True)
+            ],
             "mode": self.context.mode,
             **{name: context[name] for name in shared},
             **{name: context[name] for name in ("closest", "memory") if name in context},
@@ -74,7 +77,7 @@ class Explanation:
         }
 
 
-def _candidate(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
+def _candidate(candidate: Candidate, reasons: Reasons, packed: Sequence[Document]) -> dict[str, Any]:
     document, strip = candidate.document, reasons.strip
     metadata = document.metadata
     return {
@@ -87,6 +90,8 @@ def _candidate(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
         "document": metadata.get("documentId"),
         "page": metadata.get("page"),
         "section": metadata.get("section"),
+        "date": metadata.get("date"),
+        "earlier_than": number_of(metadata.get("earlierThan"), packed),
         "score": None if document.score is None else round(document.score, 4),
         "similarity": _cosine(document),
         "needed": candidate.needed,

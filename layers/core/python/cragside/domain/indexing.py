@@ -61,7 +61,8 @@ class DocumentRecord:
     """A document in the library. Times are ISO 8601 in UTC.
 
     `source` identifies it in its workspace; `name` is shown to people. `label` is the name with as much of the source
-    as distinguishes the document from others of that name. Both default to the name.
+    as distinguishes the document from others of that name. Both default to the name. `beginning` is the first
+    characters of the text, where the document is read for one of its passages.
     """
 
     id: str
@@ -80,6 +81,7 @@ class DocumentRecord:
     parts: tuple[Part, ...] = ()
     source: str = ""
     label: str = ""
+    beginning: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", self.source or self.name)

@@ -59,7 +59,9 @@ def _candidate(number: int, candidate: Candidate, reasons: Reasons) -> str:
     title = in_line(document.title or document.id)
     lines = [f"\n**{number}.** {title} ({document.source}), {_rated(candidate)}: {fate}\n"]
     place = [document.url, document.metadata.get("filename")]
-    place += [f"{name} {document.metadata[name]}" for name in ("page", "section") if document.metadata.get(name)]
+    place += [
+        f"{name} {document.metadata[name]}" for name in ("page", "section", "date") if document.metadata.get(name)
+    ]
     lines += [f"- from {in_line(', '.join(str(each) for each in place if each))}\n"] if any(place) else []
     lines += [f"- words {in_line(', '.join(reasons.words))}\n"] if reasons.words else []
     if reasons.strip is not None:

@@ -34,16 +34,16 @@ class DecisionPolicy:
         passing = self.passing(documents)
         if not passing:
             return []
-        least = max(self.weak, (passing[0].score or 0.0) * _BESIDE)
+        least = (passing[0].score or 0.0) * _BESIDE
         return DecisionPolicy(min(self.threshold, least)).passing(documents)
 
     @property
     def weak(self) -> float:
-        """Half the threshold: what evidence has to exceed when the web cannot be searched."""
-        return self.threshold / 2
+        """A third of the threshold: what evidence has to exceed when the web cannot be searched."""
+        return round(self.threshold / 3, 6)
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
-        """The documents above half the threshold, best first: the evidence when the web cannot be searched."""
+        """The documents above a third of the threshold, best first: the evidence when the web cannot be searched."""
         return DecisionPolicy(self.weak).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:

@@ -11,10 +11,11 @@ def _words(listed: str) -> frozenset[str]:
 _NEAR = ".{0,80}"
 _START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
 _PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
-_LENGTHS = r"height|length|width|thickness|höhe|länge|breite|dicke|hauteur|longueur|largeur|épaisseur"
+_LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
+_SPANS = r"length|länge|longueur|duration|dauer|durée"
 _FIGURES = (
-    r"(?:phone|telephone|serial|account|invoice|contract|order)[ -]number|percentage|weight|speed|anzahl|nombre"
-    r"|telefonnummer|vertragsnummer|kontonummer"
+    r"(?:serial|account|invoice|contract|order)[ -]number|percentage|weight|speed|anzahl|nombre"
+    r"|vertragsnummer|kontonummer"
 )
 _PAYING = (
     r"costs?|earns?|earned|pay|pays|paid|charged?|spent|spend|kostete?n?|gekostet|verdiente?n?|verdient|bezahlt|zahlen"
@@ -28,8 +29,19 @@ ASKING_FOR_MONEY = re.compile(
     rf"|^was (?:kostete?n?\b|(?:haben|hat)\b{_NEAR}\bgekostet\b)"
     rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b{_NEAR}\b{_BILLS}"
 )
-ASKING_FOR_A_LENGTH = re.compile(
-    rf"{_START}(?:how (?:tall|wide|thick|high)|wie (?:breit|dick)) (?:is|are|was|were|can|does|ist|sind|war)\b"
+_IS = r"(?:is|are|was|were|can|does|do|did|will|ist|sind|war|waren|wird|werden|darf|dürfen|kann)"
+ASKING_FOR_A_LENGTH = re.compile(rf"{_START}(?:how (?:tall|wide|thick|high|deep)|wie (?:breit|dick|tief)) {_IS}\b")
+ASKING_FOR_A_SPAN = re.compile(rf"{_START}(?:how (?:long|far)|wie (?:lang|lange|weit)) {_IS}\b")
+ASKING_FOR_A_WEIGHT = re.compile(
+    rf"{_START}(?:how heavy|wie schwer) {_IS}\b|\bhow much {_NEAR}\bweighs?\b|\bwas wiegt\b"
+)
+ASKING_FOR_AN_AGE = re.compile(rf"{_START}(?:how old|wie alt) {_IS}\b|\bquel âge\b")
+ASKING_FOR_A_SPEED = re.compile(rf"{_START}(?:how fast|wie schnell) {_IS}\b")
+ASKING_FOR_A_VOLUME = re.compile(
+    rf"{_START}(?:how many|wie ?viele?|combien de) (?:litres?|liters?|gallons?|litern?|pints?)\b"
+)
+ASKING_FOR_A_PHONE = re.compile(
+    r"\b(?:tele)?phone number|\bmobile number|\b(?:telefon|handy|ruf|mobil)nummer|\bnuméro de (?:téléphone|portable)"
 )
 ASKING_FOR_AN_AMOUNT = re.compile(
     rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
@@ -45,7 +57,7 @@ WHAT_IS_THE = (
     r"^(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
     r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
 )
-NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _FIGURES)
+NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _FIGURES)
 
 DATES = _words("""
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
@@ -75,5 +87,27 @@ LENGTH_UNITS = _words("""
 mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
 kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
 """)
-LENGTH = re.compile(r"[0-9.,]{1,20}(?:mm|cm|m|km|ft|in|nm)")
+TIME_UNITS = _words("""
+second seconds minute minutes hour hours day days week weeks month months year years decade decades century centuries
+sec min mins h hr hrs s sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr
+jahre jahren jahrhundert seconde secondes heure heures jour jours semaine semaines mois an ans annee annees siecle
+overnight forever daily weekly monthly yearly annual unlimited
+""")
+WEIGHT_UNITS = _words("""
+g kg t mg lb lbs oz gram grams gramme grammes kilo kilos kilogram kilograms ton tons tonne tonnes pound pounds ounce
+ounces stone gramm kilogramm tonnen pfund zentner tonne kilogrammes
+""")
+AGE_WORDS = TIME_UNITS | _words("""
+old aged age born birthday built founded since alt alter geboren geburtstag gebaut gegründet seit baujahr age ne nee
+""")
+SPEED_UNITS = _words("""
+km kmh kph mph kn knot knots rpm m s h kilometres kilometers kilometer miles metres meters knoten stundenkilometer
+noeuds hour second minute stunde sekunde heure mbit gbit kbit mbps gbps mb gb
+""")
+VOLUME_UNITS = _words("""
+l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre millilitres milliliter m3 cubic
+""")
+# A figure with its unit in one word.
+WITH_A_UNIT = re.compile(r"[0-9][0-9.,]{0,20}([a-z]{1,3}[0-9]?)")
+PHONE = re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}")
 YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")

@@ -4,23 +4,10 @@ import re
 from collections.abc import Sequence, Set
 from enum import Enum, auto
 
-from cragside.adapters.embedded.answer_words import (
-    AMOUNTS,
-    ASKING_FOR_A_DATE,
-    ASKING_FOR_A_LENGTH,
-    ASKING_FOR_AN_AMOUNT,
-    ASKING_FOR_MONEY,
-    CURRENCIES,
-    DATES,
-    GERMAN_AMOUNT,
-    LENGTH,
-    LENGTH_UNITS,
-    MONEY,
-    NAMES_OF_FIGURES,
-    WHAT_IS_THE,
-    YEAR,
-)
-from cragside.adapters.embedded.numbers import MONTHS, SPELT
+from cragside.adapters.embedded import answer_words as listed
+from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
+from cragside.adapters.embedded.date_reading import MONTHS
+from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
 from cragside.adapters.embedded.words import Language, stem, words
@@ -29,22 +16,43 @@ from cragside.adapters.embedded.words import Language, stem, words
 class Kind(Enum):
     """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
 
+    PHONE = auto()
     MONEY = auto()
     LENGTH = auto()
+    SPAN = auto()
+    WEIGHT = auto()
+    AGE = auto()
+    SPEED = auto()
+    VOLUME = auto()
     AMOUNT = auto()
     DATE = auto()
 
 
 # A question asks for the first kind that it fits.
 _ASKING = (
-    (Kind.MONEY, ASKING_FOR_MONEY),
-    (Kind.LENGTH, ASKING_FOR_A_LENGTH),
-    (Kind.AMOUNT, ASKING_FOR_AN_AMOUNT),
-    (Kind.DATE, ASKING_FOR_A_DATE),
+    (Kind.PHONE, listed.ASKING_FOR_A_PHONE),
+    (Kind.MONEY, listed.ASKING_FOR_MONEY),
+    (Kind.LENGTH, listed.ASKING_FOR_A_LENGTH),
+    (Kind.SPAN, listed.ASKING_FOR_A_SPAN),
+    (Kind.WEIGHT, listed.ASKING_FOR_A_WEIGHT),
+    (Kind.AGE, listed.ASKING_FOR_AN_AGE),
+    (Kind.SPEED, listed.ASKING_FOR_A_SPEED),
+    (Kind.VOLUME, listed.ASKING_FOR_A_VOLUME),
+    (Kind.AMOUNT, listed.ASKING_FOR_AN_AMOUNT),
+    (Kind.DATE, listed.ASKING_FOR_A_DATE),
 )
-_NAMED = tuple(zip((Kind.MONEY, Kind.LENGTH, Kind.AMOUNT), NAMES_OF_FIGURES, strict=True))
-_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{listed})\b")) for kind, listed in _NAMED)
-_NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{listed})\b")) for kind, listed in _NAMED)
+# The words beside a figure of each kind.
+_UNITS = {
+    Kind.LENGTH: listed.LENGTH_UNITS,
+    Kind.SPAN: listed.LENGTH_UNITS | listed.TIME_UNITS | DATES,
+    Kind.WEIGHT: listed.WEIGHT_UNITS,
+    Kind.AGE: listed.AGE_WORDS,
+    Kind.SPEED: listed.SPEED_UNITS,
+    Kind.VOLUME: listed.VOLUME_UNITS,
+}
+_NAMED = tuple(zip((Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.AMOUNT), NAMES_OF_FIGURES, strict=True))
+_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
+_NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
 # Two letters may be a Roman numeral or an article.
 _SHORTEST_NUMERAL = 3
 
@@ -80,11 +88,18 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
     others = [word for word in found if word not in known]
     if kind is Kind.DATE:
         return any(word in MONTHS or word in DATES or word in SPELT or _has_digit(word) for word in others)
+    if kind is Kind.PHONE:
+        return listed.PHONE.search(piece) is not None
+    if kind is Kind.AGE and any(map(YEAR.fullmatch, others)):
+        return True
     if not any(map(_is_amount, others)):
         return False
     if kind is Kind.MONEY:
-        return not CURRENCIES.isdisjoint(found) or MONEY.search(piece.lower()) is not None
-    return kind is Kind.AMOUNT or not LENGTH_UNITS.isdisjoint(found) or any(map(LENGTH.fullmatch, found))
+        return not listed.CURRENCIES.isdisjoint(found) or listed.MONEY.search(piece.lower()) is not None
+    units = _UNITS.get(kind)
+    if units is None or not units.isdisjoint(found):
+        return True
+    return any((match := listed.WITH_A_UNIT.fullmatch(word)) and match[1] in units for word in found)
 
 
 def _is_amount(word: str) -> bool:

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cragside.adapters.embedded.date_reading import Period
+from cragside.adapters.embedded.dates import AskedDate, PassageDates, asked_dates
 from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.names import names_in, slips
@@ -23,13 +26,11 @@ _MOST_QUESTION_WORDS = 24
 # How much of a word a passage has that spells it otherwise by one slip of the keyboard.
 _MISSPELT = 0.9
 _SHORTEST_MISSPELT = 5
-# A longer passage is judged by its best window, so that length alone collects no matches.
-_LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
-# In a passage with more words than the first figure, one sentence among many may have the answer. So it is also read in
-# runs as long as the web snippets that the weights were fitted on.
-_LONG, _RUN, _RUN_STRIDE = 200, 40, 20
-# Runs with a smaller share of the question are not scored. The segment around a run has everything that the run has.
-_MOST_OF_IT = 0.6
+# The direction of a longer text says little, so it has one for each of these windows.
+_LONGEST_TEXT, _WINDOW, _STRIDE = 300, 240, 160
+# Three neighbouring blocks of words are a run. A question's words count where they stand near each other: anywhere in a
+# long passage, length alone would collect them.
+_BLOCK, _RUN = 20, 3
 # In English, more similarity than this means nothing. In languages without a mean of their own all pairs of texts
 # exceed it, because the background is English.
 _MOST_LIKENESS = 6.0
@@ -71,7 +72,8 @@ class Question:
 
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
     digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
-    words that the vocabulary lacks: their spelling may be wrong.
+    words that the vocabulary lacks: their spelling may be wrong. `stems` are those in each language that a passage may
+    have. A text has the words of a date with the date alone, in any of its forms.
     """
 
     every_word: tuple[str, ...]
@@ -82,34 +84,34 @@ class Question:
     direction: Vectors
     spelt: Vectors
     strange: frozenset[str]
-
-    def stems(self, language: Language) -> list[str]:
-        """The stems of the content words in the language of a passage."""
-        return [plain(stem(word, language)) for word in self.content]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """At most 300 words of a passage, with the passage's title.
-
-    `stems` has each stem once, between blanks, in one string: it takes a tenth of a set's memory. `size` counts them.
-    """
-
-    stems: str
-    size: int
-    rows: Rows
-    direction: Vectors
-    foreign: ForeignText | None
+    stems: Mapping[Language, tuple[str, ...]]
+    dates: tuple[AskedDate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PassageWords:
-    """The analysis of a passage, which depends on no question. `length` is in words, without the title."""
+    """The analysis of a passage, which depends on no question.
+
+    It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
+    parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
+    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `dates` are those of each part.
+    `directions` are those of windows with the title, shape (windows, dimensions).
+    """
 
     language: Language
     title: tuple[str, ...]
-    segments: tuple[Segment, ...]
-    length: int
+    rows: Rows
+    places: Rows
+    starts: Rows
+    stems: tuple[str, ...]
+    size: int
+    directions: Vectors
+    foreign: tuple[ForeignText, ...]
+    dates: tuple[tuple[Period, ...], ...]
+
+    def states_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Whether the passage, its title or its place states one of these dates in full."""
+        return any(date.in_full(stated) for date in dates for stated in self.dates)
 
 
 def read_question(text: str, lexicon: Lexicon) -> Question:
@@ -129,14 +131,23 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = _direction(lexicon, lexicon.rows(every))
-    return Question(tuple(every), tuple(content), rows, norms, weights, direction, spelt, frozenset(strange))
+    stemmed = {language: tuple(plain(stem(word, language)) for word in content) for language in get_args(Language)}
+    misspelt = frozenset(strange) - dated
+    return Question(
+        tuple(every), tuple(content), rows, norms, weights, direction, spelt, misspelt, stemmed, tuple(dates)
+    )
 
 
-def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
-    """Analyse a passage; each segment includes the title. `closely` makes runs of 40 words that overlap by 20."""
+def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") -> PassageWords:
+    """Analyse a passage.
+
+    `place` names its document and section, as far as the title does not: dates in the passage are in their years.
+    """
     body = words(text)
     title = title[:_LONGEST_TITLE]
     language = tongue_of(body)
@@ -144,83 +155,115 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = Fal
     named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
     if language == "french":
         body, heading, named = map(unelided, (body, heading, named))
-    parts = _overlapping(body, _RUN, _RUN_STRIDE) if closely else _parts(body)
-    segments = tuple(_segment([*heading, *part], language, lexicon) for part in parts)
-    return PassageWords(language, tuple(named), segments, len(body))
+    parts = [heading, *(body[start : start + _BLOCK] for start in range(0, len(body), _BLOCK))]
+    rows = [lexicon.rows(_telling(part)) for part in parts]
+    distinct, places = np.unique(np.concatenate(rows), return_inverse=True)
+    foreign = tuple(ForeignText.of(part, language) for part in parts) if language != "english" else ()
+    if foreign:
+        known = [each.stems for each in foreign]
+    else:
+        stop = function_words([*heading, *body])
+        known = [frozenset(map(plain, stems(part, language, stop))) for part in parts]
+    dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
+    return PassageWords(
+        language,
+        tuple(named),
+        distinct,
+        places.astype(np.int32),
+        np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int32),
+        tuple(" ".join(["", *each, ""]) for each in known),
+        len(frozenset[str]().union(*known)),
+        np.stack([_direction(lexicon, lexicon.rows([*heading, *window])) for window in _windows(body)]),
+        foreign,
+        (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
+    )
 
 
-def compare(
-    question: Question, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background
-) -> list[Features]:
-    """The features of each passage, one row a segment, shape (segments, 4).
+def compare(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background) -> Features:
+    """The features of each passage, shape (passages, 4).
 
-    Likeness is in standard deviations. Coverage is the share, by weight, of the question's content words that the
-    segment has; a word that it lacks counts by the nearest relative it has. `gap` is the length of the vector of the
-    most telling word that is lacking.
+    Likeness is in standard deviations, that of the most similar window. Coverage is the share, by weight, of the
+    question's content words that the best run and the title have; a word that they lack counts by the nearest relative
+    there. `gap` is the length of the vector of the most telling word that the whole passage lacks.
     """
+    table = np.empty((len(passages), len(FEATURES)))
     if not passages:
-        return []
-    segments = [segment for passage in passages for segment in passage.segments]
-    ends = list(accumulate(len(passage.segments) for passage in passages))
-    table = np.empty((len(segments), len(FEATURES)))
-    languages = [passage.language for passage in passages for _ in passage.segments]
-    directions = np.stack([segment.direction for segment in segments])
-    table[:, 0] = background.standardised(question.direction, directions, languages)
-    found = _misspelt(question, passages, _found(question, passages))
-    met = np.maximum(_nearest(question, segments, lexicon), found)
-    table[:, 1] = met @ question.weights
-    matches = [title_match(question, passage, lexicon) for passage in passages]
-    table[:, 2] = [match for match, passage in zip(matches, passages, strict=True) for _ in passage.segments]
-    table[:, 3] = ((1 - met) * question.norms).max(axis=1)
-    return [table[start:end] for start, end in pairwise([0, *ends])]
+        return table
+    directions = np.concatenate([passage.directions for passage in passages])
+    languages = [passage.language for passage in passages for _ in passage.directions]
+    windows = list(accumulate((len(passage.directions) for passage in passages[:-1]), initial=0))
+    table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
+    for row, met in enumerate(_met(question, passages, lexicon)):
+        runs = met[1:]
+        for _ in range(_RUN - 1):
+            runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
+        best = np.maximum(runs, met[0]) @ question.weights
+        table[row, 1] = best.max(initial=float(met[0] @ question.weights))
+        table[row, 2] = title_match(question, passages[row], lexicon)
+        table[row, 3] = ((1 - met.max(axis=0)) * question.norms).max()
+    return table
 
 
-def deserves_a_closer_look(passage: PassageWords, features: Features) -> bool:
-    """Whether a run of words in a long passage with these features could have most of the question."""
-    return passage.length > _LONG and bool(has_most_of_it(features).any())
+def covered(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
+    """The share of the question's content words, as coverage, that the whole passage has."""
+    [met] = _met(question, [passage], lexicon)
+    return min(1.0, float(met.max(axis=0) @ question.weights))
 
 
-def has_most_of_it(features: Features) -> npt.NDArray[np.bool_]:
-    """The rows of features that have most of the question."""
-    found: npt.NDArray[np.bool_] = features[:, FEATURES.index("coverage")] >= _MOST_OF_IT
-    return found
+def _met(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
+    """How much (0..1) of each content word (columns) each part (rows) of each passage has."""
+    found = np.maximum(_nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages)))
+    return np.split(found, list(accumulate(len(passage.stems) for passage in passages))[:-1])
 
 
-def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) -> Vectors:
-    """The cosine (0..1) of each content word (columns) with its nearest relative in each segment (rows)."""
-    rows = np.concatenate([segment.rows for segment in segments])
-    starts = list(accumulate((len(segment.rows) for segment in segments[:-1]), initial=0))
+def _nearest(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
+    """The cosine (0..1) of each content word (columns) with its nearest relative in each part (rows)."""
+    rows = np.concatenate([passage.rows for passage in passages])
     cosines = lexicon.vectors[rows] @ _unit_rows(lexicon, question.rows).T
     cosines /= np.maximum(lexicon.norms[rows], np.float32(1e-9))[:, None]
+    places = _shifted([passage.places for passage in passages], [len(passage.rows) for passage in passages])
+    starts = _shifted([passage.starts for passage in passages], [len(passage.places) for passage in passages])
+    cosines = cosines[places]
     nearest: Vectors = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0) * question.spelt
     return nearest
 
 
+def _shifted(numbers: Sequence[Rows], sizes: Sequence[int]) -> Rows:
+    """The numbers of lists as those of one list, in which the things that they count stand one after the other."""
+    begins = accumulate(sizes[:-1], initial=0)
+    return np.concatenate([begin + each for begin, each in zip(begins, numbers, strict=True)])
+
+
 def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
-    """1 where a segment (rows) has a content word (columns), in any inflection; in German and French how much of it."""
+    """1 where a part (rows) has a content word (columns), in any inflection; in German and French how much of it."""
     stems_by_language = {
-        language: [f" {sought} " for sought in question.stems(language)] for language in {p.language for p in passages}
+        language: [f" {sought} " for sought in question.stems[language]] for language in {p.language for p in passages}
     }
-    return np.array(
+    found = np.array(
         [
-            [segment.foreign.has(word) for word in question.content]
-            if segment.foreign
-            else [sought in segment.stems for sought in stems_by_language[passage.language]]
+            [passage.foreign[number].has(word) for word in question.content]
+            if passage.foreign
+            else [sought in known for sought in stems_by_language[passage.language]]
             for passage in passages
-            for segment in passage.segments
+            for number, known in enumerate(passage.stems)
         ],
         dtype=np.float32,
     )
+    for column, word in enumerate(question.content):
+        if named := [date for date in question.dates if word in date.words]:
+            stated = [part for passage in passages for part in passage.dates]
+            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+    return found
 
 
 def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
-    """`found`, with most of a strange word where a segment has one that differs by one slip."""
-    segments = [(segment, passage.language) for passage in passages for segment in passage.segments]
+    """`found`, with most of a strange word where a part has one that differs by one slip."""
+    parts = [(known, passage.language) for passage in passages for known in passage.stems]
     for column, word in enumerate(question.content):
         for row in np.flatnonzero(found[:, column] == 0) if word in question.strange else ():
-            segment, language = segments[row]
+            known, language = parts[row]
             sought = stem(word, language)
-            if any(slips(sought, [each for each in segment.stems.split() if each[0] == sought[0]])):
+            if any(slips(sought, [each for each in known.split() if each[0] == sought[0]])):
                 found[row, column] = _MISSPELT
     return found
 
@@ -242,39 +285,31 @@ def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> 
     if not telling:
         return 0.0
     weights = lexicon.norms[lexicon.rows(telling)]
-    asked = set(question.stems(passage.language))
+    asked = set(question.stems[passage.language])
     named = np.fromiter((stem(w, passage.language) in asked for w in telling), dtype=np.float32)
     return float(named @ weights / max(float(weights.sum()), 1e-9))
 
 
 def novelty(question: Question, passage: PassageWords) -> int:
-    """The most content words of a segment that the question lacks. An echo of the question has none."""
-    sought = {f" {each} " for each in question.stems(passage.language)}
-    return max(segment.size - sum(each in segment.stems for each in sought) for segment in passage.segments)
+    """How many distinct content words a passage has that the question lacks. An echo of the question has none."""
+    return passage.size - sum(has_stem(passage, sought) for sought in set(question.stems[passage.language]))
 
 
 def has_stem(passage: PassageWords, sought: str) -> bool:
     """Whether a passage or its title has a stem."""
     spaced = f" {sought} "
-    return any(spaced in segment.stems for segment in passage.segments)
+    return any(spaced in known for known in passage.stems)
 
 
-def _parts(body: list[str]) -> Sequence[list[str]]:
-    if len(body) <= _LONGEST_SEGMENT:
+def _windows(body: list[str]) -> Sequence[list[str]]:
+    if len(body) <= _LONGEST_TEXT:
         return [body]
-    return _overlapping(body, _WINDOW, _STRIDE)
+    return [body[start : start + _WINDOW] for start in range(0, len(body) - _WINDOW + _STRIDE, _STRIDE)]
 
 
-def _overlapping(body: list[str], size: int, stride: int) -> Sequence[list[str]]:
-    return [body[start : start + size] for start in range(0, len(body) - size + stride, stride)]
-
-
-def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
-    rows = lexicon.rows(part)
-    telling = lexicon.rows([word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""])
-    foreign = ForeignText.of(part, language) if language != "english" else None
-    known = foreign.stems if foreign else frozenset(map(plain, stems(part, language)))
-    return Segment(" ".join(["", *known, ""]), len(known), telling, _direction(lexicon, rows), foreign)
+def _telling(part: list[str]) -> list[str]:
+    """The distinct words of a part that say something; all if none does, and never no word."""
+    return [word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""]
 
 
 def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from cragside.adapters.embedded import follow_up_words as listed
+from cragside.adapters.embedded.follow_up_times import moved
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
 from cragside.domain.conversation import ChatTurn
 from cragside.ports.follow_up import FollowUpReader
@@ -66,14 +67,21 @@ def completed(question: str, turns: Sequence[ChatTurn]) -> str:
     if len(question) > _LONGEST_FOLLOW_UP or not turns:
         return question
     asked = _Question.read(question)
-    if not (_points_back(asked) or _leaves_out(asked)):
+    then = moved(question, next((turn.text for turn in reversed(turns) if turn.role == "user"), ""))
+    if then is None and not (_points_back(asked) or _leaves_out(asked)):
         return question
     earlier = [_Question.read(turn.text) for turn in turns if turn.role == "user"]
     topic = _last_topic(earlier)
     answer = next((turn.text for turn in reversed(turns) if turn.role == "assistant"), "")
     if not topic or (earlier and _asks_for_the_person(asked, earlier[-1])):
         topic = [*topic, *_first_names(answer, besides=topic)]
-    if _leaves_out(asked) and not _points_back(asked) and earlier:
+    if then is not None:
+        meant, last = then
+        rest = [earlier[-1].written[i][:_LONGEST_WORD] for i in earlier[-1].content]
+        topic = [*(word for word in rest if word not in last), *meant.split()]
+    elif earlier and _asks_for_another(asked):
+        topic = [earlier[-1].written[i][:_LONGEST_WORD] for i in earlier[-1].content if i not in earlier[-1].names]
+    elif earlier and _leaves_out(asked) and not _points_back(asked):
         topic = _rest_of_the_question(asked, earlier, topic)
     present = set(asked.lower)
     topic = [word for word in dict.fromkeys(topic) if word.lower() not in present]
@@ -87,6 +95,11 @@ def _last_topic(earlier: Sequence[_Question]) -> list[str]:
         if topic and (asked.names or not (_points_back(asked) or _leaves_out(asked))):
             return topic
     return []
+
+
+def _asks_for_another(asked: _Question) -> bool:
+    """Whether it asks the same of another thing: "and the other one?", which is not the thing of the last question."""
+    return not asked.names and not listed.ANOTHER.isdisjoint(asked.lower)
 
 
 def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic: list[str]) -> list[str]:

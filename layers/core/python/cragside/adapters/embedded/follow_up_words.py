@@ -30,6 +30,7 @@ darin darauf darüber dazu denn sonst là ça autre y
 WITHIN = _words("""
 latter former same dort davon damit dafür daran darin darauf darüber dazu dabei letztere letzterer erstere erster
 """)
+ANOTHER = _words("other others andere anderen anderer anderes autre autres")
 # "This year" needs no conversation.
 NOW = _words("""
 year month week day morning evening century time way kind sort case jahr monat woche tag mal jahrhundert année mois

@@ -2,12 +2,13 @@
 
 import base64
 import json
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cachetools import FIFOCache, LRUCache
@@ -22,8 +23,6 @@ from cragside.adapters.embedded.features import (
     PassageWords,
     Question,
     compare,
-    deserves_a_closer_look,
-    has_most_of_it,
     novelty,
     read_passage,
     read_question,
@@ -41,15 +40,10 @@ from cragside.ports.word_matcher import WordMatcher
 WEIGHTS_FILE = "grader_weights.json"
 
 _REMEMBERED_PASSAGES = 2048
-# The close analysis of a passage takes several times as much memory: 0.1 MB for 700 words.
-_REMEMBERED_CLOSELY = 256
 _REMEMBERED_QUESTIONS = 128
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
-# A passage has many runs and the best one counts, so the odds of a run are divided by e.
-_HANDICAP = 1.0
-
 # A passage about another number or name than the question's counts half, and so does one without the kind of answer
 # that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
 # Scores up to the other figure decide nothing.
@@ -68,12 +62,11 @@ class GraderWeights:
     background: Background
     languages: Mapping[Language, tuple[Vectors, float]] = field(default_factory=dict)
 
-    def probability(self, features: Features, language: Language, *, handicap: float = 0.0) -> Features:
-        """The relevance (0..1) for rows of features, its log-odds lowered by `handicap`."""
+    def probability(self, features: Features, language: Language) -> float:
+        """The relevance (0..1) of a passage with these features."""
         coefficients, intercept = self.languages.get(language, (self.coefficients, self.intercept))
-        logits = features @ coefficients + intercept - handicap
-        result: Features = 1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40)))
-        return result
+        logit = float(features @ coefficients) + intercept
+        return 1.0 / (1.0 + math.exp(-min(max(logit, -40.0), 40.0)))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "GraderWeights":
@@ -100,83 +93,89 @@ class GraderWeights:
         )
 
 
+class Excerpt(NamedTuple):
+    """A passage, and where it is from, as far as the title does not say it: file name and section."""
+
+    title: str
+    text: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, document: Document) -> "Excerpt":
+        """The passage of a document."""
+        place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
+        return cls(document.title, document.content, place.strip())
+
+
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
-    whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
-    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question, passages about
-    another number or name, and those without the amount or date that is asked for keep a part of their score. The
-    analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage takes
-    about 0.1 ms.
+    whether a passage is about the question, not whether it has the answer. Outside that model, echoes of the question,
+    passages about another number or name, and those without the amount or date that is asked for keep a part of their
+    score. The analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage
+    takes about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
         self._embedder = embedder
         self._weights = weights
         self._lexicon: Lexicon | None = None
-        self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
-        self._pairs: LRUCache[tuple[str, str], tuple[str, str]] = LRUCache(_REMEMBERED_PASSAGES)
-        self._closely: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_CLOSELY)
-        self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
+        self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._kept_excerpts: LRUCache[Excerpt, Excerpt] = LRUCache(_REMEMBERED_PASSAGES)
+        self._questions: FIFOCache[str, dict[Excerpt, float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
         if not documents:
             return []
-        return self.scores(query, [(document.title, document.content) for document in documents])
+        return self.scores(query, [Excerpt.of(document) for document in documents])
 
     @override
     async def matches(self, query: str, documents: Sequence[Document]) -> list[tuple[str, ...]]:
         with self._lock:
             lexicon = self._ready_lexicon()
             question = read_question(query, lexicon)
-            passages = [self._passage((document.title, document.content), lexicon) for document in documents]
+            passages = [self._passage(Excerpt.of(document), lexicon) for document in documents]
             return [words_found(question, passage) for passage in passages]
 
-    def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
-        """`grade` for (title, text) pairs, without an event loop."""
+    def scores(self, query: str, passages: Sequence[tuple[str, str] | Excerpt]) -> list[float]:
+        """`grade` for excerpts or (title, text) pairs, without an event loop."""
         with self._lock:
             # Passages that ranking has scored are soon graded again.
             known = self._questions.setdefault(query, {})
-            fresh = [self._kept(pair) for pair in dict.fromkeys(passages) if pair not in known]
+            asked = [Excerpt(*passage) for passage in passages]
+            fresh = [self._kept(excerpt) for excerpt in dict.fromkeys(asked) if excerpt not in known]
             if fresh:
                 known.update(zip(fresh, self._compute(query, fresh), strict=True))
-            return [known[pair] for pair in passages]
+            return [known[excerpt] for excerpt in asked]
 
-    def _compute(self, query: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def _compute(self, query: str, excerpts: Sequence[Excerpt]) -> list[float]:
         weights = self._weights = self._weights or packaged_weights()
         lexicon = self._ready_lexicon()
         question = read_question(query, lexicon)
         if not question.content:
-            return [0.0] * len(pairs)
-        passages = [self._passage(pair, lexicon) for pair in pairs]
-        tables = compare(question, passages, lexicon, weights.background)
+            return [0.0] * len(excerpts)
+        passages = [self._passage(excerpt, lexicon) for excerpt in excerpts]
+        table = compare(question, passages, lexicon, weights.background)
         scores = [
-            float(weights.probability(table, passage.language).max())
-            for table, passage in zip(tables, passages, strict=True)
+            weights.probability(features, passage.language) for features, passage in zip(table, passages, strict=True)
         ]
-        near = [n for n, table in enumerate(tables) if deserves_a_closer_look(passages[n], table)]
-        runs = [self._passage(pairs[n], lexicon, closely=True) for n in near]
-        for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
-            likely = weights.probability(table[has_most_of_it(table)], passages[n].language, handicap=_HANDICAP)
-            scores[n] = max(scores[n], float(likely.max(initial=0.0)))
         exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
         return [
-            score * exact.share(score, pair, passage)
-            for score, pair, passage in zip(scores, pairs, passages, strict=True)
+            score * exact.share(score, excerpt, passage)
+            for score, excerpt, passage in zip(scores, excerpts, passages, strict=True)
         ]
 
-    def _kept(self, pair: tuple[str, str]) -> tuple[str, str]:
-        """The equal pair that is already kept: a store reads a text anew each time, and each question remembers it."""
-        return self._pairs.setdefault(pair, pair)
+    def _kept(self, excerpt: Excerpt) -> Excerpt:
+        """The equal one that is already kept: a store reads a text anew each time, and each question remembers it."""
+        return self._kept_excerpts.setdefault(excerpt, excerpt)
 
-    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
-        known = self._closely if closely else self._passages
-        passage = known.get(pair)
+    def _passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
+        passage = self._passages.get(excerpt)
         if passage is None:
-            passage = known[pair] = read_passage(*pair, lexicon, closely=closely)
+            passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
         return passage
 
     def _ready_lexicon(self) -> Lexicon:
@@ -185,7 +184,6 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         elif self._lexicon.full:
             self._lexicon.clear()
             self._passages.clear()
-            self._closely.clear()
         return self._lexicon
 
 
@@ -197,7 +195,7 @@ class _Exactly:
     named: Identifiers
     kind: Kind | None
 
-    def share(self, score: float, pair: tuple[str, str], passage: PassageWords) -> float:
+    def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
         """How much of a score to keep.
 
         Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
@@ -205,15 +203,17 @@ class _Exactly:
         """
         new = novelty(self.question, passage)
         short = new < _ENOUGH_NEW_WORDS
-        echo = short and not (new and states_something(pair[1], self.question, passage.language))
+        echo = short and not (new and states_something(excerpt.text, self.question, passage.language))
         share = new / _ENOUGH_NEW_WORDS if echo else 1.0
         if score * share <= _TELLING:
             return share
-        lacking = self.named.lacking(*pair, passage, short=short) or not self._has_kind(pair, passage.language)
+        lacking = self.named.lacking(excerpt.title, excerpt.text, passage, short=short) or not self._has_kind(
+            excerpt, passage.language
+        )
         return share * _INEXACT if lacking else share
 
-    def _has_kind(self, pair: tuple[str, str], language: Language) -> bool:
-        return self.kind is None or has_kind(self.kind, self.question.every_word, *pair, language)
+    def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
+        return self.kind is None or has_kind(self.kind, self.question.every_word, excerpt.title, excerpt.text, language)
 
 
 @cache

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from cragside.adapters.embedded.dates import asked_dates
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
-from cragside.adapters.embedded.words import function_words, is_filler, terms, words
+from cragside.adapters.embedded.words import function_words, is_filler, stem, terms, words
 
-__all__ = ["QueryKeywords", "keywords_of", "searched_words", "terms"]
+__all__ = ["QueryKeywords", "asked_words", "keywords_of", "searched_words", "terms"]
 
 _MOST = 12
 _LONGEST_READ = 4000
@@ -51,6 +52,14 @@ def keywords_of(question: str) -> QueryKeywords:
 def searched_words(text: str) -> str:
     """The words by which full-text search finds a text."""
     return " ".join(terms(text))
+
+
+def asked_words(question: str) -> str:
+    """The words by which full-text search finds what a question asks for: its own, and other forms of its dates."""
+    own = terms(question)
+    forms = words(" ".join(form for date in asked_dates(question) for form in date.forms()))
+    known = dict.fromkeys(stem(form, language) for form in forms for language in ("english", "german"))
+    return " ".join([*own, *(form for form in known if form not in own)])
 
 
 def runs(text: str, stop: frozenset[str]) -> list[list[str]]:

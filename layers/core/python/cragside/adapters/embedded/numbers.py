@@ -1,9 +1,10 @@
-"""Numbers, codes and dates that a question names, and whether a text has them in any of their usual forms."""
+"""Numbers and codes that a question names, and whether a text has them in any of their usual forms."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
+from cragside.adapters.embedded.dates import without_dates
 from cragside.adapters.embedded.words import words
 
 # Numbers that say how much to answer: "top 10", "give me 3", "in 20 words".
@@ -30,34 +31,10 @@ SPELT = {
 }
 # A single letter is mostly no numeral.
 _ROMAN = {word: SPELT[word] for word in _ROMAN_NUMERALS.split() if len(word) > 1}
-MONTHS = {
-    name: f"month {number}"
-    for number, names in enumerate(
-        (
-            "january jan januar janvier",
-            "february feb februar fevrier",
-            "march mar märz mars",
-            "april apr avril",
-            "may mai",
-            "june jun juni juin",
-            "july jul juli juillet",
-            "august aug aout",
-            "september sep sept septembre",
-            "october oct oktober octobre",
-            "november nov novembre",
-            "december dec dezember decembre",
-        ),
-        1,
-    )
-    for name in names.split()
-}
-# These are also other words: they are months beside a number.
-_AMBIGUOUS_MONTHS = {"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "dec", "mai"}
 _DIGITS = re.compile(r"[0-9]+")
 _CODE = re.compile(r"([a-z]*)([0-9]+)([a-z]*)")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{3})+")
 _PLAIN = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th)?")
-_YEAR_MONTH_DAY = re.compile(r"\b[0-9]{4}-([0-9]{1,2})-[0-9]{1,2}\b")
 _DAY_MONTH_YEAR = re.compile(r"\b([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4}|[0-9]{2})\b")
 _YEARS = re.compile(
     r"\b([12][0-9]{3})(?: ?[-–—/]{1,2} ?| to | and | until | bis | und | à | et )([0-9]{4}|[0-9]{2})\b(?![-/])"
@@ -75,36 +52,31 @@ def plain(word: str) -> str:
 
 
 def named_numbers(question: str, *, counts: bool = False) -> list[frozenset[str]]:
-    """The forms of each number, code and date that a question names. A text that has one form of each has them all.
+    """The forms of each number and code that a question names outside of its dates. One form of each is enough.
 
     A number that says how much to answer ("top 10", "in 3 sentences") does not count, unless `counts`: in a statement
     it is one like any other.
     """
-    months = _months_in_digits(question)
-    found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", question))
+    found = words(without_dates(question))
     named = []
     for before, word, after in zip(["", *found], found, [*found[1:], ""], strict=False):
-        if word in MONTHS and (word not in _AMBIGUOUS_MONTHS or _has_digit(before + after)):
-            named.append(frozenset({MONTHS[word]}))
-        elif word in _ROMAN:
+        if word in _ROMAN:
             named.append(frozenset({_ROMAN[word]}))
         elif _has_digit(word) and (counts or not _is_a_count(before, word, after)):
-            named.append(frozenset({*_forms(word), *_asked_forms(word, after, months)}))
+            named.append(frozenset({*_forms(word), *_asked_forms(word, after)}))
     return named
 
 
 def numbers_of(text: str) -> frozenset[str]:
-    """All forms of all numbers, codes and dates in a text."""
+    """All forms of all numbers and codes in a text, those in its dates too."""
     found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", text))
-    forms = {f"month {month}" for month in _months_in_digits(text)}
+    forms: set[str] = set()
     for first, last in _YEARS.findall(text):
         end = int(first[: -len(last)] + last)
         forms.update(map(str, range(int(first), min(end, int(first) + _LONGEST_PERIOD) + 1)))
     for word, after, third in zip(found, [*found[1:], ""], [*found[2:], "", ""], strict=False):
         if word in SPELT:
             forms.add(SPELT[word])
-        if word in MONTHS:
-            forms.add(MONTHS[word])
         if _has_digit(word):
             forms.update(_forms(word))
             forms.update(_stated_forms(word, after))
@@ -133,15 +105,13 @@ def _forms(word: str) -> Iterator[str]:
         yield f"19{word}"
 
 
-def _asked_forms(word: str, after: str, months: Sequence[str]) -> Iterator[str]:
-    """What else answers a question that names this number: a month's name, a year of a century, `12` for `12km`."""
+def _asked_forms(word: str, after: str) -> Iterator[str]:
+    """What else answers a question that names this number: a year of a century, `12` for `12km`."""
     match = _CODE.match(word)
     if match and after in ("century", "centuries"):
         yield f"century {match[2]}"
     if match and not match[1] and len(match[3]) > 1:
         yield f"only {_trimmed(match[2])}"
-    if word.isdecimal() and _trimmed(word) in months:
-        yield f"month {_trimmed(word)}"
     if word.isdecimal() and after in _SCALES:
         yield word + "0" * _SCALES[after]
 
@@ -160,14 +130,6 @@ def _stated_forms(word: str, after: str) -> Iterator[str]:
     pieces = word.split(".", _LONGEST_VERSION)
     for end in range(1, min(len(pieces), _LONGEST_VERSION)):
         yield ".".join(pieces[:end])
-
-
-def _months_in_digits(text: str) -> list[str]:
-    """The months of dates in digits; of 5/6/2018 both."""
-    found: list[str] = _YEAR_MONTH_DAY.findall(text)
-    for day, month, _ in _DAY_MONTH_YEAR.findall(text):
-        found += (day, month)
-    return [_trimmed(month) for month in found]
 
 
 def _trimmed(digits: str) -> str:

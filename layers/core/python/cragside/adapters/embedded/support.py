@@ -8,15 +8,13 @@ from cachetools import LRUCache
 from typing_extensions import override
 
 from cragside.adapters.embedded.features import (
-    FEATURES,
     PassageWords,
     Question,
-    compare,
+    covered,
     has_stem,
     read_passage,
     read_question,
 )
-from cragside.adapters.embedded.grader import packaged_weights
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.names import is_english, mentions, names_in
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
@@ -27,7 +25,6 @@ from cragside.ports.support_judge import Support, SupportJudge
 # The least coverage of a supported sentence, chosen on the training half of CLAP-NQ (`evals/citations.py`).
 LEAST_COVERAGE = 0.7
 _REMEMBERED = 64
-_COVERAGE = FEATURES.index("coverage")
 # After the first word of a sentence, which has a capital anyway.
 _NAME_INSIDE = re.compile(r"(?<=[\w,;)’'\"”] )[A-Z][\w’'-]{2,}")
 
@@ -54,11 +51,11 @@ class EmbeddedSupportJudge(SupportJudge):
             if not claim.content:
                 return Support(0.0, supported=False)
             passage = self._passage(title, text, lexicon)
-            [table] = compare(claim, [passage], lexicon, packaged_weights().background)
-            coverage = min(1.0, float(table[:, _COVERAGE].max()))
+            coverage = covered(claim, passage, lexicon)
             whole = f"{title}\n{text}"
             names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
-            exact = _has_numbers(sentence, whole) and _has_names(names, claim, passage, whole)
+            exact = _has_numbers(sentence, whole) and all(passage.states_any([date]) for date in claim.dates)
+            exact = exact and _has_names(names, claim, passage, whole)
             return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
 
     def _passage(self, title: str, text: str, lexicon: Lexicon) -> PassageWords:
@@ -78,7 +75,7 @@ class EmbeddedSupportJudge(SupportJudge):
 
 
 def _has_numbers(sentence: str, whole: str) -> bool:
-    """Whether a text has each number, code and date of a sentence in one of its forms."""
+    """Whether a text has each number and code of a sentence in one of its forms."""
     named = named_numbers(sentence, counts=True)
     stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
     return all(not stated.isdisjoint(forms) for forms in named)

@@ -92,9 +92,10 @@ def terms(text: str) -> list[str]:
     return known
 
 
-def stems(found: list[str], language: Language) -> list[str]:
-    """The stems of words (from `words`) without function words."""
-    stop = GERMAN if language == "german" else function_words(found)
+def stems(found: list[str], language: Language, stop: frozenset[str] | None = None) -> list[str]:
+    """The stems of words (from `words`) without function words, by default those of their language."""
+    if stop is None:
+        stop = GERMAN if language == "german" else function_words(found)
     return [stem(word, language) for word in found if word not in stop and word not in _CLITICS]
 
 

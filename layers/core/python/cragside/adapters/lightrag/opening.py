@@ -30,6 +30,7 @@ Chunking = Callable[[str], Awaitable[tuple[int, int]]]
 class StoreOpener:
     """Opens stores in `backend`. `open_embedder` gives a model by name, or for None the model for a new store.
 
+    `search_text` gives what full-text search sees of a text, `asked_text` what it looks for to answer a question.
     A store is opened without asking its model, so that whatever needs no vectors works while the model is down.
     """
 
@@ -38,6 +39,7 @@ class StoreOpener:
     open_embedder: OpenEmbedder
     model: LanguageModel
     search_text: Callable[[str], str]
+    asked_text: Callable[[str], str]
     count_tokens: CountTokens
     chunking: Chunking
     parallel: int
@@ -75,7 +77,7 @@ class StoreOpener:
                 storages=storages,
                 embedder=embedder,
                 model=self.model,
-                search_text=self.search_text,
+                asked_text=self.asked_text,
                 parallel=self.parallel,
             )
             await engine.initialize_storages()

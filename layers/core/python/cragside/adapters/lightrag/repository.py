@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.reading import read_passages
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, StoreAccess, StoreReplaced
+from cragside.domain.dating import date_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -27,6 +28,7 @@ from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -37,7 +39,7 @@ _SHORTEST_QUERY = 3
 _RELATED = 3
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
-_RESERVE = 2
+_RESERVE = 8
 # Passages that a search by words finds for each that is wanted, so that several documents are among them.
 _WIDE = 3
 # Documents that are indexed at the same time.
@@ -288,6 +290,7 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         "totalChunks": record.passages,
         "documentId": record.id,
         "uploadTimestamp": record.created_at,
+        "date": date_of(record, passage, SYSTEM_CLOCK.now().date()),
     }
     return Document(
         id=passage.id,

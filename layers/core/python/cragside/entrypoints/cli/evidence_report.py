@@ -4,7 +4,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from cragside.domain.document import Document
+from cragside.domain.document import Document, number_of
 from cragside.domain.explanation import what_to_try
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import RagContext
@@ -39,7 +39,8 @@ def show_sources(console: Console, context: RagContext) -> None:
     if context.documents:
         console.print("\nSources")
         for number, document in enumerate(context.documents, start=1):
-            print_prose(console, f"[{number}] {_one_line(document.title)} ({_place(document)})")
+            shown = ", ".join((_place(document), *_time(document, context)))
+            print_prose(console, f"[{number}] {_one_line(document.title)} ({shown})")
     else:
         console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
         _show_closest(console, context)
@@ -65,6 +66,12 @@ def _place(document: Document) -> str:
     return ", ".join(_one_line(part) for part in (_origin(document), page, section) if part)
 
 
+def _time(document: Document, context: RagContext) -> tuple[str, ...]:
+    """The date of a passage if it is known, and the number of a later one that answers as well."""
+    date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), context.documents)
+    return tuple(filter(None, (_one_line(str(date or "")), f"earlier than [{later}]" if later else "")))
+
+
 def _is_weak(context: RagContext) -> bool:
     """Tell if the evidence is local passages below the threshold, as where the web cannot be searched."""
     best = max((document.score or 0.0 for document in context.documents), default=None)
@@ -88,7 +95,8 @@ def _citations(context: RagContext) -> Table:
     table.add_column("from", overflow="fold")
     for number, document in enumerate(context.documents, start=1):
         figure, title = _figure(document, context), _one_line(document.title)
-        table.add_row(str(number), figure, document.source, title, _origin(document))
+        origin = ", ".join((_origin(document), *_time(document, context)))
+        table.add_row(str(number), figure, document.source, title, origin)
     return table
 
 

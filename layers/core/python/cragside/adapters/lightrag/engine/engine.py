@@ -86,12 +86,12 @@ def build_engine(
     storages: Storages,
     embedder: CachedEmbedder,
     model: LanguageModel,
-    search_text: Callable[[str], str],
+    asked_text: Callable[[str], str],
     parallel: int,
 ) -> Engine:
     """A LightRAG for a store, whose storages are not opened yet. It makes `folder`, unless that is there.
 
-    `search_text` gives what full-text search sees of a text.
+    `asked_text` gives the words that full-text search looks for.
     """
     utils.run_in_tokenizer_executor = _at_once
     # Hosts serve calls in turn: without this limit, the calls of questions would wait behind all that is indexed.
@@ -113,7 +113,7 @@ def build_engine(
         working_dir=str(folder),
         workspace=workspace,
         **registered(storages),
-        vector_db_storage_cls_kwargs={"search_text": search_text, "store": place},
+        vector_db_storage_cls_kwargs={"asked_text": asked_text, "store": place},
         embedding_func=Embedding(
             embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name, directly=embed
         ),

@@ -50,7 +50,8 @@ def parts_by_version(rows: Iterable[Sequence[Any]]) -> dict[int, list[Part]]:
 def sources_by_name(rows: Iterable[Sequence[Any]]) -> dict[str, set[str]]:
     """The sources of documents by their names, from rows as `record_of` reads them."""
     sources: dict[str, set[str]] = {}
-    for _, _, name, *_, source in rows:
+    for row in rows:
+        name, source = row[2], row[14]
         sources.setdefault(name, set()).add(source or name)
     return sources
 
@@ -59,10 +60,10 @@ def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Ma
     """A document. `labels` has what each source of each name is called.
 
     The row has the version's number, id, name, title, file type, document type, hash, size, characters, both times,
-    track, tier 1, metadata, and the source or None.
+    track, tier 1, metadata, the source or None, and where it was read the beginning of the text.
     """
     _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
-    tier1, metadata, source = more
+    tier1, metadata, source, *beginning = more
     return DocumentRecord(
         id=identifier,
         name=name,
@@ -80,6 +81,7 @@ def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Ma
         parts=tuple(parts),
         source=source or name,
         label=label_of(row, labels),
+        beginning=(beginning[0] or "") if beginning else "",
     )
 
 

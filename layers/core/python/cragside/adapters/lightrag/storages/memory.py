@@ -50,7 +50,7 @@ class MemoryVectorStorage(VectorStorage):
     async def initialize(self) -> None:
         self._validate_embedding_func()
         self._memory = MemoryTables.opened[self.global_config["working_dir"]]
-        self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
+        self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
 
     @override
     async def query(self, query: str, top_k: int, query_embedding: list[float] | None = None) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ class MemoryVectorStorage(VectorStorage):
         return {row.number: key for key, row in self._rows.items()}
 
     def _full_text(self, query: str, limit: int) -> dict[int, float]:
-        return self._memory.words.search(words_of(self._search_text(query)), limit)
+        return self._memory.words.search(words_of(self._asked_text(query)), limit)
 
 
 @final

@@ -58,6 +58,8 @@ class CandidateBody(BaseModel):
     document: str | None = Field(description="Id of the document; null for the web.")
     page: int | None = Field(description="Its page, where known.")
     section: str | None = Field(description="Its section, where known.")
+    date: str | None = Field(description="The date of what it quotes, as exactly as it is known.")
+    earlier_than: int | None = Field(description="The number of a later passage in the prompt that answers as well.")
     score: float | None = Field(description="Probability of relevance, 0..1; null if nobody graded it.")
     similarity: float | None = Field(
         description="Cosine to the question, 0..1, in the mode `similarity`; null in the mode `corrective`."

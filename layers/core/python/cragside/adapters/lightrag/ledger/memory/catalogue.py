@@ -11,6 +11,7 @@ from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_title
 from cragside.adapters.lightrag.ledger.memory.listing import ListedVersion
 from cragside.adapters.lightrag.ledger.memory.mentions import MemoryMentions
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Version
+from cragside.domain.dating import BEGINNING
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
     DocumentRecord,
@@ -103,7 +104,10 @@ class MemoryCatalogue(MemoryMentions):
         found = [chunk for key in dict.fromkeys(ids) if key in texts and (chunk := self._memory.chunks.get(key))]
         found = [chunk for chunk in found if versions[chunk.version].state != "gone"]
         shown = [versions[number] for number in dict.fromkeys(chunk.version for chunk in found)]
-        records = dict(zip((version.number for version in shown), self._labelled(shown), strict=True))
+        records = {
+            version.number: replace(record, beginning=version.source.text[:BEGINNING])
+            for version, record in zip(shown, self._labelled(shown), strict=True)
+        }
         return {chunk.id: (records[chunk.version], self._passage(chunk)) for chunk in found}
 
     @override

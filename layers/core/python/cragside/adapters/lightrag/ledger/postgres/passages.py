@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
 from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
 from cragside.adapters.lightrag.ledger.sql_rows import PART_COLUMNS
+from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
 _PARTS = "crag.part JOIN crag.document USING (version) WHERE document.store = $1"
@@ -35,12 +36,14 @@ _FIELDS = (
 _PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
     JOIN crag.document ON document.version = passage.version
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
+_BEGINNING = f"""SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
+    WHERE opening.version = document.version AND opening.number = 0"""
 # Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
 # which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
 _WITH_DOCUMENTS = f"""SELECT * FROM (
 WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
 chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
-owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
+owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS}, ({_BEGINNING}) FROM {DOCUMENT}
     WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
 piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
     SELECT {PART_COLUMNS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),

@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
 from cragside.adapters.lightrag.storable import storable
+from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
 
 # As `Progress` has it: first what each document's parts say together, then all of them.
@@ -37,6 +38,8 @@ _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.secti
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+_BEGINNING = f"""SELECT substr(json_extract(kv.value, '$.content'), 1, {BEGINNING}) FROM chunk JOIN kv
+    ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE chunk.version = document.version AND chunk.number = 0"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _MENTIONED = """SELECT mention.passage, mention.name FROM json_each(?) AS wanted
     CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity'"""
@@ -100,7 +103,7 @@ class PassageReads(DocumentReads):
         rows = list(self._database.within(f"{_PASSAGE} chunk.id IN ({{}})", dict.fromkeys(ids)))
         versions = {row[8] for row in rows}
         found = self._database.within(
-            f"SELECT {FIELDS} FROM {DOCUMENT} WHERE state <> 'gone' AND version IN ({{}})",
+            f"SELECT {FIELDS}, ({_BEGINNING}) FROM {DOCUMENT} WHERE state <> 'gone' AND version IN ({{}})",
             versions,
         )
         records = {row[0]: record for row, record in self._with_rows(list(found))}

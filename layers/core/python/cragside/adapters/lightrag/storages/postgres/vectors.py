@@ -34,7 +34,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self.db = SharedDatabase(self._store.database)
-        self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
+        self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
         self._base = self.legacy_table_name
         self._dimensions = self._store.dimensions
         self._store.vectors.add(self.namespace, self)
@@ -82,7 +82,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     @override
     async def worded(self, query: str, limit: int) -> list[str]:
         values = Values(self._store.number)
-        sql = with_words(values, self._search_text(query), limit)
+        sql = with_words(values, self._asked_text(query), limit)
         return [row[1] for row in await self._store.all(sql, *values.values[1:])] if sql else []
 
     @override
@@ -169,7 +169,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         """The searches for passages, `close` by vectors and `worded` by words. `ranking` joins them."""
         wide = 3 * most
         searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
-        if worded := with_words(values, self._search_text(query), wide):
+        if worded := with_words(values, self._asked_text(query), wide):
             searches["worded"] = worded
         return searches
 

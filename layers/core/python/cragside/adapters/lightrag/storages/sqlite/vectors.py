@@ -48,7 +48,7 @@ class SqliteVectorStorage(VectorStorage):
         self._counted_at = (-1, -1)
         self._has_text = has_text(self.namespace)
         # Stems without function words, for passages and queries alike: common words would make a search read all.
-        self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
+        self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
 
     @override
     async def finalize(self) -> None:
@@ -139,7 +139,7 @@ class SqliteVectorStorage(VectorStorage):
         return self._index
 
     def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
-        if not (words := words_of(self._search_text(query))):
+        if not (words := words_of(self._asked_text(query))):
             return {}
         spread = self._spread(words) if passages > FEW_PASSAGES else {}
         words, rare, pairs = sought(words, spread, passages, limit)

@@ -51,8 +51,9 @@ function figureOf({ score: graded, similarity, needed }) {
   return t("candidate.score", { score: score(graded), needed: score(needed) });
 }
 
-export function placeOf({ filename, url, page, section }) {
-  return [filename ?? url, page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ");
+export function placeOf({ filename, url, page, section, date, earlier_than: later }) {
+  const earlier = later && t("candidate.earlier", { number: String(later) });
+  return [filename ?? url, page && t("page", { page: String(page) }), section, date, earlier].filter(Boolean).join(" · ");
 }
 
 function marked({ content, reasons }) {

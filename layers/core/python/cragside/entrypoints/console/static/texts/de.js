@@ -94,6 +94,7 @@ export default {
   "verdict.none": "Keine Belege.",
   "source.local": "Wissensbasis",
   "source.web": "Web",
+  "candidate.earlier": "älter als [{number}]",
   "candidate.score": "Relevanz {score}, nötig: mehr als {needed}",
   "candidate.similarity": "Ähnlichkeit zur Frage {similarity}, nicht bewertet",
   "candidate.kept": "Im Prompt.",

@@ -94,6 +94,7 @@ export default {
   "verdict.none": "No evidence.",
   "source.local": "knowledge base",
   "source.web": "web",
+  "candidate.earlier": "earlier than [{number}]",
   "candidate.score": "Relevance {score}, needed: more than {needed}",
   "candidate.similarity": "Similarity to the question {similarity}, not graded",
   "candidate.kept": "In the prompt.",

@@ -1,0 +1,149 @@
+"""The dates that questions ask for and passages state."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cragside.adapters.embedded.date_reading import LONGEST_MONTH, MONTHS, Date, Period, dates_in
+from cragside.adapters.embedded.words import words
+
+_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
+# A line that says of what year those below it are.
+_HEADING = re.compile(r"^(?:#{1,6} |\*\*|(?:date|datum|sent|gesendet|stand|envoyé) ?:)[^\n]{0,200}", re.MULTILINE)
+# How much a text that tells the month has of a day.
+_OF_ITS_MONTH = 0.5
+_MOST_ASKED, _MOST_YEARS = 8, 8
+_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+
+
+class AskedDate(NamedTuple):
+    """A date of a question, with the words that name it."""
+
+    periods: tuple[Period, ...]
+    words: frozenset[str]
+
+    def share(self, word: str, stated: Sequence[Period]) -> float:
+        """How much (0..1) of one of its words a text with these dates has: all or none.
+
+        But a date without a year has all words except the year, and a month has half of its days.
+        """
+        needs_year = word.isdecimal() and len(word) == len("2025") and self.periods[0].year is not None
+        return max(
+            (_share(period, each, needs_year=needs_year) for period in self.periods for each in stated), default=0
+        )
+
+    def forms(self) -> list[str]:
+        """The words by which texts name it: of a day, the day, its month and its year, of a month these two."""
+        found: dict[str, None] = {}
+        for period in self.periods:
+            day, month = period.first % LONGEST_MONTH + 1, period.first // LONGEST_MONTH % 12 + 1
+            days = [] if period.is_month else [str(day), f"{day:02}", f"{day}{_ENDINGS.get(day, 'th')}"]
+            years = [] if period.year is None else [str(period.year)]
+            names = [name for name, number in MONTHS.items() if number == month]
+            # Alone, a short number of a month is mostly another one.
+            found |= dict.fromkeys([*days, f"{month:02}", *([] if period.is_month else [str(month)]), *years, *names])
+        return list(found)
+
+    def in_full(self, stated: Sequence[Period]) -> bool:
+        """Whether one of these dates is this one, in its year if it has one. A range has its days, a month none."""
+        return any(
+            _share(period, each, needs_year=period.year is not None) == 1 for period in self.periods for each in stated
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PassageDates:
+    """The dates of a passage by the number of words before them, and those of its title and place."""
+
+    above: tuple[Period, ...]
+    within: tuple[tuple[int, tuple[Period, ...]], ...]
+
+    @classmethod
+    def of(cls, text: str, above: str) -> "PassageDates":
+        """Read a passage. `above` is what names it: title, file and section."""
+        text, above = text.lower(), above.lower()
+        within = []
+        start = number = 0
+        for date in stated_dates(text, above):
+            number += len(words(text[start : date.start]))
+            start = date.start
+            within.append((number, date.periods))
+        return cls(tuple(period for date in stated_dates(above, above) for period in date.periods), tuple(within))
+
+    def among(self, first: int, end: int) -> tuple[Period, ...]:
+        """The dates in these words, and the last before them: what follows an entry's date is of that date."""
+        start = max(bisect_left(self.within, (first,)) - 1, 0)
+        stated = self.within[start : bisect_left(self.within, (end,))]
+        return tuple(dict.fromkeys([*self.above, *(period for _, periods in stated for period in periods)]))
+
+
+def _share(asked: Period, stated: Period, *, needs_year: bool) -> float:
+    if not stated.meets(asked) or (needs_year and stated.year is None):
+        return 0.0
+    return _OF_ITS_MONTH if stated.is_month and not asked.is_month else 1.0
+
+
+def asked_dates(question: str) -> list[AskedDate]:
+    """The dates that a question names, eight at most."""
+    text = question.lower()
+    found = dates_in(text)[:_MOST_ASKED]
+    return [AskedDate(each.periods, frozenset(words(text[each.start : each.end]))) for each in found]
+
+
+def without_dates(text: str) -> str:
+    """A text in lower case whose dates are blank."""
+    text = text.lower()
+    ends = 0
+    kept = []
+    for start, end, _ in dates_in(text):
+        kept.append(text[ends:start])
+        ends = end
+    return " ".join([*kept, text[ends:]])
+
+
+def stated_dates(text: str, place: str) -> list[Date]:
+    """The dates of a text in lower case. `place` names its document and its section.
+
+    A date without a year is of the years of the headings above it, else of those of the place, else of those that
+    stand alone in the text.
+    """
+    found = dates_in(text)
+    if all(period.year is not None for each in found for period in each.periods):
+        return found
+    headings = _headings(text)
+    alone = _years(place) or _years_alone(text, found)
+    dated = []
+    for each in found:
+        above = bisect_right(headings, each.start, key=lambda heading: heading[0])
+        years = headings[above - 1][1] if above else alone
+        dated.append(each._replace(periods=tuple(_of_years(each.periods, years))))
+    return dated
+
+
+def _of_years(periods: Sequence[Period], years: Sequence[int]) -> Iterator[Period]:
+    for period in periods:
+        if period.year is None and years:
+            yield from (period._replace(year=year) for year in years)
+        else:
+            yield period
+
+
+def _headings(text: str) -> list[tuple[int, list[int]]]:
+    """The years of the lines that tell one for those below, with the ends of these lines, in order."""
+    first = len(text) - len(text.lstrip())
+    line = text.find("\n", first)
+    spans = [(first, line)] if line >= 0 else []
+    spans += [match.span() for match in _HEADING.finditer(text) if match.start() > first]
+    return [(end, years) for start, end in spans if (years := _years(text[start:end]))]
+
+
+def _years(text: str) -> list[int]:
+    return list(dict.fromkeys(map(int, _YEAR.findall(text))))[:_MOST_YEARS]
+
+
+def _years_alone(text: str, found: Sequence[Date]) -> list[int]:
+    """The years of a text that belong to none of the dates in it."""
+    between = zip([0, *(each.end for each in found)], [*(each.start for each in found), len(text)], strict=True)
+    return _years(" ".join(text[end:start] for end, start in between))

@@ -1,0 +1,134 @@
+"""The date of what a passage quotes, worked out from what a store holds of its document.
+
+An entry of a log has the date that it begins with. Otherwise these are asked in turn, and the first one that is known
+counts: front matter or the client's metadata, what the document says of itself in its first lines, its name, the
+properties of its file. A document may claim any date. One in the future or before 1900 counts as unknown.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+
+from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.moments import WRITTEN, Moment, moment_in, moment_of, moments_in
+
+# The characters of a document in which it says of when it is.
+BEGINNING = 500
+_LONGEST_NAME = 300
+_LONGEST_LOG = 8_000
+_PROPERTIES = (
+    *("date", "datum", "stand", "updated", "lastmod", "modified", "published", "publishdate", "published_at"),
+    *("valid_from", "effective", "created", "created_at"),
+)
+# What a table says in its first rows is about these rows, and code names dates of other things.
+_TABLES = frozenset({"csv", "tsv", "xlsx", "xlsm", "xls", "ods"})
+# The time that python-docx's template has.
+_TEMPLATE = "2013-12-23T23:15:00"
+# A line or a sentence that begins so says of when the document is.
+_SAYS = re.compile(
+    r"(?:^|[.,;:(|–—-])[ \t#*_>|]{0,8}(?:the )?"
+    r"(?:date|datum|stand|as (?:of|at)|dated|issued|published|updated|last updated|revised|version|valid|effective"
+    r"|in force|saved|printed|signed|agreed|minutes|meeting|report|inspection|protokoll|niederschrift|sitzung|bericht"
+    r"|prüfung|prüftag|gültig|gilt|in kraft|ausgabe|erstellt|veröffentlicht|aktualisiert|geändert|gespeichert|gedruckt"
+    r"|unterzeichnet|fait|établi|publié|mise? à jour|modifié|enregistré|imprimé|signé|procès-verbal|compte[- ]rendu"
+    r"|réunion|séance|rapport|en vigueur|valable|applicable|tarifs?|édition)\b([^\n;|]{0,60})$",
+    re.IGNORECASE,
+)
+# "Norderholm, 18 April 2024", "Friday, 18 April 2024", "## 2024-04-18".
+_DATELINE = re.compile(
+    r"(?:^|[.;] )[ \t#*_>|-]{0,8}(?:[^\W\d_][^\n\d.;]{0,40}, ?)?(?:(?:the|den|am|le) )?$", re.IGNORECASE
+)
+_ENDS = re.compile(r"[ \t*_]{0,4}(?:[.,;:)|]|$)", re.MULTILINE)
+# What stands before a date in its line says of what it is.
+_LONGEST_BEFORE = 120
+# The date is then that of another thing.
+_OTHER = re.compile(
+    r"\b(?:until|till|to|before|by|next|due|bis|vor|nächste[nrs]?|fällig|jusqu|avant|prochaine?|of birth)\b",
+    re.IGNORECASE,
+)
+# Of a log alone lines tell when they were written. Those of a timetable tell of what is to come.
+_LOG = re.compile(
+    r"log|diary|journal|notes|chronicle|history|buch|chronik|notizen|verlauf|carnet|historique|chronique", re.IGNORECASE
+)
+_LINE_START = re.compile(r"^[ \t#*_>\[(-]{0,8}(?:[^\W\d_]{2,10}[.,]{0,2} )?(?=[0-9])", re.MULTILINE)
+
+
+def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None:
+    """The date of what a passage quotes, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
+    beginning = record.beginning or (passage.text[:BEGINNING] if passage.index == 0 else "")
+    told = record.file_type not in _TABLES and record.doc_type != "code"
+    entry = _of_entry(record, passage, beginning) if told else None
+    if entry is not None and entry.is_known(today):
+        return str(entry)
+    claims = _claims(
+        _properties(record),
+        str(record.tier1.get("date", ""))[:_LONGEST_NAME],
+        beginning if told else "",
+        str(record.tier1.get("publishDate", ""))[:_LONGEST_NAME],
+        _file_name(record),
+        record.title[:_LONGEST_NAME],
+        str(record.tier1.get("createdDate", ""))[:_LONGEST_NAME].removeprefix(_TEMPLATE),
+    )
+    known = next((claim for claim in claims if claim.is_known(today)), None)
+    return None if known is None else str(known)
+
+
+def _file_name(record: DocumentRecord) -> str:
+    return record.name.rpartition("/")[2][:_LONGEST_NAME]
+
+
+def _properties(record: DocumentRecord) -> tuple[str, ...]:
+    """What front matter or the client says of when the document is, the most telling first."""
+    told = {name.lower(): value for name, value in record.metadata.items() if isinstance(value, str | int)}
+    return tuple(str(told[name])[:_LONGEST_NAME] for name in _PROPERTIES if name in told) if told else ()
+
+
+@lru_cache(maxsize=1024)
+def _claims(
+    properties: tuple[str, ...], sent: str, beginning: str, published: str, name: str, title: str, created: str
+) -> tuple[Moment, ...]:
+    """All dates that a document claims, the most trusted first."""
+    said = (*map(moment_in, properties), moment_in(sent), *_said(beginning), moment_in(published))
+    named = (moment for text in (name, title) for moment in [_of_name(text)])
+    return tuple(moment for moment in (*said, *named, moment_in(created)) if moment is not None)
+
+
+def _said(beginning: str) -> Iterator[Moment]:
+    """What the first lines say: a date with a word that says so, one beside a place, or else one in the title."""
+    for moment, found in moments_in(beginning):
+        line = beginning.rfind("\n", 0, found.start()) + 1
+        before = beginning[max(line, found.start() - _LONGEST_BEFORE) : found.start()]
+        says = _SAYS.search(before)
+        is_dateline = moment.month and _DATELINE.search(before) and _ENDS.match(beginning, found.end())
+        if is_dateline or (says and not _OTHER.search(says[1])):
+            yield moment
+    title = next((_of_name(line) for line in beginning.split("\n") if line.strip()), None)
+    if title is not None:
+        yield title
+
+
+def _of_name(text: str) -> Moment | None:
+    """The most exact of the dates in a title or a name, and of several the last one."""
+    found = [moment for moment, match in moments_in(text) if not _OTHER.search(text[: match.start()])]
+    return max(found, key=lambda moment: (bool(moment.month) + bool(moment.day), moment), default=None)
+
+
+def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Moment | None:
+    """The date of an entry: that of its heading, or in a log the last of those that lines of the passage begin with."""
+    heading = passage.section.rpartition(" > ")[2]
+    if (found := WRITTEN.match(heading)) and (moment := moment_of(found)) and moment.month:
+        return moment
+    if not _LOG.search(f"{record.title[:_LONGEST_NAME]} {_file_name(record)}"):
+        return None
+    entries = set(_line_dates(passage.text[:_LONGEST_LOG]))
+    if len(entries | set(_line_dates(beginning))) < 2:
+        return None
+    return max(entries, default=None)
+
+
+def _line_dates(text: str) -> Iterator[Moment]:
+    for line in _LINE_START.finditer(text):
+        found = WRITTEN.match(text, line.end())
+        if found and (moment := moment_of(found)) and moment.day:
+            yield moment

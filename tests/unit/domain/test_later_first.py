@@ -1,0 +1,91 @@
+"""Of two passages that answer equally the later one comes first, and the earlier one is marked."""
+
+import pytest
+
+from cragside.domain.document import Document
+from cragside.domain.later_first import later_first
+
+QUESTION = "What is the fee for the boat shed?"
+OLD = "The fee for the boat shed is 40 euros."
+NEW = "From now on the fee for the boat shed is 55 euros."
+
+
+def passage(identifier: str, text: str, date: str | None, score: float, document: str = "") -> Document:
+    metadata = {"documentId": document or identifier, "filename": f"{identifier}.md"}
+    return Document(
+        identifier, text, "local", "Shed", score=score, metadata={**metadata, **({"date": date} if date else {})}
+    )
+
+
+def order(question: str, *documents: Document) -> list[str]:
+    """The ids in their order, each earlier one with the id of the later one behind it."""
+    found = later_first(question, documents, 0.6)
+    return [each.id + ("<" + each.metadata["earlierThan"] if "earlierThan" in each.metadata else "") for each in found]
+
+
+def test_the_later_one_comes_first_and_the_earlier_one_is_marked() -> None:
+    assert order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)) == ["new", "old<new"]
+    assert order(QUESTION, passage("new", NEW, "2024-05", 0.9), passage("old", OLD, "2023", 0.8)) == ["new", "old<new"]
+
+
+@pytest.mark.parametrize(
+    ("text", "date", "score", "document"),
+    [
+        (NEW, None, 0.8, ""),  # nobody knows of when it is
+        (NEW, "2023", 0.8, ""),  # it may be of the same day
+        (NEW, "2024", 0.62, ""),  # it answers less well
+        ("The shed is green.", "2024", 0.8, ""),  # it is about another thing
+        (NEW, "2024", 0.8, "old"),  # it is of the same document
+    ],
+)
+def test_passages_that_do_not_answer_equally_keep_their_order(
+    text: str, date: str | None, score: float, document: str
+) -> None:
+    assert order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", text, date, score, document)) == [
+        "old",
+        "new",
+    ]
+
+
+def test_words_of_the_question_far_from_each_other_do_not_count() -> None:
+    near, gap = "The yearly fee for the winter is 40 euros a boat.", " It sails on." * 60
+    far = f"The boat is old.{gap} The winter is cold.{gap} There is a fee.{gap} It is a yearly matter."
+    old = passage("old", near, "2023", 0.9)
+    question = "What is the yearly fee for a boat in winter?"
+    assert order(question, old, passage("new", near, "2024", 0.85)) == ["new", "old<new"]
+    assert order(question, old, passage("new", far, "2024", 0.85)) == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What was the fee for the boat shed in 2023?",
+        "What is the fee for the boat shed according to the 2023 list?",
+        "What was the fee for the boat shed before May 2024?",
+        "What was the fee for the boat shed originally?",
+        "What is the fee for the boat shed in the March minutes?",
+        "What is the fee for the boat shed, says the list of 4 March?",
+    ],
+)
+def test_a_question_that_names_the_earlier_time_gets_the_earlier_one_first(question: str) -> None:
+    old, new = passage("old", OLD, "2023-03-04", 0.8), passage("new", NEW, "2024-05-02", 0.9)
+    assert order(question, new, old) == ["old", "new"]
+    assert order(question, old, new) == ["old", "new"]
+
+
+@pytest.mark.parametrize("question", ["the fee for the boat shed since 2024", "fee for the boat shed in May 2024"])
+def test_a_question_that_names_the_later_time_gets_the_later_one_first(question: str) -> None:
+    old, new = passage("old", OLD, "2023-03-04", 0.9), passage("new", NEW, "2024-05-02", 0.8)
+    assert order(question, old, new) == ["new", "old<new"]
+
+
+def test_a_question_that_asks_for_both_keeps_the_order() -> None:
+    old = passage("old", "The fee for the boat shed A12 is 40 euros.", "2023", 0.9)
+    new = passage("new", "The fee for the boat shed A14 is 55 euros.", "2024", 0.85)
+    assert order("Is the fee for the boat shed higher in A12 or A14?", old, new) == ["old", "new"]
+
+
+def test_several_versions_stand_latest_first_and_nothing_is_dropped() -> None:
+    versions = [passage(str(year), OLD, str(year), 0.9 - (year - 2020) / 100) for year in (2021, 2022, 2023)]
+    other = passage("other", "Kelp grows.", None, 0.88)
+    assert order(QUESTION, versions[0], other, *versions[1:]) == ["2023", "2022<2023", "2021<2023", "other"]
