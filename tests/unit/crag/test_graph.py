@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
+from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 from cragside.application.deadline import Deadline
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -33,6 +34,7 @@ async def find(
     tokens: int = 1000,
     follow_ups: Any = None,
     question: str = "kelp?",
+    places: int = 5,
     **presentation: Any,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
@@ -44,10 +46,11 @@ async def find(
         follow_ups=follow_ups or EmbeddedFollowUps(),
         embedded_follow_ups=EmbeddedFollowUps(),
         embedded_rewrite=lambda question: f"embedded {question}",
+        question_parts=EmbeddedQuestionParts(),
         policy=DecisionPolicy(rule=rule),
         count_tokens=lambda text: len(text.split()),
         candidates=8,
-        max_documents=5,
+        max_documents=places,
     )
     rag = CorrectiveRag(tools)
     deadline = Deadline(seconds)

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
 import changes
 import numpy as np
+import several
 from clapnq import EmptyWeb
 from clapnq_data import Passage, Question
 from languages import HALVES, LANGUAGES, read_entries
@@ -94,6 +95,26 @@ def test_german_and_french_passages_pass_for_their_questions_and_no_others(langu
 
 def test_the_web_of_the_evaluations_is_a_whole_search_service() -> None:
     assert EmptyWeb()
+
+
+@pytest.mark.parametrize("half", several.HALVES)
+def test_questions_about_several_things_have_an_answer_in_each_document_of_their_key(half: str) -> None:
+    folder = several.FOLDER / half / "documents"
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
+    questions = several.read(half)
+    assert len(questions) == 20
+    assert {question.language for question in questions} == {"en", "de", "fr"}
+    for question in questions:
+        assert len(question.answers) + len(question.absent) > 1
+        assert all(answer in texts[name] for name, answer in question.answers.items())
+        assert not any(thing.lower() in text.lower() for thing in question.absent for text in texts.values())
+
+
+def test_the_halves_of_questions_about_several_things_share_nothing() -> None:
+    documents = [{file.name for file in (several.FOLDER / half / "documents").iterdir()} for half in several.HALVES]
+    questions = [{question.question for question in several.read(half)} for half in several.HALVES]
+    assert not documents[0] & documents[1]
+    assert not questions[0] & questions[1]
 
 
 def test_each_half_of_the_changes_has_both_answers_and_five_questions_of_the_earlier_time() -> None:

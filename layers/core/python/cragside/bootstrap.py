@@ -83,6 +83,7 @@ class Container(Stores):
     @cached_property
     def finder(self) -> CorrectiveRag:
         """Finds evidence for a question."""
+        from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
         from cragside.adapters.embedded.rewrite import search_query
 
         settings = self.settings
@@ -95,6 +96,7 @@ class Container(Stores):
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,
                 embedded_rewrite=search_query,
+                question_parts=EmbeddedQuestionParts(),
                 policy=DecisionPolicy(settings.threshold, settings.decision),
                 count_tokens=self.count_tokens,
                 candidates=settings.candidates,

@@ -37,8 +37,12 @@ async def graded(
 
 def by_relevance(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
     """The documents with these scores, best first; equal ones stay in their order."""
-    rated = [document.graded(score) for document, score in zip(documents, scores, strict=True)]
-    return sorted(rated, key=lambda document: -(document.score or 0.0))
+    return by_score([document.graded(score) for document, score in zip(documents, scores, strict=True)])
+
+
+def by_score(documents: Sequence[Document]) -> list[Document]:
+    """The graded documents, best first; equal ones stay in their order."""
+    return sorted(documents, key=lambda document: -(document.score or 0.0))
 
 
 async def within(seconds: float, component: str, step: Awaitable[T]) -> T:

@@ -1,5 +1,6 @@
 """The steps. Each calls one port or the domain, within its share of the deadline, and degrades instead of failing."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from cragside.application.grading import by_relevance, graded, within
+from cragside.application.grading import by_relevance, by_score, graded, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
@@ -20,6 +21,14 @@ from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import SimilaritySearch
+from cragside.domain.several import (
+    CANDIDATES_OF_A_LIST,
+    PLACES_OF_A_LIST,
+    Asked,
+    nearest_question,
+    nothing_on,
+    one_for_each,
+)
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import PLAUSIBLE
@@ -93,20 +102,38 @@ async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> 
 
 @timed
 async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Candidate passages from the workspace's graph and vectors."""
-    context = runtime.context
+    """Candidate passages from the workspace's graph and vectors, for the question and each of its parts."""
+    context, question = runtime.context, state["question"]
+    asked = context.tools.question_parts.read(question)
+    most = context.tools.candidates * (CANDIDATES_OF_A_LIST if asked.a_list else 1)
 
-    async def candidates() -> list[Document]:
+    async def candidates() -> dict[str, list[Document]]:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
-        return await repository.retrieve(state["question"], limit=context.tools.candidates)
+        if not asked.parts:
+            return {question: await repository.retrieve(question, limit=most)}
+        searches = [repository.retrieve(question, limit=most)]
+        each = -(-context.tools.candidates // 2)
+        searches += [repository.retrieve(part.question, limit=each) for part in asked.parts]
+        questions = (question, *(part.question for part in asked.parts))
+        return dict(zip(questions, await asyncio.gather(*searches), strict=True))
 
     with left_out() as missing:
         try:
             found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
         except ServiceUnavailable as error:
             # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
-            return {"local": [], "degraded": [*missing, Degradation("knowledge_base", error.message)]}
-    return {"local": found, "degraded": missing}
+            return {"local": [], "asked": asked, "degraded": [*missing, Degradation("knowledge_base", error.message)]}
+    return {**_divided(question, asked, found), "asked": asked, "degraded": missing}
+
+
+def _divided(question: str, asked: Asked, found: dict[str, list[Document]]) -> Update:
+    """All passages, and of those that are nearer to a part than to the question, the part's question."""
+    if not asked.parts:
+        return {"local": found[question]}
+    divided = nearest_question(found)
+    alone = [part.question for part in asked.parts if part.alone]
+    parts = {document.id: part for part in alone for document in divided[part]}
+    return {"local": [document for documents in divided.values() for document in documents], "question_of": parts}
 
 
 @timed
@@ -115,15 +142,27 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
-    best_first, degraded, grader = await graded(
-        state["question"],
-        documents,
-        grader=context.tools.grader,
-        embedded=context.tools.embedded_grader,
-        seconds=context.deadline.share(GRADE_SHARE),
-        model=state.get("model"),
+    question_of = state.get("question_of", {})
+    by_question: dict[str, list[Document]] = {}
+    for document in documents:
+        by_question.setdefault(question_of.get(document.id, state["question"]), []).append(document)
+    seconds = context.deadline.share(GRADE_SHARE)
+    outcomes = await asyncio.gather(
+        *(
+            graded(
+                question,
+                some,
+                grader=context.tools.grader,
+                embedded=context.tools.embedded_grader,
+                seconds=seconds,
+                model=state.get("model"),
+            )
+            for question, some in by_question.items()
+        )
     )
-    return {"local": best_first, "grader": grader, "degraded": degraded}
+    best_first = by_score([document for some, _, _ in outcomes for document in some])
+    degraded = next((failed for _, failed, _ in outcomes if failed), [])
+    return {"local": best_first, "grader": outcomes[0][2], "degraded": degraded}
 
 
 @timed
@@ -161,19 +200,25 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence, packed into one block. If there is none, the nearest local passages, which are not packed."""
     context = runtime.context
-    local, web = state["local"], state.get("web", [])
-    chosen = [*context.policy.passing(local), *context.policy.plausible(web or [])]
+    local, web, asked = state["local"], state.get("web", []), state["asked"]
+    good = context.policy.beside(local) if asked.several else context.policy.passing(local)
+    chosen = [*good, *context.policy.plausible(web or [])]
     weak = not chosen and web is None
     if weak:
         chosen = context.policy.best_effort(local)
     chosen = later_first(state["question"], chosen, context.policy.threshold)
-    best, packed = await _packed(chosen, context.max_documents, state, context)
+    if asked.parts:
+        chosen = one_for_each(chosen, state.get("question_of", {}))
+    most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
+    best, packed = await _packed(chosen, most, state, context)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
         _, nearest = await _packed(local or await _nearest(state, context), MOST_CLOSEST, state, context)
         update["closest"] = nearest.documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
+    elif unnamed := context.tools.question_parts.unnamed(asked, packed.documents):
+        update["degraded"] = [nothing_on(unnamed)]
     if context.watch is not None:
         update["candidates"] = considered(
             local,

@@ -12,9 +12,11 @@ from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
+from cragside.domain.several import Asked
 from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.question_parts import QuestionParts
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
 from cragside.ports.workspaces import Workspaces
@@ -29,7 +31,9 @@ class CragState(TypedDict, total=False):
     question: str
     workspace: str
     model: str | None
+    asked: Asked
     local: list[Document]
+    question_of: dict[str, str]  # passage -> the part that it is nearest to; those nearest to the question have none
     grader: str  # the name of the one that graded `local`
     search_query: str
     web: list[Document] | None  # None: the web could not be asked
@@ -56,6 +60,7 @@ class CragTools:
     follow_ups: FollowUpReader
     embedded_follow_ups: FollowUpReader
     embedded_rewrite: Callable[[str], str]
+    question_parts: QuestionParts
     policy: DecisionPolicy
     count_tokens: CountTokens
     candidates: int

@@ -10,6 +10,8 @@ Verdict = Literal["local", "web", "mixed", "none"]
 DEFAULT_THRESHOLD = 0.6
 # The search engine has already ranked its results, so only clearly irrelevant ones are dropped.
 PLAUSIBLE = 0.05
+# What a passage about one of several things keeps of the best score.
+_BESIDE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,14 @@ class DecisionPolicy:
         """The graded documents above the threshold, best first."""
         kept = [document for document in documents if (document.score or 0.0) > self.threshold]
         return sorted(kept, key=lambda document: -(document.score or 0.0))
+
+    def beside(self, documents: Sequence[Document]) -> list[Document]:
+        """The evidence for several things, best first: if one passes, those that are not much worse as well."""
+        passing = self.passing(documents)
+        if not passing:
+            return []
+        least = (passing[0].score or 0.0) * _BESIDE
+        return DecisionPolicy(min(self.threshold, least)).passing(documents)
 
     @property
     def weak(self) -> float:

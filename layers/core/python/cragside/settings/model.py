@@ -238,8 +238,12 @@ class Settings(BaseModel):
     decision: Literal["any", "mean"] = Field(
         "any", description="`any`: one passing passage keeps the local route. `mean`: the mean must pass as well."
     )
-    max_documents: int = Field(5, ge=1, le=50, description="Most documents injected into a prompt.")
-    candidates: int = Field(8, ge=1, le=100, description="Most passages retrieved and graded.")
+    max_documents: int = Field(
+        5, ge=1, le=50, description="Most documents injected into a prompt. Three times as many for a list."
+    )
+    candidates: int = Field(
+        8, ge=1, le=100, description="Most passages retrieved and graded. Twice as many for a list."
+    )
     timeout_seconds: float = Field(30, gt=0, le=900, description="The time budget of a request, in seconds.")
     fail_mode: Literal["open", "closed"] = Field(
         "open",

@@ -59,8 +59,9 @@ class Function:
         self._app = app
         self._container = container
         self._clock = container.clock
-        # A question in another language is no outage, nor is a search that is not made without SearXNG.
-        self._expected = ("language",) if container.settings.searxng_host else ("language", "search")
+        # A question in another language is no outage, nor is one about a thing that no document has, or a search that
+        # is not made without SearXNG.
+        self._expected = ("language", "parts", *(() if container.settings.searxng_host else ("search",)))
         self._runner = asyncio.Runner()
         self._runner.get_loop()  # makes it current, so that Mangum does not make another
         self._mangum = Mangum(app, lifespan="off")

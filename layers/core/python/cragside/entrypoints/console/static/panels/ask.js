@@ -99,7 +99,7 @@ function Run() {
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
           ({ component, reason }) =>
-            html`<p class="notice warning">${component === "language" ? reason : t("ask.degraded", { component, reason })}</p>`,
+            html`<p class="notice warning">${["language", "parts"].includes(component) ? reason : t("ask.degraded", { component, reason })}</p>`,
         )}
       `}
     </section>

@@ -1,0 +1,72 @@
+"""Questions that ask for several things, and the places of their evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cragside.domain.document import Document
+from cragside.domain.outcome import Degradation
+
+# Questions that one is read as, besides itself.
+MOST_PARTS = 4
+# How many more candidates and places a question that asks for a list gets than another one.
+CANDIDATES_OF_A_LIST, PLACES_OF_A_LIST = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A question about one of several things. `named` is the thing if evidence has to name it, else "".
+
+    Unless it stands `alone`, its passages are graded by the whole question.
+    """
+
+    question: str
+    named: str = ""
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question asks for: the `parts` that it has, if there are two or more, and whether it asks for a list."""
+
+    parts: tuple[Part, ...] = ()
+    a_list: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Tell if one passage may not be enough."""
+        return self.a_list or bool(self.parts)
+
+
+ONE_THING = Asked()
+
+
+def nearest_question(found: Mapping[str, Sequence[Document]]) -> dict[str, list[Document]]:
+    """The passages by the question that each has the highest score for. `found` has those of each question."""
+    best: dict[str, tuple[str, Document]] = {}
+    for question, documents in found.items():
+        for document in documents:
+            known = best.get(document.id)
+            if known is None or (document.score or 0.0) > (known[1].score or 0.0):
+                best[document.id] = question, document
+    divided: dict[str, list[Document]] = {question: [] for question in found}
+    for question, document in best.values():
+        divided[question].append(document)
+    return divided
+
+
+def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> list[Document]:
+    """The passages, best first, but the best one of each question before any second one.
+
+    `question_of` has the question that a passage, given by its id, belongs to. Those of other passages are one more.
+    """
+    leading: dict[str, Document] = {}
+    for document in ranked:
+        leading.setdefault(question_of.get(document.id, ""), document)
+    first = {document.id for document in leading.values()}
+    return sorted(ranked, key=lambda document: document.id not in first)
+
+
+def nothing_on(things: Sequence[str]) -> Degradation:
+    """What the evidence lacks of a question about several things."""
+    names = ", ".join(f'"{thing}"' for thing in things)
+    return Degradation("parts", f"The question asks about {names} too. No passage of the evidence names that.")
