@@ -44,7 +44,7 @@ def test_a_running_service_explains_its_own_store(served, known):
 
 def test_a_dropped_passage_says_why(known):
     said = known("explain", "Where does Anna Berg buy her potatoes?").stdout
-    assert "dropped: its score is too low; it needed more than 0.3" in said
+    assert "dropped: its score is too low; it needed more than 0.2" in said
     assert "Degraded search: SEARXNG_HOST is not set" in said
 
 

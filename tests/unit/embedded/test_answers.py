@@ -55,6 +55,7 @@ def test_a_question_asks_for_a_kind_of_answer(question: str, kind: Kind | None) 
         ("how long is the course", "The course takes two evenings, three hours each."),
         ("how many litres does the tank hold", "The tank holds 60 l."),
         ("how fast is the boat", "The boat makes 7 knots under engine."),
+        ("how fast does the kelp grow", "The kelp grows half a metre a day."),
         ("Wie viele Grad hat der Ofen?", "Der Ofen hat zweihundertzwanzig Grad."),
         ("when is the lesson", "The lesson is at four."),
         ("when does the baker sell sourdough", "The baker sells sourdough on Saturdays."),

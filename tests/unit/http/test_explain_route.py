@@ -185,7 +185,7 @@ async def test_a_missing_search_engine_is_told(tmp_path: Path) -> None:
     search = next(step for step in told["steps"] if step["name"] == "search")
     assert (search["searched"], search["passages"]) == (False, 0)
     assert [each["component"] for each in told["degraded"]] == ["search"]
-    assert {(each["needed"], each["score"], each["kept"]) for each in told["candidates"]} == {(0.3, 0.4, True)}
+    assert {(each["needed"], each["score"], each["kept"]) for each in told["candidates"]} == {(0.2, 0.4, True)}
 
 
 @pytest.mark.parametrize("headers", [{}, EVENTS])

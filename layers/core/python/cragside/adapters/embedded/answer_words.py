@@ -100,10 +100,7 @@ ounces stone gramm kilogramm tonnen pfund zentner tonne kilogrammes
 AGE_WORDS = TIME_UNITS | _words("""
 old aged age born birthday built founded since alt alter geboren geburtstag gebaut gegründet seit baujahr age ne nee
 """)
-SPEED_UNITS = _words("""
-km kmh kph mph kn knot knots rpm m s h kilometres kilometers kilometer miles metres meters knoten stundenkilometer
-noeuds hour second minute stunde sekunde heure mbit gbit kbit mbps gbps mb gb
-""")
+SPEED_UNITS = _words("kmh kph mph kn knot knots rpm knoten stundenkilometer noeuds mbit gbit kbit mbps gbps mb gb")
 VOLUME_UNITS = _words("""
 l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre millilitres milliliter m3 cubic
 """)

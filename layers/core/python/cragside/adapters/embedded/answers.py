@@ -47,7 +47,7 @@ _UNITS = {
     Kind.SPAN: listed.LENGTH_UNITS | listed.TIME_UNITS | DATES,
     Kind.WEIGHT: listed.WEIGHT_UNITS,
     Kind.AGE: listed.AGE_WORDS,
-    Kind.SPEED: listed.SPEED_UNITS,
+    Kind.SPEED: listed.SPEED_UNITS | listed.LENGTH_UNITS | listed.TIME_UNITS,
     Kind.VOLUME: listed.VOLUME_UNITS,
 }
 _NAMED = tuple(zip((Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.AMOUNT), NAMES_OF_FIGURES, strict=True))
