@@ -268,6 +268,25 @@ async def test_one_task_at_a_time_probes_an_outage() -> None:
     assert clock.slept == [2, 4, 8, 16, 32, 60]
 
 
+async def test_who_waited_for_an_outage_goes_on_beside_others_when_one_has_ended_it() -> None:
+    clock = MovedClock()
+    running, most = 0, list[int]()
+    circuit = Circuit(clock=clock)
+    circuit.failed()
+
+    async def attempt() -> None:
+        nonlocal running
+        async with circuit.passage():
+            running += 1
+            await asyncio.sleep(0.01)
+            most.append(running)
+            circuit.succeeded()
+            running -= 1
+
+    await clock.run(asyncio.gather(attempt(), attempt(), attempt()))
+    assert (most[:2], clock.slept) == ([1, 2], [2])
+
+
 async def test_simultaneous_failures_count_once() -> None:
     circuit = Circuit()
     circuit.succeeded()

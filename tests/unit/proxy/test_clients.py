@@ -290,6 +290,29 @@ async def test_a_client_refused_while_sending_can_read_the_reason() -> None:
         site.released.set()
 
 
+@EXHAUSTED
+async def test_a_refused_client_that_sends_on_and_on_is_dropped() -> None:
+    site = Site()
+    # uvicorn's own time for idle connections does not help.
+    async with serving(site, hurried=True, limits=replace(LIMITS, keep_alive_seconds=3600)) as connect:
+        for _ in range(LIMITS.most - LIMITS.spare):
+            await (await connect()).says(GET % b"waits")
+        while len(site.seen) < LIMITS.most - LIMITS.spare:
+            await asyncio.sleep(0.01)
+        client = await connect()
+        await client.says(POST % 1_000_000_000)
+        assert (await client.hears()).startswith(b"HTTP/1.1 503 ")
+
+        async def send_on() -> None:
+            while True:
+                await client.says(b"x" * 1000)
+                await client.clock.sleep(0.02)
+
+        with pytest.raises(ConnectionError):
+            await send_on()
+        site.released.set()
+
+
 HEAD = b"GET /healthz HTTP/1.1\r\n" + b"x-filler: 1\r\n" * 100
 
 

@@ -226,6 +226,17 @@ async def test_a_connection_that_has_rested_for_too_long_is_not_used_again():
     server.close()
 
 
+async def test_a_connection_that_nobody_uses_again_is_closed():
+    ollama = StubOllama()
+    server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
+    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", keep_seconds=0.01)
+    upstream.release(await upstream.connection())
+    async with asyncio.timeout(5):
+        await ollama.disconnected.wait()
+    upstream.close()
+    server.close()
+
+
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
