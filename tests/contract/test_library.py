@@ -312,6 +312,25 @@ async def test_with_rename_a_text_that_another_name_has_is_taken_all_the_same(li
     assert (taken.outcome, taken.record.name) == ("new", "conv.txt")
 
 
+async def test_two_workers_with_the_same_tasks_do_them_once(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    embedding = next(task for task in acceptance.tasks if task.stage == "embed")
+    enriching = next(task for task in acceptance.tasks if task.stage == "enrich")
+    await asyncio.gather(indexer.embed(embedding), indexer.embed(embedding))
+    assert await found(container, "Who built Cragside?") == [ARMSTRONG]
+    assert await indexer.begin_enrichment(enriching)
+    await asyncio.gather(indexer.extend_graph(enriching), indexer.extend_graph(enriching))
+    record = await library.document(acceptance.record.id)
+    assert record is not None
+    assert record.enrichment == "enriched"
+    once = await settled(container, library, indexer)
+    assert (once.documents, once.passages) == (1, 1)
+    await work(indexer, acceptance.tasks)
+    assert await settled(container, library, indexer) == once
+
+
 async def test_the_same_text_under_the_same_name_is_taken_once(library: Library, indexer: PartIndexer) -> None:
     first = await library.accept(text("a.md", ARMSTRONG))
     again = await library.accept(text("a.md", ARMSTRONG))

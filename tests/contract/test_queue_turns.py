@@ -100,6 +100,16 @@ async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueu
     assert (again.task, again.attempt) == (task("doc-bad"), 2)
 
 
+async def test_workers_that_are_stopped_in_good_order_put_no_blame_on_their_tasks(make: Make) -> None:
+    first = make()
+    await first.send([task(), task("doc-2")])
+    await first.close()
+    for _ in range(DEATHS_TOLERATED + 2):
+        worker = make()
+        assert [delivery.attempt for delivery in await worker.receive(limit=10, wait=0)] == [1, 1]
+        await worker.close()
+
+
 async def test_a_task_waiting_for_its_retry_does_not_block_its_group(queue: IndexQueue) -> None:
     await queue.send([task(part=0), task(part=1)])
     first, second = await queue.receive(limit=2, wait=0)

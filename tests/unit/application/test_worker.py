@@ -79,6 +79,14 @@ async def test_all_tasks_are_processed_and_the_queue_is_empty(queue: HastyQueue)
     assert (await queue.stats()).pending == 0
 
 
+async def test_a_worker_ends_after_as_long_without_tasks_as_it_was_told(queue: HastyQueue) -> None:
+    began = queue.clock.monotonic()
+    await queue.send([task()])
+    worker = worker_of(queue, MemoryWorkspaces())
+    assert await queue.clock.run(worker.run(until_idle=True, idle_seconds=30.0)) == {"done": 1}
+    assert queue.clock.monotonic() - began >= 30
+
+
 async def test_tasks_run_in_parallel_up_to_the_limit(queue: HastyQueue) -> None:
     running, most = 0, 0
 
@@ -168,6 +176,20 @@ async def test_an_outage_that_affects_one_task_only_buries_that_task(queue: Hast
     assert [letter.task.document_id for letter in await queue.dead()] == ["doc-bad"]
 
 
+async def test_workers_that_start_during_an_outage_give_no_task_up(queue: HastyQueue) -> None:
+    def before(_: Task) -> None:
+        raise DOWN
+
+    await queue.send([task()])
+    outcomes = []
+    for _ in range(5):
+        for delivery in await queue.receive(limit=1, wait=0):
+            # A new worker does not know whether the task is to blame: it has seen none succeed.
+            handled = await attempts_of(queue, MemoryWorkspaces(before=before)).handle(delivery)
+            outcomes.append(handled.outcome)
+    assert outcomes == ["retried"] * 5
+
+
 async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue) -> None:
     def before(_: Task) -> None:
         raise DOWN
@@ -246,6 +268,25 @@ async def test_one_task_at_a_time_probes_an_outage() -> None:
     assert clock.slept == [2, 4, 8, 16, 32, 60]
 
 
+async def test_who_waited_for_an_outage_goes_on_beside_others_when_one_has_ended_it() -> None:
+    clock = MovedClock()
+    running, most = 0, list[int]()
+    circuit = Circuit(clock=clock)
+    circuit.failed()
+
+    async def attempt() -> None:
+        nonlocal running
+        async with circuit.passage():
+            running += 1
+            await asyncio.sleep(0.01)
+            most.append(running)
+            circuit.succeeded()
+            running -= 1
+
+    await clock.run(asyncio.gather(attempt(), attempt(), attempt()))
+    assert (most[:2], clock.slept) == ([1, 2], [2])
+
+
 async def test_simultaneous_failures_count_once() -> None:
     circuit = Circuit()
     circuit.succeeded()
@@ -288,7 +329,8 @@ async def test_a_stopped_worker_lets_running_tasks_end(queue: HastyQueue) -> Non
         begun.set()
         await stopped.wait()
 
-    worker = worker_of(queue, MemoryWorkspaces(before=before))
+    # It waits for its only task, not for others: it learns at once that it is stopped.
+    worker = worker_of(queue, MemoryWorkspaces(before=before), parallel=1)
     await queue.send([task()])
     running = asyncio.create_task(worker.run())
     await begun.wait()

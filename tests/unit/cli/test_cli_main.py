@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 from cragside import __version__
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.reference import reference
 
 HEAVY = (
     *("lightrag", "langgraph", "langchain_core", "wordllama", "numpy", "fastapi", "pydantic", "rich.console"),
@@ -145,6 +147,16 @@ def test_a_misspelt_setting_is_bad_configuration(run, environment):
     result = run("status")
     assert result.exit_code == 2
     assert "Did you mean RAG_THRESHOLD?" in result.stderr
+
+
+def test_the_reference_has_the_help_of_each_command_and_each_exit_code(run):
+    page = reference()
+    for command in ("query", "memory search", "graph"):
+        title, usage = f"## cragside {command}\n", f"Usage: cragside {command} "
+        assert usage in page.partition(title)[2].partition("\n## ")[0]
+        assert usage.replace("cragside ", "") in run(*command.split(), "--help").stdout.replace("cragside ", "")
+    for code, meaning in exit_codes.MEANINGS.items():
+        assert f"\n| {code} | {meaning} |\n" in page
 
 
 def test_an_interrupt_while_the_command_loads_shows_no_trace():

@@ -12,9 +12,10 @@ from cragside.application.deadline import Deadline
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.document import SourceText
+from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
+from cragside.domain.search import SimilaritySearch
 from cragside.domain.verdict import DecisionPolicy
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader
 
@@ -214,6 +215,15 @@ async def test_the_nearest_are_three_passages_that_the_budget_of_evidence_takes(
 async def test_a_knowledge_base_that_could_not_be_asked_is_not_said_to_hold_nothing() -> None:
     down = FakeRepository(failure=ServiceUnavailable("knowledge_base", "down"))
     assert not (await find(repository=down, search=FakeSearch())).hold_nothing
+
+
+async def test_a_knowledge_base_that_fails_at_the_nearest_passages_names_none() -> None:
+    class Failing(FakeRepository):
+        async def similar(self, search: SimilaritySearch) -> list[Document]:
+            raise ServiceUnavailable("knowledge_base", "down")
+
+    findings = await find(repository=Failing())
+    assert (findings.block, findings.documents, findings.closest) == ("", (), ())
 
 
 async def test_a_configuration_error_is_not_degraded_away() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from tests.knowledge import Knowledge
 
 SHED = "The rent of the boat shed is due in March. The rowing club pays it to the harbour office every year."
@@ -54,3 +55,20 @@ async def test_a_document_in_the_language_ends_it_and_its_removal_begins_it(know
     (german,) = [each["id"] for each in documents if each["name"] == "schuppen.md"]
     await knowledge.http.delete(f"/v1/documents/{german}")
     assert await told(knowledge, FOREIGN)
+
+
+class ManyLanguages(WordLlamaEmbedder):
+    """Stands for a model that knows several languages."""
+
+    @property
+    def name(self) -> str:
+        return "bge-m3"
+
+
+async def test_with_a_model_that_may_cross_languages_nothing_is_told(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, members={"embedder": ManyLanguages()})
+    await add(knowledge, "shed.md", SHED)
+    passages = (await knowledge.container.workspaces.open("default")).passages
+    assert (await passages.status()).embedding_model == "bge-m3"
+    assert await told(knowledge, FOREIGN) == ""
+    await knowledge.close()

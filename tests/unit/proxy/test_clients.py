@@ -5,7 +5,7 @@ import resource
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from typing import Any
@@ -126,12 +126,12 @@ Connect = Callable[[], Awaitable[Client]]
 
 
 @asynccontextmanager
-async def serving(site: Site, *, hurried: bool = False) -> AsyncIterator[Connect]:
+async def serving(site: Site, *, hurried: bool = False, limits: ConnectionLimits = LIMITS) -> AsyncIterator[Connect]:
     """Time stands still for the server, or passes ten times as fast."""
     started = asyncio.Event()
     listening = server.listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    uvicorn = server.Server(site, started.set, LIMITS, clock=site.clock)
+    uvicorn = server.Server(site, started.set, limits, clock=site.clock)
     running = asyncio.create_task(uvicorn.serve(sockets=[listening]))
     async with AsyncExitStack() as stack, asyncio.timeout(20):
         await started.wait()
@@ -290,6 +290,29 @@ async def test_a_client_refused_while_sending_can_read_the_reason() -> None:
         site.released.set()
 
 
+@EXHAUSTED
+async def test_a_refused_client_that_sends_on_and_on_is_dropped() -> None:
+    site = Site()
+    # uvicorn's own time for idle connections does not help.
+    async with serving(site, hurried=True, limits=replace(LIMITS, keep_alive_seconds=3600)) as connect:
+        for _ in range(LIMITS.most - LIMITS.spare):
+            await (await connect()).says(GET % b"waits")
+        while len(site.seen) < LIMITS.most - LIMITS.spare:
+            await asyncio.sleep(0.01)
+        client = await connect()
+        await client.says(POST % 1_000_000_000)
+        assert (await client.hears()).startswith(b"HTTP/1.1 503 ")
+
+        async def send_on() -> None:
+            while True:
+                await client.says(b"x" * 1000)
+                await client.clock.sleep(0.02)
+
+        with pytest.raises(ConnectionError):
+            await send_on()
+        site.released.set()
+
+
 HEAD = b"GET /healthz HTTP/1.1\r\n" + b"x-filler: 1\r\n" * 100
 
 
@@ -334,6 +357,17 @@ async def test_an_idle_connection_is_closed_despite_bytes_between_requests() -> 
         heard = await asyncio.gather(silent.hears(), talking.hears())
         assert [each.count(b"well") for each in heard] == [1, 1]
         await sending
+
+
+async def test_a_connection_may_rest_between_requests_for_longer_than_a_head_may_take() -> None:
+    async with serving(Site(), hurried=True, limits=replace(LIMITS, keep_alive_seconds=3600)) as connect:
+        resting, silent = await connect(), await connect()
+        await resting.says(GET % b"healthz")
+        assert b"well" in await resting.hears_until(b"0\r\n\r\n")
+        await resting.clock.sleep(5 * LIMITS.head_seconds)
+        await resting.says(GET % b"healthz")
+        assert b"well" in await resting.hears_until(b"0\r\n\r\n")
+        assert await silent.hears() == b"", "it sent no head in time"
 
 
 @EXHAUSTED

@@ -4,6 +4,9 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from proxy_stub import StubOllama
+
+from cragside.entrypoints.proxy.upstream import Upstream
 
 NDJSON = b"".join(b'{"model":"m","response":"t%02d","done":false}\n' % i for i in range(20)) + b'{"done":true}\n'
 SSE = b"".join(b'data: {"choices":[{"delta":{"content":"t%d"}}]}\n\n' % i for i in range(20)) + b"data: [DONE]\n\n"
@@ -205,6 +208,47 @@ async def test_connections_to_ollama_are_used_again(proxied):
     for _ in range(5):
         await proxied.ask("GET /api/version")
     assert proxied.ollama.connections == 1
+
+
+async def test_a_connection_that_has_rested_for_too_long_is_not_used_again():
+    server = await asyncio.start_server(StubOllama().serve, "127.0.0.1", 0)
+    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", keep_seconds=60)
+    kept = await upstream.connection()
+    upstream.release(kept)
+    kept.idle_since -= 30
+    assert await upstream.connection() is kept
+    upstream.release(kept)
+    kept.idle_since -= 61
+    another = await upstream.connection()
+    assert another is not kept
+    upstream.release(another)
+    upstream.close()
+    server.close()
+
+
+async def test_a_connection_that_nobody_uses_again_is_closed():
+    ollama = StubOllama()
+    server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
+    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", keep_seconds=0.01)
+    upstream.release(await upstream.connection())
+    async with asyncio.timeout(5):
+        await ollama.disconnected.wait()
+    upstream.close()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        pytest.param("HEAD /x", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", id="an answer without a body"),
+        pytest.param("GET /x", b"HTTP/1.1 700 ?\r\nContent-Length: 9\r\n\r\nab", id="the rest is not waited for"),
+    ],
+)
+async def test_a_connection_that_cannot_be_used_again_is_closed_at_once(proxied, asked, answer):
+    proxied.ollama.answer = answer
+    await proxied.ask(asked)
+    async with asyncio.timeout(5):
+        await proxied.ollama.disconnected.wait()
 
 
 STREAMED = b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
