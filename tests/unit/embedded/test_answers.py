@@ -58,6 +58,9 @@ def test_a_question_asks_for_a_kind_of_answer(question: str, kind: Kind | None) 
         ("how fast does the kelp grow", "The kelp grows half a metre a day."),
         ("Wie viele Grad hat der Ofen?", "Der Ofen hat zweihundertzwanzig Grad."),
         ("when is the lesson", "The lesson is at four."),
+        ("when is the lesson", "The lesson is at 17:30."),
+        ("when was the boiler serviced", "Boiler serviced on 12.11.2024."),
+        ("when was the mill built", "The mill was built in the 1840s."),
         ("when does the baker sell sourdough", "The baker sells sourdough on Saturdays."),
     ],
 )
@@ -80,6 +83,8 @@ def test_a_text_has_the_kind_beside_the_words_of_the_question(question: str, tex
         ("how long is the jetty", "The jetty has 16 berths."),
         ("how many litres does the tank hold", "The tank has number 41."),
         ("how heavy is the keel", "The keel has 4 bolts."),
+        ("when was the boiler serviced", "The boiler was serviced. It has 34 kg and 2 valves."),
+        ("top speed of the bike", "The bike has 8 gears."),
         ("when is the lesson", "The lesson is in the blue room."),
         ("when is the lesson", ""),
     ],

@@ -345,3 +345,9 @@ def test_a_row_of_another_month_scores_less() -> None:
     scores = GRADER.scores("gas used in october 2024", rows)
     assert scores.index(max(scores)) == 9
     assert max(scores[:9] + scores[10:]) <= DEFAULT_THRESHOLD
+
+
+def test_one_shared_word_tells_less_in_a_german_passage_if_the_question_is_english() -> None:
+    cake = "Den Teig verrühren und eine Stunde ruhen lassen, dann den Kuchen 45 Minuten backen."
+    assert score("list all minutes", cake) < score("minutes", cake) - 0.2
+    assert score("Wie viele Minuten muss der Kuchen backen?", cake) > DEFAULT_THRESHOLD

@@ -12,9 +12,11 @@ _NEAR = ".{0,80}"
 _START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
 _PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
 _LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
+_WEIGHTS = r"weight|gewicht|poids"
+_SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
 _SPANS = r"length|länge|longueur|duration|dauer|durée"
 _FIGURES = (
-    r"(?:serial|account|invoice|contract|order)[ -]number|percentage|weight|speed|anzahl|nombre"
+    r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
     r"|vertragsnummer|kontonummer"
 )
 _PAYING = (
@@ -57,7 +59,7 @@ WHAT_IS_THE = (
     r"^(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
     r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
 )
-NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _FIGURES)
+NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _WEIGHTS, _SPEEDS, _FIGURES)
 
 DATES = _words("""
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
@@ -107,4 +109,7 @@ l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre
 # A figure with its unit in one word.
 WITH_A_UNIT = re.compile(r"[0-9][0-9.,]{0,20}([a-z]{1,3}[0-9]?)")
 PHONE = re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}")
+# A time of day.
+TIME = re.compile(r"\b[0-9]{1,2}(?:[:.h][0-9]{2}\b| ?(?:am|pm|a\.m|p\.m|o'clock|uhr|h|heures?)\b)")
+YEAR_OR_DECADE = re.compile(r"(?:1[0-9]|20)[0-9]{2}s?|[0-9]{1,2}(?:st|nd|rd|th)|[1-9]0s")
 YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from cragside.adapters.embedded import answer_words as listed
 from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
-from cragside.adapters.embedded.date_reading import MONTHS
+from cragside.adapters.embedded.date_reading import MONTHS, dates_in
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
@@ -50,7 +50,8 @@ _UNITS = {
     Kind.SPEED: listed.SPEED_UNITS | listed.LENGTH_UNITS | listed.TIME_UNITS,
     Kind.VOLUME: listed.VOLUME_UNITS,
 }
-_NAMED = tuple(zip((Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.AMOUNT), NAMES_OF_FIGURES, strict=True))
+_NAMES = (Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.WEIGHT, Kind.SPEED, Kind.AMOUNT)
+_NAMED = tuple(zip(_NAMES, NAMES_OF_FIGURES, strict=True))
 _NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
 _NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
 # Two letters may be a Roman numeral or an article.
@@ -87,7 +88,8 @@ def has_kind(kind: Kind, question: Sequence[str], title: str, text: str, languag
 def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> bool:
     others = [word for word in found if word not in known]
     if kind is Kind.DATE:
-        return any(word in MONTHS or word in DATES or word in SPELT or _has_digit(word) for word in others)
+        lowered = piece.lower()
+        return any(map(_is_of_a_date, others)) or bool(listed.TIME.search(lowered)) or bool(dates_in(lowered))
     if kind is Kind.PHONE:
         return listed.PHONE.search(piece) is not None
     if kind is Kind.AGE and any(map(YEAR.fullmatch, others)):
@@ -100,6 +102,10 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
     if units is None or not units.isdisjoint(found):
         return True
     return any((match := listed.WITH_A_UNIT.fullmatch(word)) and match[1] in units for word in found)
+
+
+def _is_of_a_date(word: str) -> bool:
+    return word in MONTHS or word in DATES or word in SPELT or listed.YEAR_OR_DECADE.fullmatch(word) is not None
 
 
 def _is_amount(word: str) -> bool:

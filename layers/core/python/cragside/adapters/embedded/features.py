@@ -15,7 +15,7 @@ from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, t
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.names import names_in, slips
 from cragside.adapters.embedded.numbers import plain
-from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
 from cragside.ports.embedder import Vectors
 
@@ -86,6 +86,12 @@ class Question:
     strange: frozenset[str]
     stems: Mapping[Language, tuple[str, ...]]
     dates: tuple[AskedDate, ...] = ()
+
+    @property
+    def is_english(self) -> bool:
+        """Tell if it has more function words of English than of any other language."""
+        count = {listed: sum(map(listed.__contains__, self.every_word)) for listed in (ENGLISH, GERMAN, OTHER)}
+        return count[ENGLISH] > max(count[GERMAN], count[OTHER])
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,11 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
             return [0.0] * len(excerpts)
         passages = [self._passage(excerpt, lexicon) for excerpt in excerpts]
         table = compare(question, passages, lexicon, weights.background)
+        # A passage in another language has an English question's words by chance: "list all minutes", "45 Minuten".
+        english = question.is_english
         scores = [
-            weights.probability(features, passage.language) for features, passage in zip(table, passages, strict=True)
+            weights.probability(features, "english" if english else passage.language)
+            for features, passage in zip(table, passages, strict=True)
         ]
         exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
         return [
