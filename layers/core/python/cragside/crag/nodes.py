@@ -18,6 +18,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
 from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.reading import Reading
 from cragside.domain.search import SimilaritySearch
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
@@ -95,17 +96,19 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """Candidate passages from the workspace's graph and vectors."""
     context = runtime.context
 
-    async def candidates() -> list[Document]:
+    async def candidates() -> tuple[Reading, list[Document]]:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
-        return await repository.retrieve(state["question"], limit=context.tools.candidates)
+        return await repository.look_up(state["question"], limit=context.tools.candidates)
 
     with left_out() as missing:
         try:
-            found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
+            searching = candidates()
+            reading, found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", searching)
         except ServiceUnavailable as error:
             # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
-            return {"local": [], "degraded": [*missing, Degradation("knowledge_base", error.message)]}
-    return {"local": found, "degraded": missing}
+            lost = Degradation("knowledge_base", error.message)
+            return {"local": [], "reading": Reading(state["question"]), "degraded": [*missing, lost]}
+    return {"local": found, "reading": reading, "degraded": missing}
 
 
 @timed
@@ -115,7 +118,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     if not documents:
         return {}
     best_first, degraded, grader = await graded(
-        state["question"],
+        state["reading"].text,
         documents,
         grader=context.tools.grader,
         embedded=context.tools.embedded_grader,
@@ -186,7 +189,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 async def _nearest(state: CragState, context: CragContext) -> list[Document]:
     """The passages that are nearest to a question that retrieval found nothing for. None after an outage."""
-    question, tools = state["question"], context.tools
+    question, tools = state["reading"].text, context.tools
     if any(lost.component == "knowledge_base" for lost in state.get("degraded", ())):
         return []
 
@@ -209,7 +212,7 @@ async def _packed(
     tools = context.tools
     best = varied(documents, most, document_of_evidence)
     if context.compress:
-        best = await compressed(state["question"], best, tools.embedded_grader)
+        best = await compressed(state["reading"].text, best, tools.embedded_grader)
     budget, instruction = context.evidence_tokens, context.instruction
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction)
 

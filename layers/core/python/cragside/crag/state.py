@@ -12,6 +12,7 @@ from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
+from cragside.domain.reading import Reading
 from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.follow_up import FollowUpReader
@@ -29,6 +30,7 @@ class CragState(TypedDict, total=False):
     question: str
     workspace: str
     model: str | None
+    reading: Reading  # the question as the documents put it
     local: list[Document]
     grader: str  # the name of the one that graded `local`
     search_query: str

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from typing_extensions import override
@@ -16,6 +17,7 @@ from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.reading import read_passages
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, StoreAccess, StoreReplaced
+from cragside.adapters.lightrag.vocabulary import StoreVocabulary
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -24,9 +26,11 @@ from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.left_out import leave_out
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
+from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.ports.question_reader import QuestionReader
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -73,12 +77,14 @@ class LightRagRepository(RagRepository):
         *,
         keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
+        reader: QuestionReader,
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
         self._access = access
         self._keywords_of = keywords_of
         self._language_of = language_of
+        self._reader = reader
         self._ranker = ranker
         self._saved_queries = saved_queries
 
@@ -128,6 +134,20 @@ class LightRagRepository(RagRepository):
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
         are searched as in `naive`. While the embedding model fails, passages are found by their words.
         """
+        return (await self.look_up(query, limit=limit, mode=mode, wanted=wanted))[1]
+
+    @override
+    async def look_up(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> tuple[Reading, list[Document]]:
+        with _failing_as_unavailable():
+            reading = await self._access.searched(partial(self._read, query), otherwise=Reading(query))
+            return reading, await self._retrieved(reading.text, limit, mode, wanted)
+
+    async def _read(self, query: str, store: Store) -> Reading:
+        return await self._reader.read(query, StoreVocabulary(store))
+
+    async def _retrieved(self, query: str, limit: int, mode: Mode, wanted: Filter) -> list[Document]:
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -154,12 +174,11 @@ class LightRagRepository(RagRepository):
                 leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
                 return await _found_by_words(store, query, limit + _RESERVE, wanted)
 
-        with _failing_as_unavailable():
-            found = await self._access.searched(candidates, otherwise=list[Document]())
-            ranked = await self._ranked(query, found)
-            if not ranked or (ranked[0].score or 0.0) <= DEFAULT_THRESHOLD:
-                await self._tell_language(query, ranked)
-            return varied(ranked, limit, document_of_evidence)
+        found = await self._access.searched(candidates, otherwise=list[Document]())
+        ranked = await self._ranked(query, found)
+        if not ranked or (ranked[0].score or 0.0) <= DEFAULT_THRESHOLD:
+            await self._tell_language(query, ranked)
+        return varied(ranked, limit, document_of_evidence)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:

@@ -1,15 +1,17 @@
 """LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.words import words_in
 from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, VectorStorage
 from cragside.adapters.lightrag.storages.postgres.finding import find
 from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
@@ -22,6 +24,8 @@ from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
 PASSAGES = "chunks"
+_MOST_HELD = 5_000
+_HELD = "SELECT word, passages FROM crag.word WHERE store = $1 AND word = ANY($2)"
 _TEXTS = "SELECT id, text FROM crag.passage WHERE store = $1 AND id = ANY($2)"
 
 
@@ -37,6 +41,8 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
         self._base = self.legacy_table_name
         self._dimensions = self._store.dimensions
+        # Terms that were there once: to ask for those of each question would be a round trip.
+        self._held: LRUCache[str, int] = LRUCache(_MOST_HELD)
         self._store.vectors.add(self.namespace, self)
 
     @override
@@ -84,6 +90,17 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         values = Values(self._store.number)
         sql = with_words(values, self._search_text(query), limit)
         return [row[1] for row in await self._store.all(sql, *values.values[1:])] if sql else []
+
+    @override
+    async def held(self, terms: Collection[str]) -> dict[str, int]:
+        known = {term: self._held[term] for term in terms if term in self._held}
+        if len(known) == len(terms):
+            return known
+        lacking = {term: word for term in terms if term not in known for word in words_in(term)[:1]}
+        found = {row[0]: row[1] for row in await self._store.all(_HELD, list(lacking.values()))}
+        new = {term: found[word] for term, word in lacking.items() if word in found}
+        self._held.update(new)
+        return known | new
 
     @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
