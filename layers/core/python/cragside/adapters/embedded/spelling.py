@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from typing_extensions import override
 
@@ -22,7 +22,7 @@ _OFTEN_MISSPELT = frozenset(word for word in ENGLISH | GERMAN if len(word) > 3 a
 _TOKEN = re.compile(r"[^\W_]{1,60}(?:['’][^\W_]{1,60})?")
 _SHORTEST, _LONGEST = 4, 30
 _LONGEST_ABBREVIATION = 8
-_SHORTEST_PART, _SHORTEST_JOINED = 3, 6
+_SHORTEST_PART, _SHORTEST_JOINED, _FURTHEST_APART = 3, 6, 3
 _LONGEST_READ = 1_000
 # So many strange words are looked up: a question with more of them is in another language than the documents.
 _MOST_STRANGE = 4
@@ -61,24 +61,50 @@ class EmbeddedSpelling(QuestionReader):
 
     @override
     async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
+        known = _known_in(question)
         found = [word for word in _words_of(question) if word.plain not in _EMPTY]
-        held = (await vocabulary.held({term for word in found for term in word.terms})).keys()
-        sought = held & set(terms(question))
-        lacking = [word for word in found if sought.isdisjoint(word.terms)]
+        strange = [word for word in found if word.is_strange(known)]
+        pairs = _pairs(found, strange, known)
+        looked_for = dict.fromkeys((*strange, *chain.from_iterable(pairs.values())))
+        if not looked_for:
+            return Reading(question)
+        # A search has asked for these just now. Hardly any question without misspelt words asks for more.
+        sought = set(terms(question))
+        there = (await vocabulary.held({term for word in looked_for for term in word.terms & sought})).keys()
+        lacking = {word for word in looked_for if there.isdisjoint(word.terms)}
         if not lacking:
             return Reading(question)
-        changes = await _joined(found, lacking, vocabulary)
+        asked = {term for word in lacking for term in word.terms} | {term for word in pairs for term in _terms(word)}
+        held = (await vocabulary.held(asked)).keys()
+        changes = []
+        for whole, (first, second) in pairs.items():
+            if lacking & {first, second} and not held.isdisjoint(_terms(whole)):
+                passage = await vocabulary.passage_with(whole)
+                if form := next(filter(None, (_form_in(passage, term, {whole: 0}) for term in _terms(whole))), ""):
+                    changes.append((first.start, second.end, form))
         joined = {place for start, end, _ in changes for place in range(start, end)}
-        known = _known_in(question)
-        strange = [word for word in lacking if word.start not in joined and word.is_strange(known)]
-        if len(strange) <= _MOST_STRANGE:
-            for word in strange:
+        apart = [word for word in strange if word in lacking and word.start not in joined]
+        if len(apart) <= _MOST_STRANGE:
+            for word in apart:
                 # In the other language the documents may have the word: with its umlauts, it is read as that.
                 others = dict.fromkeys(spellings(word.plain), 0) if word.terms & held else meant(word.plain)
                 read = await _nearest(word, others, known, vocabulary)
                 if read.lower() not in ("", word.plain):
                     changes.append((word.start, word.end, read))
         return _changed(question, sorted(changes))
+
+
+def _pairs(
+    found: Sequence[_Word], strange: Sequence[_Word], known: Sequence[WordFilter]
+) -> dict[str, tuple[_Word, _Word]]:
+    """Words that two neighbours in a question may be together: one is strange, or the language has the whole."""
+    return {
+        whole: (first, second)
+        for first, second in pairwise(found)
+        if 0 < second.start - first.end < _FURTHEST_APART
+        and _SHORTEST_JOINED <= len(whole := first.plain + second.plain) <= _LONGEST
+        and (first in strange or second in strange or any(whole in words for words in known))
+    }
 
 
 def _known_in(question: str) -> list[WordFilter]:
@@ -120,29 +146,6 @@ async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFi
         if first in held and second in held and _beside(parts, await vocabulary.passage_with(parts)):
             return parts
     return ""
-
-
-async def _joined(
-    found: Sequence[_Word], lacking: Sequence[_Word], vocabulary: Vocabulary
-) -> list[tuple[int, int, str]]:
-    """Two words of a question that are one in the documents, with their places."""
-    pairs = {
-        first.plain + second.plain: (first, second)
-        for first, second in pairwise(found)
-        if (first in lacking or second in lacking)
-        and 0 < second.start - first.end < 3
-        and _SHORTEST_JOINED <= len(first.plain + second.plain) <= _LONGEST
-    }
-    if not pairs:
-        return []
-    held = await vocabulary.held({term for word in pairs for term in _terms(word)})
-    read = []
-    for word, (first, second) in pairs.items():
-        for term in _terms(word) & held.keys():
-            if form := _form_in(await vocabulary.passage_with(word), term, {word: 0}):
-                read.append((first.start, second.end, form))
-                break
-    return read
 
 
 def _nearest_empty(word: str) -> tuple[str, int]:

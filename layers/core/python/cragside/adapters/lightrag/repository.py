@@ -141,8 +141,14 @@ class LightRagRepository(RagRepository):
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> tuple[Reading, list[Document]]:
         with _failing_as_unavailable():
+            found = await self._retrieved(query, limit, mode, wanted)
+            # Searches in a database tell which words are there, and few questions are read otherwise.
             reading = await self._access.searched(partial(self._read, query), otherwise=Reading(query))
-            return reading, await self._retrieved(reading.text, limit, mode, wanted)
+            if reading.text != query:
+                found = await self._retrieved(reading.text, limit, mode, wanted)
+            if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
+                await self._tell_language(reading.text, found)
+            return reading, varied(found, limit, document_of_evidence)
 
     async def _read(self, query: str, store: Store) -> Reading:
         return await self._reader.read(query, StoreVocabulary(store))
@@ -175,10 +181,7 @@ class LightRagRepository(RagRepository):
                 return await _found_by_words(store, query, limit + _RESERVE, wanted)
 
         found = await self._access.searched(candidates, otherwise=list[Document]())
-        ranked = await self._ranked(query, found)
-        if not ranked or (ranked[0].score or 0.0) <= DEFAULT_THRESHOLD:
-            await self._tell_language(query, ranked)
-        return varied(ranked, limit, document_of_evidence)
+        return await self._ranked(query, found)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:

@@ -18,14 +18,20 @@ from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes_of
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
-from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
+from cragside.adapters.lightrag.storages.postgres.searches import (
+    HELD,
+    Values,
+    held_words,
+    near_passages,
+    near_rows,
+    with_words,
+)
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
 PASSAGES = "chunks"
 _MOST_HELD = 5_000
-_HELD = "SELECT word, passages FROM crag.word WHERE store = $1 AND word = ANY($2)"
 _TEXTS = "SELECT id, text FROM crag.passage WHERE store = $1 AND id = ANY($2)"
 
 
@@ -41,7 +47,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
         self._base = self.legacy_table_name
         self._dimensions = self._store.dimensions
-        # Terms that were there once: to ask for those of each question would be a round trip.
+        # Words that were there once: to ask for those of each question would be a round trip.
         self._held: LRUCache[str, int] = LRUCache(_MOST_HELD)
         self._store.vectors.add(self.namespace, self)
 
@@ -93,14 +99,15 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     @override
     async def held(self, terms: Collection[str]) -> dict[str, int]:
-        known = {term: self._held[term] for term in terms if term in self._held}
-        if len(known) == len(terms):
-            return known
-        lacking = {term: word for term in terms if term not in known for word in words_in(term)[:1]}
-        found = {row[0]: row[1] for row in await self._store.all(_HELD, list(lacking.values()))}
-        new = {term: found[word] for term, word in lacking.items() if word in found}
-        self._held.update(new)
-        return known | new
+        words = {term: word for term in terms for word in words_in(term)[:1]}
+        if lacking := [word for word in words.values() if word not in self._held]:
+            rows = await self._store.all(HELD.format(store="$1", words="$2"), lacking)
+            self.remember_held({row[0]: row[1] for row in rows})
+        return {term: self._held[word] for term, word in words.items() if word in self._held}
+
+    def remember_held(self, counts: Mapping[str, int]) -> None:
+        """Keep how many passages have each of some words, as a search has told."""
+        self._held.update(counts)
 
     @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
@@ -188,6 +195,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
         if worded := with_words(values, self._search_text(query), wide):
             searches["worded"] = worded
+            searches["held"] = held_words(values, self._search_text(query))
         return searches
 
     async def _passages(self, query: str, top_k: int, vector: Vectors) -> list[dict[str, Any]]:
