@@ -32,6 +32,9 @@ class AsWritten(QuestionReader):
     async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
         return Reading(question)
 
+    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
+        return reading
+
 
 class FakeRepository(RagRepository):
     """Every source is one passage; relevance is the share of the query's words in it."""

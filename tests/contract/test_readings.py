@@ -72,3 +72,26 @@ async def test_a_passage_with_words_is_found_as_it_is_written(container: Contain
     vocabulary = StoreVocabulary(await store_of(container.workspaces, "default"))
     assert await vocabulary.passage_with("dehumidifier") == DRYER.text
     assert await vocabulary.passage_with("quince") == ""
+
+
+VESTS = (
+    SourceText("rules.txt", "Everybody wears a personal flotation device (PFD) on the jetty."),
+    SourceText("shop.txt", "A new PFD costs 89 euros at the chandler's."),
+    SourceText("loan.txt", "The club lends a personal flotation device for 5 euros a day."),
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what does a PFD cost at the chandler's", "what does a personal flotation device cost at the chandler's"],
+)
+async def test_an_explained_abbreviation_is_found_by_either_form(container: Container, question: str) -> None:
+    await searchable(container, *VESTS)
+    repository = (await container.workspaces.open("default")).passages
+    reading, found = await repository.look_up(question, limit=3)
+    assert [word.read for word in reading.equal] == ["personal flotation device" if "PFD" in question else "PFD"]
+    assert {each.metadata["filename"] for each in found} == {"rules.txt", "shop.txt", "loan.txt"}
+    assert found[0].metadata["filename"] == "shop.txt"
+    told = (await container.explainer.explain({"prompt": question})).as_dict()["candidates"]
+    other = "loan.txt" if "PFD" in question else "shop.txt"
+    assert {each["filename"] for each in told if each["reasons"]["read"]} == {other}

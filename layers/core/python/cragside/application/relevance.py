@@ -63,7 +63,7 @@ class RelevantPassages:
         with left_out() as missing:
             reading, candidates = await self._retrieved(search, repository)
         found, degraded, _ = await graded(
-            reading.text,
+            reading,
             candidates,
             grader=self._grader if search.both else self._embedded_grader,
             embedded=self._embedded_grader,
@@ -73,7 +73,7 @@ class RelevantPassages:
         if search.both:
             found = await _compared(search.text, found, repository)
         if search.compress:
-            found = await compressed(reading.text, found, self._embedded_grader)
+            found = await compressed(reading, found, self._embedded_grader)
         return found, [*missing, *degraded]
 
     async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> tuple[Reading, list[Document]]:

@@ -118,7 +118,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     if not documents:
         return {}
     best_first, degraded, grader = await graded(
-        state["reading"].text,
+        state["reading"],
         documents,
         grader=context.tools.grader,
         embedded=context.tools.embedded_grader,
@@ -212,7 +212,7 @@ async def _packed(
     tools = context.tools
     best = varied(documents, most, document_of_evidence)
     if context.compress:
-        best = await compressed(state["reading"].text, best, tools.embedded_grader)
+        best = await compressed(state["reading"], best, tools.embedded_grader)
     budget, instruction = context.evidence_tokens, context.instruction
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction)
 

@@ -1,6 +1,6 @@
 """Reads questions in the words of the documents."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from cragside.domain.reading import Reading
@@ -17,7 +17,10 @@ class Vocabulary(Protocol):
 
 
 class QuestionReader(Protocol):
-    """Knows how people misspell words."""
+    """Knows how people misspell and abbreviate words."""
 
     async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
         """The question with the nearest words of the vocabulary in place of those that it lacks."""
+
+    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
+        """The reading with the abbreviations of its text that these passages explain, and with what they abbreviate."""

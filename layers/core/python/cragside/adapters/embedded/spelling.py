@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, pairwise
 
 from typing_extensions import override
 
+from cragside.adapters.embedded.abbreviations import Abbreviation, abbreviations_in
 from cragside.adapters.embedded.foreign_words import FRENCH, FRENCH_ASKING, GERMAN_ASKING
 from cragside.adapters.embedded.known_words import WordFilter, words_of
 from cragside.adapters.embedded.misspellings import WRONG, meant, spellings, unmarked
@@ -27,6 +29,8 @@ _LONGEST_READ = 1_000
 # So many strange words are looked up: a question with more of them is in another language than the documents.
 _MOST_STRANGE = 4
 _MOST_WORDS = 32
+# So many abbreviations are read, each of which may be asked for in two ways.
+_MOST_EQUAL = 2
 # So many of the nearest words are looked at in a passage.
 _MOST_TRIED = 3
 
@@ -92,6 +96,55 @@ class EmbeddedSpelling(QuestionReader):
                 if read.lower() not in ("", word.plain):
                     changes.append((word.start, word.end, read))
         return _changed(question, sorted(changes))
+
+    @override
+    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
+        explained = [*dict.fromkeys(chain.from_iterable(map(abbreviations_in, passages)))]
+        if not explained:
+            return reading
+        asked = _Asked(reading.text)
+        equal = {form: each.long for each in reversed(explained) if (form := asked.short(each))}
+        equal |= {form: each.short for each in reversed(explained) if (form := asked.long(each))}
+        told = tuple(ReadWord(*each) for each in equal.items())[:_MOST_EQUAL]
+        return replace(reading, equal=told) if told else reading
+
+
+class _Asked:
+    """The words of a question, in which the forms of abbreviations are sought."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._words = _TOKEN.findall(question[:_LONGEST_READ])[:_MOST_WORDS]
+        self._lower = [word.lower() for word in self._words]
+
+    @cached_property
+    def _terms(self) -> list[frozenset[str]]:
+        return list(map(_terms, self._lower))
+
+    def short(self, abbreviation: Abbreviation) -> str:
+        """The short form as the question writes it, "" if it has none. A common word is none, unless in capitals."""
+        short = abbreviation.short
+        if short.lower() not in self._lower:
+            return ""
+        written = self._words[self._lower.index(short.lower())]
+        as_explained = written == short and not self._question.isupper()
+        return written if as_explained or not _is_common(written) else ""
+
+    def long(self, abbreviation: Abbreviation) -> str:
+        """The long form as the question writes it, in any inflection. A single common word is none."""
+        long = _TOKEN.findall(abbreviation.long)
+        if not long or (len(long) == 1 and _is_common(long[0])):
+            return ""
+        sought = [_terms(word.lower()) for word in long]
+        for place in range(len(self._words) - len(long) + 1):
+            if all(each & there for each, there in zip(sought, self._terms[place:], strict=False)):
+                words = self._words[place : place + len(long)]
+                return next((part for part in (" ".join(words), "-".join(words)) if part in self._question), "")
+        return ""
+
+
+def _is_common(word: str) -> bool:
+    return word.lower() in _EMPTY or any(word.lower() in known for known in _every_word())
 
 
 def _pairs(

@@ -146,6 +146,10 @@ class LightRagRepository(RagRepository):
             reading = await self._access.searched(partial(self._read, query), otherwise=Reading(query))
             if reading.text != query:
                 found = await self._retrieved(reading.text, limit, mode, wanted)
+            reading = self._reader.explained(reading, [f"{each.title}\n{each.content}" for each in found])
+            if reading.equal:
+                more = await self._retrieved(reading.other, limit, mode, wanted)
+                found = await self._ranked(reading, list({each.content: each for each in (*found, *more)}.values()))
             if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
                 await self._tell_language(reading.text, found)
             return reading, varied(found, limit, document_of_evidence)
@@ -181,7 +185,7 @@ class LightRagRepository(RagRepository):
                 return await _found_by_words(store, query, limit + _RESERVE, wanted)
 
         found = await self._access.searched(candidates, otherwise=list[Document]())
-        return await self._ranked(query, found)
+        return await self._ranked(Reading(query), found)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:
@@ -241,8 +245,8 @@ class LightRagRepository(RagRepository):
 
         await self._access.searched(tell, otherwise=None)
 
-    async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
-        scores = await self._ranker.grade(query, candidates)
+    async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
+        scores = (await self._ranker.judge_read(reading, candidates)).scores
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
 

@@ -49,7 +49,9 @@ class ReasonsBody(BaseModel):
     """What spoke for a candidate."""
 
     words: list[str] = Field(description="The question's content words that it or its title has, in any inflection.")
-    read: list[ReadWordBody] = Field(description="Which of them the question writes otherwise: misspelt, for example.")
+    read: list[ReadWordBody] = Field(
+        description="Which of them the question writes otherwise: misspelt or abbreviated."
+    )
     strip: StripBody | None = Field(description="The strip that carries its score; null if the time was over.")
     grader: str | None = Field(description="Who gave its `score`: `embedded`, `rerank` or a chat model.")
 
