@@ -174,10 +174,11 @@ def _every_word() -> list[WordFilter]:
 async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFilter], vocabulary: Vocabulary) -> str:
     """The nearest word of the vocabulary, "" if none is near. Words that say nothing are known without looking."""
     sought: dict[str, str] = {}
+    asked = unmarked(word.plain)
     for other in sorted(ranks, key=ranks.__getitem__):
         for term in _terms(other):
             # Else it is a word of its own with another ending.
-            if not ranks[other] or not unmarked(word.plain).startswith(term):
+            if not ranks[other] or not asked.startswith(term):
                 sought.setdefault(term, other)
     splits = dict(_splits(word.plain))
     held = await vocabulary.held({*sought, *(term for parts in splits.values() for term in parts)})

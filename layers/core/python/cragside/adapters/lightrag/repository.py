@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from typing_extensions import override
@@ -140,24 +139,24 @@ class LightRagRepository(RagRepository):
     async def look_up(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> tuple[Reading, list[Document]]:
-        with _failing_as_unavailable():
-            found = await self._retrieved(query, limit, mode, wanted)
+        async def searched(store: Store) -> tuple[Reading, list[Document]]:
+            found = await self._retrieved(store, query, limit, mode, wanted)
             # Searches in a database tell which words are there, and few questions are read otherwise.
-            reading = await self._access.searched(partial(self._read, query), otherwise=Reading(query))
+            reading = await self._reader.read(query, StoreVocabulary(store))
             if reading.text != query:
-                found = await self._retrieved(reading.text, limit, mode, wanted)
+                found = await self._retrieved(store, reading.text, limit, mode, wanted)
             reading = self._reader.explained(reading, [f"{each.title}\n{each.content}" for each in found])
             if reading.equal:
-                more = await self._retrieved(reading.other, limit, mode, wanted)
+                more = await self._retrieved(store, reading.other, limit, mode, wanted)
                 found = await self._ranked(reading, list({each.content: each for each in (*found, *more)}.values()))
             if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
-                await self._tell_language(reading.text, found)
+                await self._tell_language(store, reading.text, found)
             return reading, varied(found, limit, document_of_evidence)
 
-    async def _read(self, query: str, store: Store) -> Reading:
-        return await self._reader.read(query, StoreVocabulary(store))
+        with _failing_as_unavailable():
+            return await self._access.searched(searched, otherwise=(Reading(query), list[Document]()))
 
-    async def _retrieved(self, query: str, limit: int, mode: Mode, wanted: Filter) -> list[Document]:
+    async def _retrieved(self, store: Store, query: str, limit: int, mode: Mode, wanted: Filter) -> list[Document]:
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -171,20 +170,15 @@ class LightRagRepository(RagRepository):
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
-
-        async def candidates(store: Store) -> list[Document]:
-            try:
-                found = await _candidates(store, query, parameters, wanted)
-                if not found and mode not in ("naive", "mix"):
-                    found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
-                return found
-            except ServiceUnavailable as error:
-                if error.component != "embedder":
-                    raise
-                leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
-                return await _found_by_words(store, query, limit + _RESERVE, wanted)
-
-        found = await self._access.searched(candidates, otherwise=list[Document]())
+        try:
+            found = await _candidates(store, query, parameters, wanted)
+            if not found and mode not in ("naive", "mix"):
+                found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
+        except ServiceUnavailable as error:
+            if error.component != "embedder":
+                raise
+            leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
+            found = await _found_by_words(store, query, limit + _RESERVE, wanted)
         return await self._ranked(Reading(query), found)
 
     @override
@@ -229,21 +223,16 @@ class LightRagRepository(RagRepository):
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
-    async def _tell_language(self, query: str, found: Sequence[Document]) -> None:
+    async def _tell_language(self, store: Store, query: str, found: Sequence[Document]) -> None:
         """Note that a question that found no more than this is in another language than all documents, if so."""
-
         language = self._language_of(query)
         # Of a large store it takes a third of a second to count the languages.
         if language is None or any(self._language_of(each.content) == language for each in found):
             return
-
-        async def tell(store: Store) -> None:
-            if crosses_languages(store.embedding_model):
-                return
-            if reason := foreign_question(language, await store.languages()):
-                leave_out("language", reason)
-
-        await self._access.searched(tell, otherwise=None)
+        if crosses_languages(store.embedding_model):
+            return
+        if reason := foreign_question(language, await store.languages()):
+            leave_out("language", reason)
 
     async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
         scores = (await self._ranker.judge_read(reading, candidates)).scores
