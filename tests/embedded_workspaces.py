@@ -13,8 +13,10 @@ from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
+from cragside.ports.question_reader import QuestionReader
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspaces
+from tests.fakes import AsWritten
 
 
 def embedded_workspaces(
@@ -33,6 +35,7 @@ def embedded_workspaces(
     language_of: Callable[[str], str | None] = lambda question: None,
     question_seconds: float = 5.0,
     backend: Backend | None = None,
+    reader: QuestionReader | None = None,
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
 
@@ -62,6 +65,7 @@ def embedded_workspaces(
         most_open=most_open,
         patience=patience,
         language_of=language_of,
+        reader=reader or AsWritten(),
     )
 
 

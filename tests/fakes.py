@@ -9,7 +9,9 @@ from cragside.domain.errors import NotFound, PayloadTooLarge
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
+from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.question_reader import QuestionReader, Vocabulary
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -22,6 +24,16 @@ def shared_words(query: str, text: str) -> float:
     wanted = {word.strip("?.,!").lower() for word in query.split()} - {""}
     present = {word.strip("?.,!#").lower() for word in text.split()}
     return len(wanted & present) / len(wanted) if wanted else 0.0
+
+
+class AsWritten(QuestionReader):
+    """Reads each question as it is written."""
+
+    async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
+        return Reading(question)
+
+    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
+        return reading
 
 
 class FakeRepository(RagRepository):

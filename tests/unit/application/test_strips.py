@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from cragside.application.strips import compressed, strips_of
 from cragside.domain.document import Document
+from cragside.domain.reading import Reading
 from tests.fakes import WordGrader
 
 KELP = "Kelp grows fast in cold water along rocky coasts, where it is anchored to the ground by holdfasts in storms."
@@ -16,18 +17,18 @@ def document(content: str, identifier: str = "d") -> Document:
 
 
 async def test_irrelevant_strips_are_removed_and_leave_a_visible_gap() -> None:
-    [found] = await compressed("kelp otters", [document(f"{KELP} {RAIN} {OTTER}")], WordGrader())
+    [found] = await compressed(Reading("kelp otters"), [document(f"{KELP} {RAIN} {OTTER}")], WordGrader())
     assert found.content == f"{KELP} … {OTTER}"
     assert (found.id, found.title, found.score, found.metadata) == ("d", "Kelp and otters", 0.9, {"page": 3})
 
 
 async def test_neighbouring_strips_stay_joined_without_a_gap() -> None:
-    [found] = await compressed("kelp", [document(f"{RAIN} {KELP} {OTTER}")], WordGrader())
+    [found] = await compressed(Reading("kelp"), [document(f"{RAIN} {KELP} {OTTER}")], WordGrader())
     assert found.content == f"{KELP}\n{OTTER}"
 
 
 async def test_the_best_strip_always_stays() -> None:
-    [found] = await compressed("zebra", [document(f"{KELP} {RAIN}")], WordGrader())
+    [found] = await compressed(Reading("zebra"), [document(f"{KELP} {RAIN}")], WordGrader())
     assert found.content
 
 
@@ -39,7 +40,9 @@ async def test_all_documents_are_graded_in_one_call_without_their_titles() -> No
             calls.append(documents)
             return await super().grade(query, documents, model=model)
 
-    found = await compressed("kelp", [document(f"{RAIN} {KELP}", "a"), document(f"{OTTER} {RAIN}", "b")], Noting())
+    found = await compressed(
+        Reading("kelp"), [document(f"{RAIN} {KELP}", "a"), document(f"{OTTER} {RAIN}", "b")], Noting()
+    )
     assert [d.content for d in found] == [KELP, OTTER]
     assert [len(call) for call in calls] == [4]
     assert {d.title for d in calls[0]} == {""}
@@ -51,8 +54,8 @@ async def test_a_passage_of_one_strip_is_returned_without_grading() -> None:
             raise AssertionError("nothing to grade")
 
     short = [document("Kelp  grows.\nOtters sleep.")]
-    assert await compressed("kelp", short, Never()) == short
-    assert await compressed("kelp", [], Never()) == []
+    assert await compressed(Reading("kelp"), short, Never()) == short
+    assert await compressed(Reading("kelp"), [], Never()) == []
 
 
 @given(st.text(alphabet="ab .!?\n-#。", max_size=400))

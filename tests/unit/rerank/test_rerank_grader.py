@@ -18,6 +18,7 @@ from cragside.adapters.rerank.grader import RerankGrader
 from cragside.application.grading import graded
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.reading import Reading
 from tests.services.stub_reranker import StubReranker
 from tests.services.tools import free_port
 
@@ -215,7 +216,7 @@ async def test_nobody_there_is_an_outage():
 async def test_the_embedded_grader_steps_in(grader, stub):
     stub.status = 503
     embedded = EmbeddedGrader(WordLlamaEmbedder())
-    found, [degraded], by = await graded(QUESTION, PASSAGES, grader=grader, embedded=embedded, seconds=30)
+    found, [degraded], by = await graded(Reading(QUESTION), PASSAGES, grader=grader, embedded=embedded, seconds=30)
     assert (len(found), by) == (2, "embedded")
     assert degraded.reason == "The rerank endpoint answered 503. The embedded grader stepped in."
 

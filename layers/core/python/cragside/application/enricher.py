@@ -19,6 +19,7 @@ from cragside.domain.personas import instruction_of, nothing_found
 from cragside.domain.preferences import EvidenceMode, Preferences
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
+from cragside.domain.reading import Reading
 from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
@@ -79,12 +80,13 @@ class Preferring(Protocol):
 class Enriched:
     """A request for the model. `rag_context` is None if the request did not ask for evidence.
 
-    `candidates` are all that were considered; () for a run that nobody watched.
+    `candidates` are all that were considered; () for a run that nobody watched. For `reading` see `Findings`.
     """
 
     request: dict[str, Any]
     rag_context: RagContext | None
     candidates: tuple[Candidate, ...] = ()
+    reading: Reading | None = None
 
 
 class Enricher:
@@ -224,7 +226,7 @@ class Enricher:
         blocks = (block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)
         await self._remember(query, deadline)
-        return Enriched(enhanced, context, findings.candidates)
+        return Enriched(enhanced, context, findings.candidates, findings.reading)
 
     async def _recollected(
         self, query: Query, findings: Findings, deadline: Deadline, tokens: int, watch: Watch | None

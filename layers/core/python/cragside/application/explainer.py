@@ -13,6 +13,7 @@ from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document
 from cragside.domain.explanation import Explanation, Reasons, Strip
 from cragside.domain.prompt import explained_question_in
+from cragside.domain.reading import Reading
 from cragside.domain.steps import Step, Watch
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.relevance_grader import EMBEDDED_GRADER, RelevanceGrader
@@ -79,7 +80,7 @@ class Explainer:
         """A run that was watched, with its explanation. Once the deadline is over, strips are left out."""
         context = enriched.rag_context
         assert context is not None  # noqa: S101 (the run had a question)
-        question = context.standalone_question or context.query
+        reading = enriched.reading or Reading(context.standalone_question or context.query)
         identifier = enriched.request.get("id")
         return Explanation(
             id=identifier if isinstance(identifier, str) and identifier else str(uuid.uuid4()),
@@ -87,13 +88,17 @@ class Explainer:
             context=context,
             steps=tuple(run.steps),
             candidates=enriched.candidates,
-            reasons=[await self._reasons(question, candidate, deadline) for candidate in enriched.candidates],
+            reasons=[await self._reasons(reading, candidate, deadline) for candidate in enriched.candidates],
         )
 
-    async def _reasons(self, question: str, candidate: Candidate, deadline: Deadline) -> Reasons:
+    async def _reasons(self, reading: Reading, candidate: Candidate, deadline: Deadline) -> Reasons:
         await asyncio.sleep(0)  # others have their turn, and a run that was cancelled ends here
-        [words] = await self._matcher.matches(question, [candidate.document])
-        return Reasons(words, await self._strip(question, candidate.document) if deadline.remaining() else None)
+        document = candidate.document
+        text = f"{document.title}\n{document.content}"
+        [words] = await self._matcher.matches(question := reading.asked_of(text), [document])
+        strip = await self._strip(question, document) if deadline.remaining() else None
+        read = (word for word in reading.words if not set(words).isdisjoint(word.in_lower_case))
+        return Reasons(words, strip, (*read, *reading.read_in(text)))
 
     async def _strip(self, question: str, document: Document) -> Strip:
         """The best strip of a passage. Without its title, which describes all of them."""

@@ -7,13 +7,14 @@ from typing import TypeVar
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
-from cragside.ports.relevance_grader import Grades, RelevanceGrader
+from cragside.domain.reading import Reading
+from cragside.ports.relevance_grader import RelevanceGrader
 
 T = TypeVar("T")
 
 
 async def graded(
-    question: str,
+    reading: Reading,
     documents: Sequence[Document],
     *,
     grader: RelevanceGrader,
@@ -27,9 +28,9 @@ async def graded(
     """
     degraded: list[Degradation] = []
     try:
-        grades = await within(seconds, "grader", grader.judge(question, documents, model=model))
+        grades = await within(seconds, "grader", grader.judge_read(reading, documents, model=model))
     except ServiceUnavailable as error:
-        grades = Grades(await embedded.grade(question, documents))
+        grades = await embedded.judge_read(reading, documents)
         reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
         degraded = [Degradation("grader", reason)]
     return by_relevance(documents, grades.scores), degraded, grades.grader

@@ -11,6 +11,7 @@ from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import Degradation
 from cragside.domain.query import refuse_overlong_query
+from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -60,9 +61,9 @@ class RelevantPassages:
         refuse_overlong_query(search.text)
         repository = (await self._workspaces.open(workspace)).passages
         with left_out() as missing:
-            candidates = await self._retrieved(search, repository)
+            reading, candidates = await self._retrieved(search, repository)
         found, degraded, _ = await graded(
-            search.text,
+            reading,
             candidates,
             grader=self._grader if search.both else self._embedded_grader,
             embedded=self._embedded_grader,
@@ -72,20 +73,22 @@ class RelevantPassages:
         if search.both:
             found = await _compared(search.text, found, repository)
         if search.compress:
-            found = await compressed(search.text, found, self._embedded_grader)
+            found = await compressed(reading, found, self._embedded_grader)
         return found, [*missing, *degraded]
 
-    async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> list[Document]:
+    async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> tuple[Reading, list[Document]]:
         # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.
         enough = search.limit if search.mode and not search.both else max(search.limit, self._candidates)
         most = _WIDE if search.filter.must else enough
-        found = await repository.retrieve(search.text, limit=most, mode=search.mode or "mix", wanted=search.filter)
+        reading, found = await repository.look_up(
+            search.text, limit=most, mode=search.mode or "mix", wanted=search.filter
+        )
         if search.mode is not None or len(found) >= enough:
-            return found
-        near = SimilaritySearch(search.text, limit=enough, threshold=0.0, filter=search.filter)
+            return reading, found
+        near = SimilaritySearch(reading.text, limit=enough, threshold=0.0, filter=search.filter)
         known = {document.id for document in found} | {document.content for document in found}
         others = [each for each in await repository.similar(near) if known.isdisjoint((each.id, each.content))]
-        return [*found, *others[: enough - len(found)]]
+        return reading, [*found, *others[: enough - len(found)]]
 
 
 async def _compared(question: str, documents: Sequence[Document], repository: RagRepository) -> list[Document]:

@@ -10,6 +10,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Filter
 from cragside.domain.query import refuse_overlong_query
+from cragside.domain.reading import Reading
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, SimilaritySearch, Strategy
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspaces
@@ -73,6 +74,6 @@ class Retriever:
             return list(known[1])
         found: Sequence[Document] = await repository.similar(search)
         if compress:
-            found = await compressed(search.text, found, self._grader)
+            found = await compressed(Reading(search.text), found, self._grader)
         self._answers[key] = version, tuple(found)
         return list(found)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cragside.domain.document import Document
+from cragside.domain.reading import Reading
 from cragside.ports.relevance_grader import RelevanceGrader
 
 GAP = " … "
@@ -44,7 +45,7 @@ def strip_places(text: str) -> list[tuple[int, int]]:
     return places
 
 
-async def compressed(question: str, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
+async def compressed(reading: Reading, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
     """The documents with only their relevant strips, joined by ` … ` at gaps. Scores stay.
 
     Each keeps at least its best strip. One call of `grader` rates all strips, so the grader should be a cheap one. It
@@ -57,7 +58,7 @@ async def compressed(question: str, documents: Sequence[Document], grader: Relev
         for number, strip in enumerate(strips)
         if len(strips) > 1
     ]
-    scores = iter(await grader.grade(question, pieces) if pieces else ())
+    scores = iter((await grader.judge_read(reading, pieces)).scores if pieces else ())
     return [
         replace(document, content=_kept(strips, [next(scores) for _ in strips])) if len(strips) > 1 else document
         for document, strips in zip(documents, split, strict=True)

@@ -72,4 +72,5 @@ class CorrectiveRag(EvidenceFinder):
             standalone_question=None if state["question"] == question else state["question"],
             candidates=state.get("candidates", ()),
             closest=state["closest"],
+            reading=state["reading"],
         )

@@ -20,6 +20,7 @@ from cragside.domain.later_first import later_first
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
 from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.reading import Reading
 from cragside.domain.search import SimilaritySearch
 from cragside.domain.several import (
     CANDIDATES_OF_A_LIST,
@@ -107,13 +108,11 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     asked = context.tools.question_parts.read(question)
     most = context.tools.candidates * (CANDIDATES_OF_A_LIST if asked.a_list else 1)
 
-    async def candidates() -> dict[str, list[Document]]:
+    async def candidates() -> dict[str, tuple[Reading, list[Document]]]:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
-        if not asked.parts:
-            return {question: await repository.retrieve(question, limit=most)}
-        searches = [repository.retrieve(question, limit=most)]
         each = -(-context.tools.candidates // 2)
-        searches += [repository.retrieve(part.question, limit=each) for part in asked.parts]
+        searches = [repository.look_up(question, limit=most)]
+        searches += [repository.look_up(part.question, limit=each) for part in asked.parts]
         questions = (question, *(part.question for part in asked.parts))
         return dict(zip(questions, await asyncio.gather(*searches), strict=True))
 
@@ -122,18 +121,20 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
             found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
         except ServiceUnavailable as error:
             # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
-            return {"local": [], "asked": asked, "degraded": [*missing, Degradation("knowledge_base", error.message)]}
+            lost = Degradation("knowledge_base", error.message)
+            return {"local": [], "asked": asked, "reading": Reading(question), "degraded": [*missing, lost]}
     return {**_divided(question, asked, found), "asked": asked, "degraded": missing}
 
 
-def _divided(question: str, asked: Asked, found: dict[str, list[Document]]) -> Update:
-    """All passages, and of those that are nearer to a part than to the question, the part's question."""
-    if not asked.parts:
-        return {"local": found[question]}
-    divided = nearest_question(found)
+def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, list[Document]]]) -> Update:
+    """All passages, and of those that are nearer to a part than to the question, the part as it was read."""
+    divided = nearest_question({each: documents for each, (_, documents) in found.items()})
     alone = [part.question for part in asked.parts if part.alone]
-    parts = {document.id: part for part in alone for document in divided[part]}
-    return {"local": [document for documents in divided.values() for document in documents], "question_of": parts}
+    return {
+        "reading": found[question][0],
+        "local": [document for documents in divided.values() for document in documents],
+        "part_of": {document.id: found[part][0] for part in alone for document in divided[part]},
+    }
 
 
 @timed
@@ -142,27 +143,29 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
-    question_of = state.get("question_of", {})
-    by_question: dict[str, list[Document]] = {}
+    part_of = state.get("part_of", {})
+    by_reading: dict[str, tuple[Reading, list[Document]]] = {}
     for document in documents:
-        by_question.setdefault(question_of.get(document.id, state["question"]), []).append(document)
+        reading = part_of.get(document.id, state["reading"])
+        by_reading.setdefault(reading.text, (reading, []))[1].append(document)
     seconds = context.deadline.share(GRADE_SHARE)
     outcomes = await asyncio.gather(
         *(
             graded(
-                question,
+                reading,
                 some,
                 grader=context.tools.grader,
                 embedded=context.tools.embedded_grader,
                 seconds=seconds,
                 model=state.get("model"),
             )
-            for question, some in by_question.items()
+            for reading, some in by_reading.values()
         )
     )
     best_first = by_score([document for some, _, _ in outcomes for document in some])
     degraded = next((failed for _, failed, _ in outcomes if failed), [])
-    return {"local": best_first, "grader": outcomes[0][2], "degraded": degraded}
+    grader = EMBEDDED_GRADER if degraded else outcomes[0][2]
+    return {"local": best_first, "grader": grader, "degraded": degraded}
 
 
 @timed
@@ -208,7 +211,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
         chosen = context.policy.best_effort(local)
     chosen = later_first(state["question"], chosen, context.policy.threshold)
     if asked.parts:
-        chosen = one_for_each(chosen, state.get("question_of", {}))
+        chosen = one_for_each(chosen, {key: part.text for key, part in state.get("part_of", {}).items()})
     most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
     best, packed = await _packed(chosen, most, state, context)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
@@ -233,7 +236,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 async def _nearest(state: CragState, context: CragContext) -> list[Document]:
     """The passages that are nearest to a question that retrieval found nothing for. None after an outage."""
-    question, tools = state["question"], context.tools
+    question, tools = state["reading"].text, context.tools
     if any(lost.component == "knowledge_base" for lost in state.get("degraded", ())):
         return []
 
@@ -256,7 +259,7 @@ async def _packed(
     tools = context.tools
     best = varied(documents, most, document_of_evidence)
     if context.compress:
-        best = await compressed(state["question"], best, tools.embedded_grader)
+        best = await compressed(state["reading"], best, tools.embedded_grader)
     budget, instruction = context.evidence_tokens, context.instruction
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction)
 

@@ -12,6 +12,7 @@ from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
+from cragside.domain.reading import Reading
 from cragside.domain.several import Asked
 from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
@@ -32,8 +33,9 @@ class CragState(TypedDict, total=False):
     workspace: str
     model: str | None
     asked: Asked
+    reading: Reading  # the question as the documents put it
     local: list[Document]
-    question_of: dict[str, str]  # passage -> the part that it is nearest to; those nearest to the question have none
+    part_of: dict[str, Reading]  # passage -> the part that it is nearest to; those nearest to the question have none
     grader: str  # the name of the one that graded `local`
     search_query: str
     web: list[Document] | None  # None: the web could not be asked

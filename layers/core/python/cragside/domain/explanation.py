@@ -7,6 +7,7 @@ from typing import Any
 from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document, number_of
 from cragside.domain.outcome import RagContext
+from cragside.domain.reading import ReadWord
 from cragside.domain.steps import Step
 
 # Why a candidate is not in the prompt, in words.
@@ -38,10 +39,14 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The question's words that a passage has, and its best strip (None if the time was over)."""
+    """The question's words that a passage has, and its best strip (None if the time was over).
+
+    `read` says which of the words the question writes otherwise.
+    """
 
     words: tuple[str, ...]
     strip: Strip | None
+    read: tuple[ReadWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ def _candidate(candidate: Candidate, reasons: Reasons, packed: Sequence[Document
         "dropped": candidate.dropped,
         "reasons": {
             "words": list(reasons.words),
+            "read": [{"asked": word.asked, "read": word.read} for word in reasons.read],
             "strip": None
             if strip is None
             else {

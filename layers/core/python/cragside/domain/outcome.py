@@ -8,6 +8,7 @@ from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document
 from cragside.domain.exchange import moment_of
 from cragside.domain.preferences import EvidenceMode
+from cragside.domain.reading import Reading
 from cragside.domain.verdict import Verdict
 
 
@@ -32,6 +33,7 @@ class Findings:
 
     `standalone_question` is None if the question needed nothing from the conversation. `candidates` are all that were
     considered; () for a run that nobody watched. `closest` are the nearest passages, if none of them is evidence.
+    `reading` is the question in words of the documents, None if it was searched for as it is.
     """
 
     block: str
@@ -42,6 +44,7 @@ class Findings:
     standalone_question: str | None = None
     candidates: tuple[Candidate, ...] = ()
     closest: tuple[Document, ...] = ()
+    reading: Reading | None = None
 
     @property
     def hold_nothing(self) -> bool:

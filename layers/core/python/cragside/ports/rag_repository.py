@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from cragside.domain.document import Document, SourceText
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.query import Query
+from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch
 
 
@@ -68,6 +69,12 @@ class RagRepository(ABC):
         `mode` is LightRAG's: `local` and `global` go through entities and relations, `hybrid` through both, `naive`
         through vectors, `mix` through all.
         """
+
+    async def look_up(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> tuple[Reading, list[Document]]:
+        """What `retrieve` finds, and how it read the query: whoever grades the passages reads it the same way."""
+        return Reading(query), await self.retrieve(query, limit=limit, mode=mode, wanted=wanted)
 
     @abstractmethod
     async def similar(self, search: SimilaritySearch) -> list[Document]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cragside.domain.document import Document
+from cragside.domain.reading import Reading
 
 # The name of the grader that needs no chat model.
 EMBEDDED_GRADER = "embedded"
@@ -33,3 +34,14 @@ class RelevanceGrader(Protocol):
     async def judge(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> Grades:
         """`grade`, with the name of the grader. Raises what `grade` raises."""
         return Grades(await self.grade(query, documents, model=model))
+
+    async def judge_read(self, reading: Reading, documents: Sequence[Document], *, model: str | None = None) -> Grades:
+        """`judge`, with the question as each document puts it."""
+        asked = [reading.asked_of(f"{document.title}\n{document.content}") for document in documents]
+        scores, grader = dict[int, float](), EMBEDDED_GRADER
+        for question in dict.fromkeys(asked) or [reading.text]:
+            places = [place for place, each in enumerate(asked) if each == question]
+            grades = await self.judge(question, [documents[place] for place in places], model=model)
+            scores |= zip(places, grades.scores, strict=True)
+            grader = grades.grader
+        return Grades([scores[place] for place in range(len(documents))], grader)

@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.reading import read_passages
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, StoreAccess, StoreReplaced
+from cragside.adapters.lightrag.vocabulary import StoreVocabulary
 from cragside.domain.dating import date_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -25,10 +26,12 @@ from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.left_out import leave_out
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
+from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 from cragside.ports.clock import SYSTEM_CLOCK
+from cragside.ports.question_reader import QuestionReader
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -75,12 +78,14 @@ class LightRagRepository(RagRepository):
         *,
         keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
+        reader: QuestionReader,
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
         self._access = access
         self._keywords_of = keywords_of
         self._language_of = language_of
+        self._reader = reader
         self._ranker = ranker
         self._saved_queries = saved_queries
 
@@ -130,6 +135,30 @@ class LightRagRepository(RagRepository):
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
         are searched as in `naive`. While the embedding model fails, passages are found by their words.
         """
+        return (await self.look_up(query, limit=limit, mode=mode, wanted=wanted))[1]
+
+    @override
+    async def look_up(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> tuple[Reading, list[Document]]:
+        async def searched(store: Store) -> tuple[Reading, list[Document]]:
+            found = await self._retrieved(store, query, limit, mode, wanted)
+            # Searches in a database tell which words are there, and few questions are read otherwise.
+            reading = await self._reader.read(query, StoreVocabulary(store))
+            if reading.text != query:
+                found = await self._retrieved(store, reading.text, limit, mode, wanted)
+            reading = self._reader.explained(reading, [f"{each.title}\n{each.content}" for each in found])
+            if reading.equal:
+                more = await self._retrieved(store, reading.other, limit, mode, wanted)
+                found = await self._ranked(reading, list({each.content: each for each in (*found, *more)}.values()))
+            if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
+                await self._tell_language(store, reading.text, found)
+            return reading, varied(found, limit, document_of_evidence)
+
+        with _failing_as_unavailable():
+            return await self._access.searched(searched, otherwise=(Reading(query), list[Document]()))
+
+    async def _retrieved(self, store: Store, query: str, limit: int, mode: Mode, wanted: Filter) -> list[Document]:
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -143,25 +172,16 @@ class LightRagRepository(RagRepository):
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
-
-        async def candidates(store: Store) -> list[Document]:
-            try:
-                found = await _candidates(store, query, parameters, wanted)
-                if not found and mode not in ("naive", "mix"):
-                    found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
-                return found
-            except ServiceUnavailable as error:
-                if error.component != "embedder":
-                    raise
-                leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
-                return await _found_by_words(store, query, limit + _RESERVE, wanted)
-
-        with _failing_as_unavailable():
-            found = await self._access.searched(candidates, otherwise=list[Document]())
-            ranked = await self._ranked(query, found)
-            if not ranked or (ranked[0].score or 0.0) <= DEFAULT_THRESHOLD:
-                await self._tell_language(query, ranked)
-            return varied(ranked, limit, document_of_evidence)
+        try:
+            found = await _candidates(store, query, parameters, wanted)
+            if not found and mode not in ("naive", "mix"):
+                found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
+        except ServiceUnavailable as error:
+            if error.component != "embedder":
+                raise
+            leave_out("embedder", f"{error.message.rstrip('.')}. Passages were found by their words alone.")
+            found = await _found_by_words(store, query, limit + _RESERVE, wanted)
+        return await self._ranked(Reading(query), found)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:
@@ -205,24 +225,19 @@ class LightRagRepository(RagRepository):
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
-    async def _tell_language(self, query: str, found: Sequence[Document]) -> None:
+    async def _tell_language(self, store: Store, query: str, found: Sequence[Document]) -> None:
         """Note that a question that found no more than this is in another language than all documents, if so."""
-
         language = self._language_of(query)
         # Of a large store it takes a third of a second to count the languages.
         if language is None or any(self._language_of(each.content) == language for each in found):
             return
+        if crosses_languages(store.embedding_model):
+            return
+        if reason := foreign_question(language, await store.languages()):
+            leave_out("language", reason)
 
-        async def tell(store: Store) -> None:
-            if crosses_languages(store.embedding_model):
-                return
-            if reason := foreign_question(language, await store.languages()):
-                leave_out("language", reason)
-
-        await self._access.searched(tell, otherwise=None)
-
-    async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
-        scores = await self._ranker.grade(query, candidates)
+    async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
+        scores = (await self._ranker.judge_read(reading, candidates)).scores
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
 

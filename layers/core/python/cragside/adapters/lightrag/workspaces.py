@@ -20,6 +20,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.ports.object_store import ObjectStore
+from cragside.ports.question_reader import QuestionReader
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
 
@@ -51,6 +52,7 @@ class EmbeddedWorkspaces(Workspaces):
         ranker: RelevanceGrader,
         keywords_of: "Callable[[str], Keywords]",
         language_of: Callable[[str], str | None],
+        reader: QuestionReader,
         saved_queries: int,
         sha256: str | None = None,
         objects: ObjectStore | None = None,
@@ -63,6 +65,7 @@ class EmbeddedWorkspaces(Workspaces):
         self._ranker = ranker
         self._keywords_of = keywords_of
         self._language_of = language_of
+        self._reader = reader
         self._saved_queries = saved_queries
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
@@ -90,6 +93,7 @@ class EmbeddedWorkspaces(Workspaces):
             access,
             keywords_of=self._keywords_of,
             language_of=self._language_of,
+            reader=self._reader,
             ranker=self._ranker,
             saved_queries=self._saved_queries,
         )

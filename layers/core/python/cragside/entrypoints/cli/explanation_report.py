@@ -49,6 +49,9 @@ def _show(candidate: dict[str, Any]) -> None:
     print_prose(console, f"      {fate}{needed}; graded by {reasons['grader'] or 'nobody'}")
     if reasons["words"]:
         print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
+    for word in reasons["read"]:
+        told = f'read "{word["asked"]}" as "{word["read"]}"'
+        print_prose(console, f"      {_one_line(told)}")
     if strip is not None:
         print_prose(console, f"      best strip, {strip['score']:.2f}: {' '.join(printable(strip['text']).split())}")
 

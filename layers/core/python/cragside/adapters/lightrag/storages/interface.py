@@ -1,7 +1,7 @@
 """What cragside asks of LightRAG's storages, beyond what LightRAG itself asks of them."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
@@ -118,6 +118,10 @@ class VectorStorage(_Committed, BaseVectorStorage):
     @abstractmethod
     async def worded(self, query: str, limit: int) -> list[str]:
         """The ids of the passages that rank best by words alone, best first."""
+
+    @abstractmethod
+    async def held(self, terms: Collection[str]) -> dict[str, int]:
+        """How many passages have each of these terms of full-text search. The rest are left out."""
 
     def finds_with(self, *beside: object) -> bool:
         """Whether `find` can search these storages as well, and a search is a round trip.

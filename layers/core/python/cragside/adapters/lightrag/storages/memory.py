@@ -1,7 +1,7 @@
 """LightRAG's storages in memory, for tests and for what need not last."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -86,6 +86,10 @@ class MemoryVectorStorage(VectorStorage):
     async def worded(self, query: str, limit: int) -> list[str]:
         ids = self._ids()
         return [ids[number] for number in self._full_text(query, limit)]
+
+    @override
+    async def held(self, terms: Collection[str]) -> dict[str, int]:
+        return self._memory.words.held(terms)
 
     @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:

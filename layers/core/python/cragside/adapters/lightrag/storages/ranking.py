@@ -16,12 +16,12 @@ RARE_SHARE = 0.02
 PAIR_SHARE = 2 / 3
 # Words longer than this cannot be words; they would only make the query string long.
 _WORD = re.compile(r"\w{1,40}")
-_MAX_WORDS = 32
+MOST_WORDS = 32
 
 
 def words_of(question: str) -> list[str]:
     """The distinct words of a question that full-text search looks for."""
-    return list(dict.fromkeys(_WORD.findall(question)))[:_MAX_WORDS]
+    return list(dict.fromkeys(_WORD.findall(question)))[:MOST_WORDS]
 
 
 class Sought(NamedTuple):

@@ -38,10 +38,20 @@ class StripBody(BaseModel):
     grader: str = Field(description="Who gave this score: always `embedded`.")
 
 
+class ReadWordBody(BaseModel):
+    """Words that the question writes otherwise than the documents."""
+
+    asked: str = Field(description="As the question writes it.")
+    read: str = Field(description="As the documents do.")
+
+
 class ReasonsBody(BaseModel):
     """What spoke for a candidate."""
 
     words: list[str] = Field(description="The question's content words that it or its title has, in any inflection.")
+    read: list[ReadWordBody] = Field(
+        description="Which of them the question writes otherwise: misspelt or abbreviated."
+    )
     strip: StripBody | None = Field(description="The strip that carries its score; null if the time was over.")
     grader: str | None = Field(description="Who gave its `score`: `embedded`, `rerank` or a chat model.")
 

@@ -28,6 +28,10 @@ class FullText:
         for term in self._terms.pop(number):
             del self._postings[term][number]
 
+    def held(self, terms: Iterable[str]) -> dict[str, int]:
+        """How many texts have each of these words. The rest are left out."""
+        return {term: count for term in terms if (count := len(self._postings.get(term, ())))}
+
     def search(self, words: Iterable[str], limit: int) -> dict[int, float]:
         """At most `limit` numbers of texts that have any of the words, with their scores, best first."""
         scores: defaultdict[int, float] = defaultdict(float)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -45,7 +46,10 @@ class Searches(Protocol):
         """The search for the nearest rows."""
 
     def passages(self, values: Values, query: str, vector: Vectors, most: int) -> dict[str, str]:
-        """The searches for passages: `close` by vectors and, if there are words, `worded`."""
+        """The searches for passages: `close` by vectors and, if there are words, `worded`; `held` counts these."""
+
+    def remember_held(self, counts: Mapping[str, int]) -> None:
+        """Keep what `held` tells."""
 
 
 async def find(
@@ -78,6 +82,7 @@ async def find(
     columns = ", ".join(f"(SELECT json_agg(shown) FROM ({sql}) AS shown) AS {name}" for name, sql in shown.items())
     row = await store.one(f"SELECT * FROM (WITH {ahead}{beside} SELECT {columns}) AS told", *values.values[1:])
     found: dict[str, list[dict[str, Any]]] = {name: orjson.loads(rows or "[]") for name, rows in row.items()}
+    chunks.remember_held({row["word"]: row["passages"] for row in found.get("held", ())})
     near, lexical = ([tuple(each.values()) for each in found.get(name, ())] for name in ("close", "worded"))
     return Found(
         found["entity"],

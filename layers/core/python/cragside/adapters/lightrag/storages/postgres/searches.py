@@ -42,6 +42,9 @@ SELECT seq, (SELECT id FROM crag.searched WHERE searched.seq = best.seq) AS id, 
     ORDER BY score DESC, seq LIMIT {most}) AS best ORDER BY score DESC, seq"""
 
 
+HELD = "SELECT word, passages FROM crag.word WHERE store = {store} AND word = ANY({words})"
+
+
 class Values:
     """The values of a statement, each with the mark by which its text names it."""
 
@@ -103,6 +106,12 @@ def with_words(values: Values, searched: str, most: int) -> str | None:
         pair=PAIR_SHARE,
         most=values.mark(most, "integer"),
     )
+
+
+def held_words(values: Values, searched: str) -> str:
+    """How many passages have each word: `word` and `passages`. Words that none has are left out."""
+    words = words_in(" ".join(words_of(searched)))
+    return HELD.format(store=values.store, words=values.mark(words, "text[]"))
 
 
 def ranking(near: Sequence[Any], lexical: Sequence[Any], most: int) -> list[tuple[str, float]]:

@@ -1,27 +1,37 @@
 """LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.words import words_in
 from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, VectorStorage
 from cragside.adapters.lightrag.storages.postgres.finding import find
 from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes_of
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
-from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
+from cragside.adapters.lightrag.storages.postgres.searches import (
+    HELD,
+    Values,
+    held_words,
+    near_passages,
+    near_rows,
+    with_words,
+)
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
 PASSAGES = "chunks"
+_MOST_HELD = 5_000
 _TEXTS = "SELECT id, text FROM crag.passage WHERE store = $1 AND id = ANY($2)"
 
 
@@ -37,6 +47,8 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
         self._base = self.legacy_table_name
         self._dimensions = self._store.dimensions
+        # Words that were there once: to ask for those of each question would be a round trip.
+        self._held: LRUCache[str, int] = LRUCache(_MOST_HELD)
         self._store.vectors.add(self.namespace, self)
 
     @override
@@ -84,6 +96,18 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         values = Values(self._store.number)
         sql = with_words(values, self._asked_text(query), limit)
         return [row[1] for row in await self._store.all(sql, *values.values[1:])] if sql else []
+
+    @override
+    async def held(self, terms: Collection[str]) -> dict[str, int]:
+        words = {term: word for term in terms for word in words_in(term)[:1]}
+        if lacking := [word for word in words.values() if word not in self._held]:
+            rows = await self._store.all(HELD.format(store="$1", words="$2"), lacking)
+            self.remember_held({row[0]: row[1] for row in rows})
+        return {term: self._held[word] for term, word in words.items() if word in self._held}
+
+    def remember_held(self, counts: Mapping[str, int]) -> None:
+        """Keep how many passages have each of some words, as a search has told."""
+        self._held.update(counts)
 
     @override
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
@@ -171,6 +195,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
         if worded := with_words(values, self._asked_text(query), wide):
             searches["worded"] = worded
+            searches["held"] = held_words(values, self._search_text(query))
         return searches
 
     async def _passages(self, query: str, top_k: int, vector: Vectors) -> list[dict[str, Any]]:

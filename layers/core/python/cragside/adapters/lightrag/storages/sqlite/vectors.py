@@ -1,6 +1,7 @@
 """LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,7 +14,7 @@ from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
-from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, fused, sought, words_of
+from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, MOST_WORDS, fused, sought, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
 from cragside.adapters.lightrag.vector_index import VectorIndex
 from cragside.domain.filter import Filter
@@ -25,6 +26,8 @@ from cragside.ports.embedder import Vectors
 _TRIED_FIRST = 200
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
+# Terms that begin with as many equal letters are read together, if more are looked for.
+_START, _MANY = 3, 20
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
 # With `ORDER BY rank` or without `+`, FTS5 would rank the passages that are not chosen too.
 _BEST_OF = """SELECT rowid, -bm25(passage) AS score FROM passage
@@ -95,6 +98,23 @@ class SqliteVectorStorage(VectorStorage):
         seqs = list(self._full_text(query, limit, passages))
         ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
         return [ids[seq] for seq in seqs if seq in ids]
+
+    @override
+    async def held(self, terms: Collection[str]) -> dict[str, int]:
+        if len(terms) <= MOST_WORDS:
+            return self._spread(list(terms))
+        # Most of them begin alike. To read all such terms of the store takes less than to look for each.
+        begun: defaultdict[str, list[str]] = defaultdict(list)
+        for term in terms:
+            begun[term[:_START]].append(term)
+        alone = [term for some in begun.values() if len(some) <= _MANY for term in some]
+        found = dict(self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", alone))
+        for start, some in begun.items():
+            if len(some) > _MANY:
+                after = start[:-1] + chr(ord(start[-1]) + 1)
+                rows = self._db.all("SELECT term, doc FROM passage_term WHERE term >= ? AND term < ?", (start, after))
+                found |= {term: count for term, count in rows if term in terms}
+        return found
 
     @override
     async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:

@@ -33,6 +33,9 @@ export function CandidateCard({ candidate }) {
       <dl>
         <dt>${t("candidate.words")}</dt>
         <dd>${reasons.words.length ? reasons.words.map((word) => html`<span class="word">${word}</span> `) : t("candidate.no_words")}</dd>
+        ${reasons.read.length > 0 &&
+        html`<dt>${t("candidate.read")}</dt>
+          <dd>${reasons.read.map(({ asked, read }) => html`<span class="word">${asked} → ${read}</span> `)}</dd>`}
         <dt>${t("candidate.grader")}</dt>
         <dd>${reasons.grader === null ? t("candidate.ungraded") : graderName(reasons.grader)}</dd>
       </dl>

@@ -102,6 +102,7 @@ export default {
   "candidate.dropped.limit": "Weggelassen: Der Prompt nimmt nicht mehr Dokumente auf.",
   "candidate.dropped.room": "Weggelassen: kein Platz im Kontext des Modells.",
   "candidate.words": "Wörter der Frage",
+  "candidate.read": "Gelesen als",
   "candidate.no_words": "keine",
   "candidate.grader": "Bewertet durch",
   "candidate.ungraded": "niemanden",

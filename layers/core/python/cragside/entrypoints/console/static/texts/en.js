@@ -102,6 +102,7 @@ export default {
   "candidate.dropped.limit": "Left out: the prompt takes no more documents.",
   "candidate.dropped.room": "Left out: no room in the model's context.",
   "candidate.words": "Words of the question",
+  "candidate.read": "Read as",
   "candidate.no_words": "none",
   "candidate.grader": "Graded by",
   "candidate.ungraded": "nobody",

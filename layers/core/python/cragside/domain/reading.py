@@ -1,0 +1,72 @@
+"""How a question is read in the words of the documents."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_WORD = re.compile(r"[^\W_]{1,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """Words as a question writes them, and as the documents do."""
+
+    asked: str
+    read: str
+
+    @property
+    def in_lower_case(self) -> list[str]:
+        """The words that are read."""
+        return self.read.lower().split()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question in words that the documents have: `text` is searched for.
+
+    `words` says what was read otherwise than it is written. `equal` are words of the text, and what the documents say
+    they stand for: a passage may have either.
+    """
+
+    text: str
+    words: Sequence[ReadWord] = ()
+    equal: Sequence[ReadWord] = ()
+
+    @property
+    def other(self) -> str:
+        """The text with all words that have an equal replaced by it."""
+        return _replaced(self.text, self.equal)
+
+    def asked_of(self, passage: str) -> str:
+        """The text as a passage may answer it: with its own form of each word, if it lacks the question's."""
+        return _replaced(self.text, self.read_in(passage)) if self.equal else self.text
+
+    def read_in(self, passage: str) -> list[ReadWord]:
+        """The words for which a passage has the equal alone."""
+        found = _words_in(passage)
+        return [word for word in self.equal if not _has(found, word.asked) and _has(found, word.read)]
+
+
+def _replaced(text: str, words: Sequence[ReadWord]) -> str:
+    for word in words:
+        before, asked, after = text.partition(word.asked)
+        while asked and (before[-1:].isalnum() or after[:1].isalnum()):  # a part of another word
+            skipped, asked, after = after.partition(word.asked)
+            before += word.asked + skipped
+        text = f"{before}{word.read}{after}" if asked else text
+    return text
+
+
+def _has(passage: Sequence[str], words: str) -> bool:
+    """Tell if a passage, as its words, has these in a row. A longer ending counts, but not that of an abbreviation."""
+    sought = _words_in(words)
+    last, inflects = len(sought) - 1, len(sought) > 1 or not words.isupper()
+    return any(
+        passage[place : place + last] == sought[:last]
+        and (each == sought[last] or (inflects and each.startswith(sought[last])))
+        for place, each in enumerate(passage[last:])
+    )
+
+
+def _words_in(text: str) -> Sequence[str]:
+    return _WORD.findall(text.lower())
