@@ -46,7 +46,7 @@ _REMEMBERED_QUESTIONS = 128
 _ENOUGH_NEW_WORDS = 5
 # A passage about another number or name than the question's counts half, and so does one without the kind of answer
 # that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
-# Scores up to the other figure decide nothing.
+# Lower scores are weak evidence at most, and stay.
 _INEXACT, _TELLING = 0.5, 0.3
 
 

@@ -26,12 +26,6 @@ COMPARATIVES = _words("more less mehr weniger plus moins")
 # "From 2024 to 2025", "between May and July". Only of dates and codes: a ferry from one town to another is one ferry.
 FROM, TO = _words("from von vom de du depuis seit"), _words("to bis auf zu à au")
 BETWEEN = _words("between zwischen entre")
-MONTHS = _words("""
-january february march april may june july august september october november december
-jan feb mar apr jun jul aug sep sept oct nov dec
-januar februar märz mai juni juli oktober dezember
-janvier février mars avril juin juillet août septembre octobre novembre décembre
-""")
 # They precede a thing.
 LEADS = _words("""
 the a an our my your his her their this that at in on for of from with by to under near der die das den dem des

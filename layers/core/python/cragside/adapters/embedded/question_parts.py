@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
+from cragside.adapters.embedded.date_reading import MONTHS
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
@@ -61,7 +62,7 @@ def _is_named(name: str, found: Set[str], shared: Set[str]) -> bool:
     Passages may write months as figures.
     """
     telling = [word for word in words(name) if word not in shared and word not in function_words([word])]
-    if not telling or not listed.MONTHS.isdisjoint(telling):
+    if not telling or not MONTHS.keys().isdisjoint(telling):
         return True
     stems = tuple(stem(word, "english") for word in telling)
     beginnings = tuple(word for word in found if len(word) >= _SHORTEST_BEGINNING)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cragside.adapters.embedded import part_words as listed
+from cragside.adapters.embedded.date_reading import MONTHS
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, language_of, words
 
@@ -56,7 +57,7 @@ class QuestionText:
         word = self.written[place]
         if any(map(str.isdigit, word)):
             return "year" if _YEAR.fullmatch(word) else "code" if any(map(str.isalpha, word)) else "number"
-        if self.lower[place] in listed.MONTHS and (word[0].isupper() or word not in ("may", "mars", "march")):
+        if self.lower[place] in MONTHS and (word[0].isupper() or word not in ("may", "mars", "march")):
             return "month"
         if not self.has_content(place):
             return ""
