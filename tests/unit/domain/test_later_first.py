@@ -89,3 +89,18 @@ def test_several_versions_stand_latest_first_and_nothing_is_dropped() -> None:
     versions = [passage(str(year), OLD, str(year), 0.9 - (year - 2020) / 100) for year in (2021, 2022, 2023)]
     other = passage("other", "Kelp grows.", None, 0.88)
     assert order(QUESTION, versions[0], other, *versions[1:]) == ["2023", "2022<2023", "2021<2023", "other"]
+
+
+def test_no_other_passage_helps_a_later_one_ahead_of_a_better_one() -> None:
+    honest = passage("honest", OLD, "2023", 0.95)
+    chain = [passage("planted", NEW, "2024-05", 0.71), passage("second", NEW, "2024-06", 0.61)]
+    assert order(QUESTION, honest, *chain)[-1] == "second"
+    undated = passage("undated", OLD, None, 0.95)
+    old = passage("old", OLD, "2001", 0.96)
+    assert [each.partition("<")[0] for each in order(QUESTION, old, undated, chain[0])] == ["old", "undated", "planted"]
+
+
+def test_a_question_of_nothing_but_months_is_read_in_one_pass() -> None:
+    documents = [passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)]
+    for months in ("may ", "in march ", "31 february 2025 "):
+        assert len(order(months * 8000, *documents)) == 2

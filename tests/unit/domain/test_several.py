@@ -55,3 +55,9 @@ def test_the_things_that_nothing_was_found_on_are_named() -> None:
     told = nothing_on(["PD-35", "saw"])
     assert told.component == "parts"
     assert '"PD-35", "saw"' in told.reason
+
+
+def test_a_thing_is_told_in_one_neutral_line() -> None:
+    reason = nothing_on(["Alpha\x1b[31m\u202eevil", "A-12\x00\nx" + "y" * 300]).reason
+    assert reason.isprintable()
+    assert len(reason) < 260

@@ -209,11 +209,12 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     weak = not chosen and web is None
     if weak:
         chosen = context.policy.best_effort(local)
-    chosen = later_first(state["question"], chosen, context.policy.threshold)
     if asked.parts:
         chosen = one_for_each(chosen, {key: part.text for key, part in state.get("part_of", {}).items()})
     most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
-    best, packed = await _packed(chosen, most, state, context)
+    # The scores give the places. A document may claim any date, so dates only put those that have one in order.
+    placed = later_first(state["question"], varied(chosen, most, document_of_evidence), context.policy.threshold)
+    best, packed = await _packed(placed, most, state, context)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
         _, nearest = await _packed(local or await _nearest(state, context), MOST_CLOSEST, state, context)

@@ -19,7 +19,9 @@ _NEAR = 0.15
 _NEAR_ABOVE = 0.25
 # The share of the question's words in the earlier passage that the later one has too.
 _SHARED = 0.6
-_LONGEST_TEXT = 8_000
+_LONGEST_TEXT, _LONGEST_QUESTION = 8_000, 1_000
+# So much of a question before a month may name a document.
+_BEFORE_A_MONTH = 40
 # The words among which those of the question stand.
 _PLACE = 40
 _WORD = re.compile(r"[^\W_]{1,40}")
@@ -63,10 +65,17 @@ def later_first(question: str, documents: Sequence[Document], threshold: float) 
     """
     if len({document.metadata.get("date") for document in documents} - {None}) < 2:
         return list(documents)
-    asked = _Asked(question, threshold)
+    asked = _Asked(question[:_LONGEST_QUESTION], threshold)
     ordered: list[_Dated] = []
     for passage in (_Dated(document, asked) for document in documents):
-        place = next((at for at, other in enumerate(ordered) if asked.prefers(passage, other)), len(ordered))
+        place = len(ordered)
+        for at in reversed(range(len(ordered))):
+            if asked.prefers(passage, ordered[at]):
+                place = at
+            elif asked.alike(passage, ordered[at]) and not (
+                passage.is_after(ordered[at]) and asked.near(passage, ordered[at])
+            ):
+                break  # no third passage helps it ahead of one that answers better, or whose date is unknown
         ordered.insert(place, passage)
     return [_marked(passage, ordered[:at], asked) for at, passage in enumerate(ordered)]
 
@@ -77,6 +86,7 @@ class _Dated:
     def __init__(self, document: Document, asked: "_Asked") -> None:
         metadata = document.metadata
         self.document = document
+        self.score = document.score or 0.0
         self.origin = document_of_evidence(document)
         self.date = moment_in(str(metadata.get("date", "")))
         self.named = f"{document.title} {metadata.get('filename', '')}"
@@ -117,17 +127,23 @@ class _Asked:
             best = max(best, near, key=len)
         return best
 
+    def near(self, one: _Dated, other: _Dated) -> bool:
+        """Tell if two passages have nearly the same score."""
+        weak = min(one.score, other.score) <= self._threshold
+        return abs(one.score - other.score) <= (_NEAR if weak else _NEAR_ABOVE)
+
     def equal(self, one: _Dated, other: _Dated) -> bool:
         """Tell if two passages of different documents and times answer equally."""
         if one.origin == other.origin or not (one.is_after(other) or other.is_after(one)):
             return False
-        scores = [passage.document.score or 0.0 for passage in (one, other)]
-        weak = min(scores) <= self._threshold
-        if max(scores) - min(scores) > (_NEAR if weak else _NEAR_ABOVE):
-            return False
+        return self.near(one, other) and self.alike(one, other)
+
+    def alike(self, one: _Dated, other: _Dated) -> bool:
+        """Tell if two passages have the same words of the question."""
         if any(map(_has_digit, one.words - other.words)) and any(map(_has_digit, other.words - one.words)):
             return False  # the question asks for both: the A-12 and the A-14, 2023 and 2024
         shared = len(one.words & other.words)
+        weak = min(one.score, other.score) <= self._threshold
         return shared >= max(_SHARED * max(len(one.words), len(other.words)), 2 if weak else 1)
 
     def prefers(self, one: _Dated, other: _Dated) -> bool:
@@ -156,7 +172,9 @@ class _Asked:
 def _month_of_document(question: str) -> tuple[int, int] | None:
     """The month, with its day or 0, of a document that the question names: the March minutes."""
     for month, day, found in anniversaries_in(question):
-        if _BEHIND_DOCUMENT.search(question[: found.start()]) or _AHEAD_OF_DOCUMENT.match(question, found.end()):
+        start = found.start()
+        behind = _BEHIND_DOCUMENT.search(question, max(0, start - _BEFORE_A_MONTH), start)
+        if behind or _AHEAD_OF_DOCUMENT.match(question, found.end()):
             return month, day
     return None
 

@@ -85,6 +85,8 @@ _LONGEST_HEADING = 1000
 # Texts with more characters, such as web pages, are not cached.
 _REMEMBERED = 4000
 _LOOKED_AHEAD = 16
+# The note that a passage is earlier than another one.
+_EARLIER = re.compile(r"[(❨❪⟮⁽₍][^()\n]{0,320}\bearlier\s{1,4}than\b", re.IGNORECASE)
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
 # What follows a number in our headings: a file name of at most three words, or the origin of a passage.
@@ -263,7 +265,7 @@ _HEADINGS: tuple[Rule, ...] = (
 _NAMES: tuple[Rule, ...] = (
     (_found(_NUMBERED), _BRACKETS),
     (_cited, _ENCLOSED),
-    (_found(_TAIL, _ORIGIN), _PARENTHESES),
+    (_found(_TAIL, _ORIGIN, _EARLIER), _PARENTHESES),
 )
 _SECTIONS: tuple[Rule, ...] = (
     (_found(_MARKS, _UNDERLINE), _HEADS),

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cragside.domain.document import Document
+from cragside.domain.neutral import as_name
 from cragside.domain.outcome import Degradation
 
 # Questions that one is read as, besides itself.
 MOST_PARTS = 4
 # How many more candidates and places a question that asks for a list gets than another one.
 CANDIDATES_OF_A_LIST, PLACES_OF_A_LIST = 2, 3
+_LONGEST_THING = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +70,5 @@ def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> 
 
 def nothing_on(things: Sequence[str]) -> Degradation:
     """What the evidence lacks of a question about several things."""
-    names = ", ".join(f'"{thing}"' for thing in things)
+    names = ", ".join(f'"{as_name(thing, _LONGEST_THING)}"' for thing in things)
     return Degradation("parts", f"The question asks about {names} too. No passage of the evidence names that.")

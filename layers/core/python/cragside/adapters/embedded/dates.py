@@ -14,7 +14,7 @@ _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 _HEADING = re.compile(r"^(?:#{1,6} |\*\*|(?:date|datum|sent|gesendet|stand|envoyé) ?:)[^\n]{0,200}", re.MULTILINE)
 # How much a text that tells the month has of a day.
 _OF_ITS_MONTH = 0.5
-_MOST_ASKED, _MOST_YEARS = 8, 8
+_MOST_ASKED, _MOST_YEARS, _MOST_ABOVE = 8, 4, 16
 _ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 
@@ -70,7 +70,8 @@ class PassageDates:
             number += len(words(text[start : date.start]))
             start = date.start
             within.append((number, date.periods))
-        return cls(tuple(period for date in stated_dates(above, above) for period in date.periods), tuple(within))
+        named = [period for date in stated_dates(above, above) for period in date.periods]
+        return cls(tuple(named[:_MOST_ABOVE]), tuple(within))
 
     def among(self, first: int, end: int) -> tuple[Period, ...]:
         """The dates in these words, and the last before them: what follows an entry's date is of that date."""
