@@ -60,7 +60,7 @@ def test_a_candidate_says_why_it_was_kept_and_another_why_not(page: "Page", shar
 def test_the_page_says_what_sufficed_without_the_web(page: "Page", shared_service: CragsideServer) -> None:
     ask(page, shared_service, "Who invented the lemon?")
     expects(page.get_by_text("A passage needs a relevance above 0.60.")).to_be_visible()
-    expects(page.get_by_text("The web could not be asked, so a relevance above 0.30 was enough.")).to_be_visible()
+    expects(page.get_by_text("The web could not be asked, so a relevance above 0.20 was enough.")).to_be_visible()
 
 
 @pytest.mark.parametrize("given", [KNOWN])

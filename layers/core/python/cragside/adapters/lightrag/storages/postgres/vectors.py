@@ -195,7 +195,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
         if worded := with_words(values, self._asked_text(query), wide):
             searches["worded"] = worded
-            searches["held"] = held_words(values, self._search_text(query))
+            searches["held"] = held_words(values, self._asked_text(query))
         return searches
 
     async def _passages(self, query: str, top_k: int, vector: Vectors) -> list[dict[str, Any]]:
