@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_searxng
 
 # The document does not suffice for it, and is good enough where nothing else is found.
-ASKED = "What did Joseph Swan and Gustave Eiffel design?"
+ASKED = "What did Gustave Eiffel design for Joseph Swan?"
 
 
 @pytest.fixture(scope="module")
