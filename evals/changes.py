@@ -64,24 +64,24 @@ class Asked:
 
     @property
     def both(self) -> bool:
-        """Whether neither document was dropped."""
+        """Tell if neither document was dropped."""
         return None not in (self.place(self.pair.earlier), self.place(self.pair.later))
 
     @property
     def first(self) -> bool:
-        """Whether the document that is asked for comes first of all."""
+        """Tell if the document that is asked for comes first of all."""
         wanted = self.pair.earlier if self.pair.names_earlier else self.pair.later
         return self.place(wanted) == 0
 
     @property
     def dated(self) -> bool:
-        """Whether both passages show a date."""
+        """Tell if both passages show a date."""
         named = [each for each in self.evidence if each.metadata.get("filename") in self._names]
         return len(named) >= 2 and all(each.metadata.get("date") for each in named)
 
     @property
     def marked(self) -> bool:
-        """Whether the earlier passage, and no other of the pair, is marked as earlier."""
+        """Tell if the earlier passage, and no other of the pair, is marked as earlier."""
         marked = {each.metadata.get("filename") for each in self.evidence if "earlierThan" in each.metadata}
         return marked & self._names == {self.pair.earlier.name}
 

@@ -72,7 +72,7 @@ class Asked:
 
     @property
     def ranked_first(self) -> bool:
-        """Whether a document of the key comes first before anything is left out for its score."""
+        """Tell if a document of the key comes first before anything is left out for its score."""
         return bool(self.candidates) and _name(self.candidates[0]) in self.question.documents
 
     @property

@@ -48,12 +48,12 @@ class Asked:
 
     @property
     def first(self) -> bool:
-        """Whether a document of the key comes first."""
+        """Tell if a document of the key comes first."""
         return bool(self.context.documents) and _name(self.context.documents[0]) in self.question.answers
 
     @property
     def complete(self) -> bool:
-        """Whether the evidence has the answers of all documents of the key."""
+        """Tell if the evidence has the answers of all documents of the key."""
         found = [(_name(each), each.content) for each in self.context.documents]
         return all(
             any(name == wanted and text in content for name, content in found)
@@ -67,7 +67,7 @@ class Asked:
 
     @property
     def right(self) -> bool:
-        """Whether exactly the absent things are told as missing."""
+        """Tell if exactly the absent things are told as missing."""
         told = self.told.count('"') // 2 == len(self.question.absent)
         return told and all(thing in self.told for thing in self.question.absent)
 

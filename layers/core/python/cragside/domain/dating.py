@@ -82,7 +82,7 @@ def _file_name(record: DocumentRecord) -> str:
 
 
 def _properties(record: DocumentRecord) -> tuple[str, ...]:
-    """What front matter or the client says of when the document is, the most telling first."""
+    """Give the dates in front matter or from the client, the most telling first."""
     told = {name.lower(): value for name, value in record.metadata.items() if isinstance(value, str | int)}
     return tuple(str(told[name])[:_LONGEST_NAME] for name in _PROPERTIES if name in told) if told else ()
 
@@ -98,7 +98,7 @@ def _claims(
 
 
 def _said(beginning: str) -> Iterator[Moment]:
-    """What the first lines say: a date with a word that says so, one beside a place, or else one in the title."""
+    """Read the dates of the first lines: one with a word that says so, one beside a place, or else the title's."""
     for moment, found in moments_in(beginning):
         line = beginning.rfind("\n", 0, found.start()) + 1
         before = beginning[max(line, found.start() - _LONGEST_BEFORE) : found.start()]

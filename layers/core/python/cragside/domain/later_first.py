@@ -94,7 +94,7 @@ class _Dated:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Those of the question's words that its names or the best place of its text have."""
+        """The question's words that its names or the best place of its text have."""
         return self._asked.found_in(self.named, self.document.content[:_LONGEST_TEXT])
 
     def is_after(self, other: "_Dated") -> bool:
@@ -103,7 +103,7 @@ class _Dated:
 
 
 class _Asked:
-    """What a question asks for, and of when."""
+    """The words of a question, and the time that it names."""
 
     def __init__(self, question: str, threshold: float) -> None:
         self._threshold = threshold

@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question asks for: the `parts` that it has, if there are two or more, and whether it asks for a list."""
+    """The parts of a question, if it has two or more, and if it asks for a list."""
 
     parts: tuple[Part, ...] = ()
     a_list: bool = False
@@ -69,6 +69,6 @@ def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> 
 
 
 def nothing_on(things: Sequence[str]) -> Degradation:
-    """What the evidence lacks of a question about several things."""
+    """Tell which things of a question no evidence names."""
     names = ", ".join(f'"{as_name(thing, _LONGEST_THING)}"' for thing in things)
     return Degradation("parts", f"The question asks about {names} too. No passage of the evidence names that.")

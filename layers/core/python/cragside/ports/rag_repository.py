@@ -73,7 +73,7 @@ class RagRepository(ABC):
     async def look_up(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> tuple[Reading, list[Document]]:
-        """What `retrieve` finds, and how it read the query: whoever grades the passages reads it the same way."""
+        """Find as `retrieve` does, and tell how the query was read. Passages are graded for that reading."""
         return Reading(query), await self.retrieve(query, limit=limit, mode=mode, wanted=wanted)
 
     @abstractmethod

@@ -105,7 +105,7 @@ def _is_comparative(word: str) -> bool:
 
 
 def _things(text: QuestionText, joint: _Joint) -> _Found | None:
-    """What a joint joins: the thing behind it, the one before it, and those before that, between commas."""
+    """Find what a joint joins: the thing behind it, the one before it, and those before that, between commas."""
     end = joint.before - 1 if text.lower[joint.before - 1] == "," else joint.before  # "A, B, or C"
     before = range(_start(text, end, far=joint.compares), end)
     pair = _pair(text, before, _following(text, joint.places.stop))

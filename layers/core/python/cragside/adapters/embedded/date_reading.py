@@ -76,11 +76,11 @@ class Period(NamedTuple):
 
     @property
     def is_month(self) -> bool:
-        """Whether it is one month, with no day told."""
+        """Tell if it is one month without a day."""
         return self.first % LONGEST_MONTH == 0 and self.last - self.first == LONGEST_MONTH - 1
 
     def meets(self, other: "Period") -> bool:
-        """Whether both have a day in common, as far as their years are known."""
+        """Tell if both share a day, as far as their years are known."""
         if self.year is not None and other.year is not None:
             shifts: Sequence[int] = ((other.year - self.year) * _DAYS,)
         else:

@@ -116,7 +116,7 @@ class PassageWords:
     dates: tuple[tuple[Period, ...], ...]
 
     def states_any(self, dates: Sequence[AskedDate]) -> bool:
-        """Whether the passage, its title or its place states one of these dates in full."""
+        """Tell if the passage, its title or its place states one of these dates in full."""
         return any(date.in_full(stated) for date in dates for stated in self.dates)
 
 

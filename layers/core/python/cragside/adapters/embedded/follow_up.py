@@ -98,7 +98,7 @@ def _last_topic(earlier: Sequence[_Question]) -> list[str]:
 
 
 def _asks_for_another(asked: _Question) -> bool:
-    """Whether it asks the same of another thing: "and the other one?", which is not the thing of the last question."""
+    """Tell if it asks the same about another thing than the last question did: "and the other one?"."""
     return not asked.names and not listed.ANOTHER.isdisjoint(asked.lower)
 
 

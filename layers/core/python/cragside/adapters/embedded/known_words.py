@@ -30,7 +30,7 @@ class WordFilter:
 
     @property
     def bits(self) -> bytes:
-        """What the file has."""
+        """The content of its file."""
         return self._bits
 
     def __contains__(self, word: str) -> bool:

@@ -106,7 +106,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _asked_forms(word: str, after: str) -> Iterator[str]:
-    """What else answers a question that names this number: a year of a century, `12` for `12km`."""
+    """Give what else answers a question that names this number: a year of a century, `12` for `12km`."""
     match = _CODE.match(word)
     if match and after in ("century", "centuries"):
         yield f"century {match[2]}"

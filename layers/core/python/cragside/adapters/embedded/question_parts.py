@@ -100,7 +100,7 @@ def _ends_a_question(text: QuestionText, place: int) -> bool:
 
 
 def _after_a_colon(text: QuestionText) -> list[Part]:
-    """What is enumerated behind a colon, each with what precedes it."""
+    """Read what is enumerated behind a colon, each with the words before the colon."""
     if ":" not in text.lower:
         return []
     colon = text.lower.index(":")

@@ -75,7 +75,7 @@ class EmbeddedSupportJudge(SupportJudge):
 
 
 def _has_numbers(sentence: str, whole: str) -> bool:
-    """Whether a text has each number and code of a sentence in one of its forms."""
+    """Tell if a text has each number and code of a sentence in one of its forms."""
     named = named_numbers(sentence, counts=True)
     stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
     return all(not stated.isdisjoint(forms) for forms in named)
