@@ -15,7 +15,7 @@ endif
 ifneq ($(filter --milliseconds%,$(ARGS)),)
 $(error ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER)
 endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check code test-browser test-cloud test-packages test-slow test-python wheel bench attacks eval lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check code test-browser test-cloud test-packages test-slow test-python wheel bench attacks eval peers lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -146,6 +146,9 @@ eval: $(UV) ## measure the evidence for everyday questions; CLAP-NQ too if CLAPN
 	@$(RUN) python evals/everyday.py --half $(HALF)
 	@$(RUN) python evals/changes.py --half $(if $(filter held-out,$(HALF)),held-out,development)
 	@[ -z "$(CLAPNQ_DIR)" ] || $(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+
+peers: $(UV) ## compare the evidence for everyday questions with that of plain BM25 and of LightRAG's server
+	@$(RUN) python evals/peers.py --half $(HALF)
 
 console-parts: $(UV) ## fetch and bundle what the console takes from other projects
 	@$(INFRA) python -m tools.vendor_console

@@ -12,7 +12,8 @@ import asyncio
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,15 @@ class Question:
         """The chat, with the command in its last message."""
         return {"messages": [*self.history, {"role": "user", "content": f"/rag {self.question}"}]}
 
+    def found_first_in(self, evidence: Sequence[Document]) -> bool:
+        """Whether a document of the key comes first."""
+        return bool(evidence) and name_of(evidence[0]) in self.documents
+
     def answered_by(self, evidence: Sequence[Document]) -> bool:
         """Whether the evidence holds the answer, from a document of the key."""
-        texts = [_folded(each.content) for each in evidence if _name(each) in self.documents]
+        texts = [_folded(each.content) for each in evidence if name_of(each) in self.documents]
         found = all(any(_folded(word) in text for word in words for text in texts) for words in self.answer)
-        names = {_name(each) for each in evidence}
+        names = {name_of(each) for each in evidence}
         return found and (self.kind not in SEVERAL or self.any or names >= set(self.documents))
 
 
@@ -68,12 +73,12 @@ class Asked:
     @property
     def first(self) -> bool:
         """Whether a document of the key comes first in the evidence."""
-        return bool(self.context.documents) and _name(self.context.documents[0]) in self.question.documents
+        return self.question.found_first_in(self.context.documents)
 
     @property
     def ranked_first(self) -> bool:
         """Tell if a document of the key comes first before anything is left out for its score."""
-        return bool(self.candidates) and _name(self.candidates[0]) in self.question.documents
+        return self.question.found_first_in(self.candidates)
 
     @property
     def answered(self) -> bool:
@@ -112,20 +117,28 @@ def read(half: str) -> list[Question]:
     ]
 
 
-async def ask(half: str) -> list[Asked]:
-    """Index the documents of one half and ask its questions."""
+@asynccontextmanager
+async def indexed(folder: Path) -> AsyncIterator[Container]:
+    """A store with the files of a folder."""
     with tempfile.TemporaryDirectory() as home:
         container = Container(Settings(home=Path(home)))
         try:
-            for file in sorted((FOLDER / half / "documents").iterdir()):
+            for file in sorted(folder.iterdir()):
                 await container.intake.file(file.read_bytes(), name=file.name, workspace="default")
             await container.worker().run(until_idle=True, sweep=False)
-            return [await _asked(container, question) for question in read(half)]
+            yield container
         finally:
             await container.close()
 
 
-async def _asked(container: Container, question: Question) -> Asked:
+async def ask(half: str) -> list[Asked]:
+    """Index the documents of one half and ask its questions."""
+    async with indexed(FOLDER / half / "documents") as container:
+        return [await ask_one(container, question) for question in read(half)]
+
+
+async def ask_one(container: Container, question: Question) -> Asked:
+    """Send a question with its conversation."""
     context = (await container.enricher.enrich(question.request)).rag_context
     assert context is not None
     repository = (await container.workspaces.open("default")).passages
@@ -165,7 +178,7 @@ def print_missed(asked: Sequence[Asked]) -> None:
             print(f"  key: {key} {each.question.answer}")
             for found in each.context.documents[:3] or each.candidates[:3]:
                 score = "not evidence" if each.none else f"{found.score or 0.0:.3f}"
-                print(f"  {score:12} {_name(found)}: {' '.join(found.content.split())[:110]}")
+                print(f"  {score:12} {name_of(found)}: {' '.join(found.content.split())[:110]}")
 
 
 def _row(name: str, asked: Sequence[Asked], flag: Callable[[Asked], bool]) -> None:
@@ -173,10 +186,11 @@ def _row(name: str, asked: Sequence[Asked], flag: Callable[[Asked], bool]) -> No
 
 
 def _of_key(each: Asked) -> bool:
-    return any(_name(found) in each.question.documents for found in each.context.documents)
+    return any(name_of(found) in each.question.documents for found in each.context.documents)
 
 
-def _name(document: Document) -> str:
+def name_of(document: Document) -> str:
+    """The name of a passage's document."""
     return str(document.metadata.get("filename", ""))
 
 

@@ -109,7 +109,8 @@ def numbers(text: str) -> set[str]:
 def measured_by(command: str) -> tuple[str, str]:
     """The page that has a command's figures, and what it says of them."""
     if "eval" in command:
-        return "evals/README.md", section("evals/README.md", "Figures of `clapnq.py`")
+        script = "clapnq" if "CLAPNQ_DIR" in command else "peers"
+        return "evals/README.md", section("evals/README.md", f"Figures of `{script}.py`")
     said, name = "", ""
     for given, *cells in rows("benchmarks/README.md", "Figures"):
         name = given.partition("`")[0] or name  # a row without a command belongs to the one above

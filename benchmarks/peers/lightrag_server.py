@@ -12,8 +12,13 @@ from benchmarks.stubs.ollama import CHAT_MODEL, DIMENSIONS, EMBEDDING_MODEL
 
 
 @contextmanager
-def lightrag_server(folder: Path, ollama: str, **variables: str) -> Iterator[tuple[str, int]]:
-    """The server on an empty store in `folder`, with its defaults and `variables`; yields address and process id."""
+def lightrag_server(
+    folder: Path, ollama: str, *, embedding: tuple[str, int] = (EMBEDDING_MODEL, DIMENSIONS), **variables: str
+) -> Iterator[tuple[str, int]]:
+    """The server on an empty store in `folder`, with its defaults and `variables`; yields address and process id.
+
+    `embedding` is the model's name and the length of its vectors.
+    """
     python = peer_python()
     port = free_port()
     settings = environment(
@@ -27,8 +32,8 @@ def lightrag_server(folder: Path, ollama: str, **variables: str) -> Iterator[tup
         LLM_MODEL=CHAT_MODEL,
         EMBEDDING_BINDING="ollama",
         EMBEDDING_BINDING_HOST=ollama,
-        EMBEDDING_MODEL=EMBEDDING_MODEL,
-        EMBEDDING_DIM=str(DIMENSIONS),
+        EMBEDDING_MODEL=embedding[0],
+        EMBEDDING_DIM=str(embedding[1]),
         TIKTOKEN_CACHE_DIR=str(tokenizer_tables(python)),
         **variables,
     )
