@@ -92,7 +92,7 @@ def table_of(pairs: Sequence[Pair], lexicon: Lexicon, background: Background) ->
 
 
 def weight_of(pair: Pair) -> float:
-    """How much a pair counts among those of its source and label."""
+    """Weigh a pair among those of its source and label."""
     return pair.weight * (ARTICLE_COUNT if pair.kind == "article" else 1.0)
 
 

@@ -9,23 +9,19 @@ document is to come first, and the grader may well drop the later one. Odd rows 
 is for final figures alone.
 """
 
-import argparse
 import asyncio
 import json
-import logging
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from figures import share
+from halves import HALVES, chosen
+from stores import ask, indexed, name_of
 
-from cragside.bootstrap import Container
 from cragside.domain.document import Document
-from cragside.settings import Settings
 
 PAIRS = Path(__file__).with_name("changes.jsonl")
-HALVES = ("development", "held-out")
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Asked:
 
     def place(self, file: File) -> int | None:
         """The place of a document in the evidence, from 0."""
-        names = [document.metadata.get("filename") for document in self.evidence]
+        names = [name_of(document) for document in self.evidence]
         return names.index(file.name) if file.name in names else None
 
     @property
@@ -76,13 +72,13 @@ class Asked:
     @property
     def dated(self) -> bool:
         """Tell if both passages show a date."""
-        named = [each for each in self.evidence if each.metadata.get("filename") in self._names]
+        named = [each for each in self.evidence if name_of(each) in self._names]
         return len(named) >= 2 and all(each.metadata.get("date") for each in named)
 
     @property
     def marked(self) -> bool:
         """Tell if the earlier passage, and no other of the pair, is marked as earlier."""
-        marked = {each.metadata.get("filename") for each in self.evidence if "earlierThan" in each.metadata}
+        marked = {name_of(each) for each in self.evidence if "earlierThan" in each.metadata}
         return marked & self._names == {self.pair.earlier.name}
 
     @property
@@ -97,23 +93,11 @@ def read(half: str) -> list[Pair]:
     return [Pair(**{**pair, **{name: File(**pair[name]) for name in ("earlier", "later")}}) for pair in pairs]
 
 
-async def ask(pairs: Sequence[Pair]) -> list[Asked]:
+async def ask_all(pairs: Sequence[Pair]) -> list[Asked]:
     """Index both documents of all pairs, the later ones first, and ask the questions."""
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)))
-        try:
-            for file in (*(pair.later for pair in pairs), *(pair.earlier for pair in pairs)):
-                await container.intake.file(file.text.encode(), name=file.name, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            return [Asked(pair, await _evidence(container, pair.question)) for pair in pairs]
-        finally:
-            await container.close()
-
-
-async def _evidence(container: Container, question: str) -> tuple[Document, ...]:
-    context = (await container.enricher.enrich({"prompt": f"/rag {question}"})).rag_context
-    assert context is not None
-    return context.documents
+    files = (*(pair.later for pair in pairs), *(pair.earlier for pair in pairs))
+    async with indexed((file.name, file.text.encode()) for file in files) as container:
+        return [Asked(pair, (await ask(container, pair.question)).documents) for pair in pairs]
 
 
 def report(asked: Sequence[Asked]) -> None:
@@ -136,16 +120,12 @@ def print_missed(asked: Sequence[Asked]) -> None:
         print(f"\n{each.pair.kind}: {each.pair.question}")
         for found in each.evidence:
             date, mark = found.metadata.get("date"), "earlier" if "earlierThan" in found.metadata else ""
-            print(f"  {found.score or 0.0:.3f} {date or '-':10} {mark:7} {found.metadata.get('filename')}")
+            print(f"  {found.score or 0.0:.3f} {date or '-':10} {mark:7} {name_of(found)}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=HALVES, default=HALVES[0])
-    parser.add_argument("--missed", action="store_true", help="print the pairs whose order is wrong")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    asked = asyncio.run(ask(read(options.half)))
+    options = chosen(__doc__)
+    asked = asyncio.run(ask_all(read(options.half)))
     if options.missed:
         print_missed(asked)
     report(asked)

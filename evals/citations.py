@@ -1,4 +1,4 @@
-"""Whether the check of citations tells sentences that a passage supports from others.
+"""Measures if the check of citations tells sentences that a passage supports from others.
 
     python evals/citations.py --data FOLDER [--half training|held-out]
 

@@ -10,24 +10,21 @@ import argparse
 import asyncio
 import logging
 import os
-import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from clapnq_data import DATASET, Passage, Question, read, snippet
 from figures import auc, brier, calibration_error, reliability, share
+from stores import EmptyWeb, ask, indexed, name_of
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.embedded.rewrite import search_query
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.verdict import DEFAULT_THRESHOLD
-from cragside.ports.search_service import SearchService
-from cragside.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -44,44 +41,19 @@ class Grading:
         return max((score for _, score in self.others), default=0.0)
 
 
-class EmptyWeb(SearchService):
-    """A web without results: the evaluation only counts whether it is asked."""
-
-    async def search(self, query: str) -> list[dict[str, Any]]:
-        return []
-
-    async def check(self) -> None:
-        """It is always there."""
-
-    async def transform_query(self, query: str, *, model: str | None = None) -> str:
-        return search_query(query)
-
-
-def container(home: Path) -> Container:
-    """The embedded default, with a web that is always available."""
-    return Container(Settings(home=home), search=EmptyWeb())
-
-
-async def index(built: Container, passages: list[Passage]) -> float:
-    """Index the passages and print the seconds."""
-    started = time.perf_counter()
-    for passage in passages:
-        source = SourceText(f"{passage.key}.txt", passage.text, title=passage.title)
-        await built.intake.text(source, workspace="default")
-    outcomes = await built.worker().run(until_idle=True, sweep=False)
-    if set(outcomes) != {"done"}:
-        raise SystemExit(f"Some passages could not be indexed: {dict(outcomes)}")
-    return time.perf_counter() - started
+def texts_of(passages: Iterable[Passage]) -> list[SourceText]:
+    """The passages as documents of their own."""
+    return [SourceText(f"{passage.key}.txt", passage.text, title=passage.title) for passage in passages]
 
 
 async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
-    """For each question, whether the pipeline accepts local evidence and does not ask the web."""
+    """Tell for each question if the pipeline accepts local evidence and does not ask the web."""
     local = []
     for question in questions:
-        context = (await built.enricher.enrich({"prompt": f"/rag {question.text}"})).rag_context
+        context = await ask(built, question.text)
         # A name in French may pass for a question in French, and a thing may not be named: hints, no failures.
-        if context is None or any(lost.component not in ("language", "parts") for lost in context.degraded):
-            raise SystemExit(f"The pipeline failed for {question.text!r}: {context and context.degraded}")
+        if any(lost.component not in ("language", "parts") for lost in context.degraded):
+            raise SystemExit(f"The pipeline failed for {question.text!r}: {context.degraded}")
         local.append(not context.search_performed)
     return local
 
@@ -95,8 +67,8 @@ async def gradings(built: Container, questions: list[Question]) -> list[Grading]
     for question in questions:
         own_name = f"{question.passage.key}.txt"
         candidates = await repository.retrieve(question.text, limit=limit + 1)
-        mine = [document for document in candidates[:limit] if document.metadata.get("filename") == own_name]
-        others = [document for document in candidates if document.metadata.get("filename") != own_name][:limit]
+        mine = [document for document in candidates[:limit] if name_of(document) == own_name]
+        others = [document for document in candidates if name_of(document) != own_name][:limit]
         own, *rest = await grader.grade(question.text, [_document(question.passage), *others])
         if mine:
             own = max(await grader.grade(question.text, mine))
@@ -163,20 +135,16 @@ async def evaluate(questions: list[Question]) -> None:
     off_answer = [question for question in held_out if not question.answerable]
     passages = list({question.passage.key: question.passage for question in questions}.values())
     gold = {question.passage.key for question in answerable}
-    with tempfile.TemporaryDirectory() as folder:
-        built = container(Path(folder))
-        seconds = await index(built, passages)
+    started = time.perf_counter()
+    async with indexed(texts_of(passages), search=EmptyWeb()) as built:
         print(f"{DATASET}: {len(held_out)} held-out questions, {len(answerable)} answerable")
-        print(f"indexed {len(passages)} passages of both halves in {seconds:.1f} s")
+        print(f"indexed {len(passages)} passages of both halves in {time.perf_counter() - started:.1f} s")
         with_gold = await stay_local(built, answerable)
         unanswerable = await stay_local(built, off_answer)
         graded = await gradings(built, held_out)
-        await built.close()
-    with tempfile.TemporaryDirectory() as folder:
-        built = container(Path(folder))
-        await index(built, [passage for passage in passages if passage.key not in gold])
+    rest = [passage for passage in passages if passage.key not in gold]
+    async with indexed(texts_of(rest), search=EmptyWeb()) as built:
         without_gold = await stay_local(built, answerable)
-        await built.close()
     mine = [g for g in graded if g.question.answerable]
     threshold = DEFAULT_THRESHOLD
     print("\nRoutes of answerable questions")

@@ -7,23 +7,19 @@ conversation, on the embedded default without web search. Each question names th
 that the answer holds. The held-out half is for final figures alone.
 """
 
-import argparse
 import asyncio
 import json
-import logging
-import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from figures import share
+from halves import chosen
+from stores import ask, candidates_for, files_in, indexed, name_of
 
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.settings import Settings
 
 FOLDER = Path(__file__).with_name("everyday")
 HALVES = ("tuning", "held-out")
@@ -45,17 +41,12 @@ class Question:
     history: tuple[dict[str, str], ...] = ()
     any: bool = False
 
-    @property
-    def request(self) -> dict[str, Any]:
-        """The chat, with the command in its last message."""
-        return {"messages": [*self.history, {"role": "user", "content": f"/rag {self.question}"}]}
-
     def found_first_in(self, evidence: Sequence[Document]) -> bool:
-        """Whether a document of the key comes first."""
+        """Tell if a document of the key comes first."""
         return bool(evidence) and name_of(evidence[0]) in self.documents
 
     def answered_by(self, evidence: Sequence[Document]) -> bool:
-        """Whether the evidence holds the answer, from a document of the key."""
+        """Tell if the evidence holds the answer, from a document of the key."""
         texts = [_folded(each.content) for each in evidence if name_of(each) in self.documents]
         found = all(any(_folded(word) in text for word in words for text in texts) for words in self.answer)
         names = {name_of(each) for each in evidence}
@@ -72,7 +63,7 @@ class Asked:
 
     @property
     def first(self) -> bool:
-        """Whether a document of the key comes first in the evidence."""
+        """Tell if a document of the key comes first in the evidence."""
         return self.question.found_first_in(self.context.documents)
 
     @property
@@ -82,22 +73,22 @@ class Asked:
 
     @property
     def answered(self) -> bool:
-        """Whether the evidence holds the answer."""
+        """Tell if the evidence holds the answer."""
         return self.question.answered_by(self.context.documents)
 
     @property
     def confident(self) -> bool:
-        """Whether a passage is above the threshold."""
+        """Tell if a passage is above the threshold."""
         return any((each.score or 0.0) > self.context.threshold for each in self.context.documents)
 
     @property
     def none(self) -> bool:
-        """Whether there is no evidence."""
+        """Tell if there is no evidence."""
         return not self.context.documents
 
     @property
     def graded_away(self) -> bool:
-        """Whether there is no evidence although the first candidate answers."""
+        """Tell if there is no evidence although the first candidate answers."""
         return self.none and self.question.answered_by(self.candidates[:1])
 
 
@@ -117,33 +108,17 @@ def read(half: str) -> list[Question]:
     ]
 
 
-@asynccontextmanager
-async def indexed(folder: Path) -> AsyncIterator[Container]:
-    """A store with the files of a folder."""
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)))
-        try:
-            for file in sorted(folder.iterdir()):
-                await container.intake.file(file.read_bytes(), name=file.name, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            yield container
-        finally:
-            await container.close()
-
-
-async def ask(half: str) -> list[Asked]:
+async def ask_all(half: str) -> list[Asked]:
     """Index the documents of one half and ask its questions."""
-    async with indexed(FOLDER / half / "documents") as container:
+    async with indexed(files_in(FOLDER / half / "documents")) as container:
         return [await ask_one(container, question) for question in read(half)]
 
 
 async def ask_one(container: Container, question: Question) -> Asked:
     """Send a question with its conversation."""
-    context = (await container.enricher.enrich(question.request)).rag_context
-    assert context is not None
-    repository = (await container.workspaces.open("default")).passages
-    searched = context.standalone_question or question.question
-    return Asked(question, context, tuple(await repository.retrieve(searched, limit=container.settings.candidates)))
+    context = await ask(container, question.question, question.history)
+    candidates = await candidates_for(container, context.standalone_question or question.question)
+    return Asked(question, context, tuple(candidates))
 
 
 def report(asked: Sequence[Asked]) -> None:
@@ -189,22 +164,13 @@ def _of_key(each: Asked) -> bool:
     return any(name_of(found) in each.question.documents for found in each.context.documents)
 
 
-def name_of(document: Document) -> str:
-    """The name of a passage's document."""
-    return str(document.metadata.get("filename", ""))
-
-
 def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=HALVES, default="tuning")
-    parser.add_argument("--missed", action="store_true", help="print each question that went wrong")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    asked = asyncio.run(ask(options.half))
+    options = chosen(__doc__, HALVES)
+    asked = asyncio.run(ask_all(options.half))
     if options.missed:
         print_missed(asked)
     report(asked)

@@ -8,18 +8,16 @@ through the `Enricher`, once alone and once with the earlier turns. Odd rows are
 
 import argparse
 import asyncio
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from cragside.bootstrap import Container
+from halves import HALVES
+from stores import ask, indexed, name_of
+
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.samples.documents import corpus
-from cragside.settings import Settings
 
 DIALOGUES = Path(__file__).with_name("dialogues.tsv")
-HALVES = ("development", "held-out")
 
 
 @dataclass(frozen=True)
@@ -30,13 +28,12 @@ class Dialogue:
     document: str
     alone: bool
 
-    def messages(self) -> list[dict[str, str]]:
-        """The chat, with the command in its last message."""
-        said = [
+    def earlier(self) -> list[dict[str, str]]:
+        """The messages before the last question."""
+        return [
             {"role": "assistant", "content": turn[3:]} if turn.startswith("A: ") else {"role": "user", "content": turn}
-            for turn in self.turns
+            for turn in self.turns[:-1]
         ]
-        return [*said[:-1], {"role": "user", "content": f"/rag {self.turns[-1]}"}]
 
 
 def read(half: str) -> list[Dialogue]:
@@ -49,23 +46,10 @@ def read(half: str) -> list[Dialogue]:
 async def main(half: str) -> None:
     """Print the figures of one half."""
     dialogues = read(half)
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)))
-        try:
-            for text in corpus():
-                await container.intake.text(text, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            before = [await _context(container, dialogue.messages()[-1:]) for dialogue in dialogues]
-            after = [await _context(container, dialogue.messages()) for dialogue in dialogues]
-        finally:
-            await container.close()
+    async with indexed(corpus()) as container:
+        before = [await ask(container, dialogue.turns[-1]) for dialogue in dialogues]
+        after = [await ask(container, dialogue.turns[-1], dialogue.earlier()) for dialogue in dialogues]
     _print(half, dialogues, before, after)
-
-
-async def _context(container: Container, messages: list[dict[str, str]]) -> RagContext:
-    enriched = await container.enricher.enrich({"messages": messages})
-    assert enriched.rag_context is not None
-    return enriched.rag_context
 
 
 def _print(half: str, dialogues: list[Dialogue], before: list[RagContext], after: list[RagContext]) -> None:
@@ -85,12 +69,12 @@ def _print(half: str, dialogues: list[Dialogue], before: list[RagContext], after
 
 
 def _first(dialogue: Dialogue, found: RagContext, *, above: float = 0.0) -> bool:
-    best: Any = found.documents[0] if found.documents else None
-    return best is not None and _names(found)[0] == f"{dialogue.document}.md" and (best.score or 0.0) > above
+    best = found.documents[0] if found.documents else None
+    return best is not None and name_of(best) == f"{dialogue.document}.md" and (best.score or 0.0) > above
 
 
 def _names(found: RagContext) -> list[str]:
-    return [str(document.metadata.get("filename", "")) for document in found.documents]
+    return [name_of(document) for document in found.documents]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often a hostile passage succeeds with a real model: ten kinds of attack, ten samples each.
+"""Counts how often a hostile passage succeeds with a real model: ten kinds of attack, ten samples each.
 
     python evals/injection.py [--tokens 48]
 

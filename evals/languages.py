@@ -10,24 +10,22 @@ Indexes each language's passages through the real pipeline and sends the questio
 with all passages, and without the half's own.
 """
 
-import argparse
 import asyncio
 import json
-import logging
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from clapnq import container, index, stay_local
+from clapnq import stay_local, texts_of
 from clapnq_data import Passage, Question
 from figures import share
+from halves import HALVES, chosen
+from stores import EmptyWeb, indexed
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 SET = Path(__file__).with_name("languages.jsonl")
-HALVES = ("development", "held-out")
 LANGUAGES = {"de": "German", "fr": "French"}
 
 
@@ -64,14 +62,9 @@ def read_entries() -> list[Entry]:
 
 
 async def routes(passages: list[Passage], questions: list[Question]) -> list[bool]:
-    """Whether each question stays local, with these passages indexed."""
-    with tempfile.TemporaryDirectory() as home:
-        built = container(Path(home))
-        try:
-            await index(built, passages)
-            return await stay_local(built, questions)
-        finally:
-            await built.close()
+    """Tell which questions stay local, with these passages indexed."""
+    async with indexed(texts_of(passages), search=EmptyWeb()) as container:
+        return await stay_local(container, questions)
 
 
 async def evaluate(entries: list[Entry], half: str, *, missed: bool) -> None:
@@ -100,9 +93,5 @@ async def evaluate(entries: list[Entry], half: str, *, missed: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=HALVES, default="development")
-    parser.add_argument("--missed", action="store_true", help="list the questions that leave although answered")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
+    options = chosen(__doc__)
     asyncio.run(evaluate(read_entries(), options.half, missed=options.missed))

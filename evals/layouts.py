@@ -1,4 +1,4 @@
-"""How a real small model answers from evidence that is laid out in different ways.
+"""Measures how a real small model answers from evidence that is laid out in different ways.
 
     python evals/layouts.py [--half development|held-out] [--layouts NAME ...] [--tokens 64]
 
@@ -110,7 +110,7 @@ def _words(text: str) -> set[str]:
 
 
 def judged(answer: str, question: Question) -> list[str]:
-    """What is counted of an answer."""
+    """List what counts of an answer."""
     cited = {citation.number for citation in citations_in(answer)}
     said = question.answer() & _words(answer)
     return [

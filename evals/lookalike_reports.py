@@ -49,7 +49,7 @@ temperature and flow rate were measured and written down, and all readings were 
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says."""
+    """The name, place, pump and the state of a part that a report tells."""
 
     name: str
     place: str

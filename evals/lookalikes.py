@@ -12,20 +12,17 @@ import argparse
 import asyncio
 import logging
 import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from figures import share
 from lookalike_reports import questions, reports
+from stores import ask, candidates_for, indexed, name_of
 
-from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
-from cragside.settings import Settings
 
 SIZES = (1_000, 10_000)
 QUESTIONS = 30
@@ -54,32 +51,25 @@ class ExactBm25:
 
 
 async def judge(size: int) -> dict[str, list[bool]]:
-    """For each way of searching, whether the right report came first, question by question."""
+    """Tell for each way of searching if the right report came first, question by question."""
     made = reports(size)
     asked = questions(made, QUESTIONS)
     bm25 = ExactBm25([report.text for report in made])
     found: dict[str, list[bool]] = {"cragside's evidence": [], "cragside's retrieval": [], "exact BM25": []}
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)))
-        try:
-            repository = (await container.workspaces.open("default")).passages
-            texts = [SourceText(_file(number), report.text) for number, report in enumerate(made)]
-            for start in range(0, size, _BATCH):
-                await repository.save_documents(texts[start : start + _BATCH])
-            for question, number in asked:
-                context = (await container.enricher.enrich({"prompt": f"/rag {question}"})).rag_context
-                assert context is not None
-                candidates = await repository.retrieve(question, limit=container.settings.candidates)
-                found["cragside's evidence"].append(_is_first(number, context.documents))
-                found["cragside's retrieval"].append(_is_first(number, candidates))
-                found["exact BM25"].append(int(bm25.scores(question).argmax()) == number)
-        finally:
-            await container.close()
+    async with indexed() as container:
+        repository = (await container.workspaces.open("default")).passages
+        texts = [SourceText(_file(number), report.text) for number, report in enumerate(made)]
+        for start in range(0, size, _BATCH):
+            await repository.save_documents(texts[start : start + _BATCH])
+        for question, number in asked:
+            found["cragside's evidence"].append(_is_first(number, (await ask(container, question)).documents))
+            found["cragside's retrieval"].append(_is_first(number, await candidates_for(container, question)))
+            found["exact BM25"].append(int(bm25.scores(question).argmax()) == number)
     return found
 
 
 def _is_first(number: int, found: Sequence[Document]) -> bool:
-    return bool(found) and found[0].metadata.get("filename") == _file(number)
+    return bool(found) and name_of(found[0]) == _file(number)
 
 
 def _file(number: int) -> str:

@@ -68,7 +68,7 @@ class Pair:
 
     @property
     def on_the_subject(self) -> bool:
-        """Whether the passage is on the subject of the question without its answer."""
+        """Tell if the passage is on the subject of the question without its answer."""
         return self.kind in ("topic", "unanswerable")
 
 

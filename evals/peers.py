@@ -28,8 +28,9 @@ from typing import Any
 
 import bm25s
 import numpy as np
-from everyday import FOLDER, HALVES, Question, ask_one, indexed, name_of, read
+from everyday import FOLDER, HALVES, Question, ask_one, read
 from figures import share
+from stores import files_in, indexed, name_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -150,7 +151,7 @@ def embedded_models(embedder: WordLlamaEmbedder) -> Iterator[str]:
 
 async def compare(folder: Path, questions: Sequence[Question]) -> dict[str, list[Sequence[Document]]]:
     """The first passages that each system finds for each question."""
-    async with indexed(folder) as container:
+    async with indexed(files_in(folder)) as container:
         found = {"cragside": [(await ask_one(container, each)).context.documents for each in questions]}
         passages, whole = await read_texts(container)
         most = container.settings.max_documents

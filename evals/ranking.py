@@ -1,4 +1,4 @@
-"""Whether a search finds the right passage first, by similarity and by relevance, and which least cosine fits a model.
+"""Tells if a search finds the right passage first, by similarity and by relevance, and which least cosine fits a model.
 
     python evals/ranking.py --data FOLDER [--half training|held-out] [--ollama URL --model NAME]
 
@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from clapnq import container
+from clapnq import texts_of
 from clapnq_data import Question, read
 from figures import share
 from short_notes import read_notes
+from stores import EmptyWeb, indexed
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.lightrag.ledger.entries import searched_text
@@ -78,15 +78,9 @@ async def compare(sources: Sequence[SourceText], asked: Sequence[Asked]) -> dict
 
     The first round reads the passages. It asks in other words, because the grader remembers questions.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        built = container(Path(folder))
-        for source in sources:
-            await built.intake.text(source, workspace="default")
-        await built.worker().run(until_idle=True, sweep=False)
+    async with indexed(sources, search=EmptyWeb()) as built:
         await ranks(built, [Asked(f"{each.question} ?", each.name) for each in asked], "relevance")
-        results = {by: await ranks(built, asked, by) for by in RANKINGS}
-        await built.close()
-    return results
+        return {by: await ranks(built, asked, by) for by in RANKINGS}
 
 
 def kept(cosines: npt.NDArray[np.float32], own: Sequence[int], least: float) -> tuple[list[bool], float]:
@@ -133,7 +127,7 @@ def report(name: str, results: dict[Ranking, Ranks]) -> None:
 async def evaluate(questions: list[Question], half: str) -> None:
     chosen = [each for each in questions if each.answerable and each.in_training_half == (half == "training")]
     passages = {question.passage.key: question.passage for question in questions}
-    sources = [SourceText(f"{key}.txt", passage.text, title=passage.title) for key, passage in passages.items()]
+    sources = texts_of(passages.values())
     asked = [Asked(question.text, f"{question.passage.key}.txt") for question in chosen]
     report(f"CLAP-NQ, {half} half: {len(asked)} questions, {len(sources)} passages", await compare(sources, asked))
     notes = read_notes()

@@ -7,24 +7,19 @@ Indexes the 21 or 22 short documents of one half through the real pipeline, and 
 the things that no document has. The held-out half is for final figures alone.
 """
 
-import argparse
 import asyncio
 import json
-import logging
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from figures import share
+from halves import chosen
+from stores import ask, files_in, indexed, name_of
 
-from cragside.bootstrap import Container
-from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.settings import Settings
 
 FOLDER = Path(__file__).with_name("several")
-HALVES = ("development", "held-out")
 
 
 @dataclass(frozen=True)
@@ -49,12 +44,12 @@ class Asked:
     @property
     def first(self) -> bool:
         """Tell if a document of the key comes first."""
-        return bool(self.context.documents) and _name(self.context.documents[0]) in self.question.answers
+        return bool(self.context.documents) and name_of(self.context.documents[0]) in self.question.answers
 
     @property
     def complete(self) -> bool:
         """Tell if the evidence has the answers of all documents of the key."""
-        found = [(_name(each), each.content) for each in self.context.documents]
+        found = [(name_of(each), each.content) for each in self.context.documents]
         return all(
             any(name == wanted and text in content for name, content in found)
             for wanted, text in self.question.answers.items()
@@ -77,31 +72,17 @@ def read(half: str) -> list[Question]:
     return [Question(**row) for row in json.loads((FOLDER / half / "questions.json").read_text("utf-8"))]
 
 
-async def ask(half: str) -> list[Asked]:
+async def ask_all(half: str) -> list[Asked]:
     """Index the documents of one half and ask its questions."""
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)))
-        try:
-            for file in sorted((FOLDER / half / "documents").iterdir()):
-                await container.intake.file(file.read_bytes(), name=file.name, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            return [await _asked(container, question) for question in read(half)]
-        finally:
-            await container.close()
-
-
-async def _asked(container: Container, question: Question) -> Asked:
-    request = {"messages": [{"role": "user", "content": f"/rag {question.question}"}]}
-    context = (await container.enricher.enrich(request)).rag_context
-    assert context is not None
-    return Asked(question, context)
+    async with indexed(files_in(FOLDER / half / "documents")) as container:
+        return [Asked(question, await ask(container, question.question)) for question in read(half)]
 
 
 def report(asked: Sequence[Asked]) -> None:
     """Print the figures of all questions and of each kind."""
     some_absent = [each for each in asked if each.question.absent]
     none_absent = [each for each in asked if not each.question.absent]
-    evidence = [_name(found) in each.question.answers for each in asked for found in each.context.documents]
+    evidence = [name_of(found) in each.question.answers for each in asked for found in each.context.documents]
     print(f"{len(asked)} questions")
     print(f"  {'evidence from all documents':32} {share([each.complete for each in asked])}")
     print(f"  {'right document first':32} {share([each.first for each in asked])}")
@@ -120,21 +101,13 @@ def print_missed(asked: Sequence[Asked]) -> None:
             print(f"\n{each.question.id} {each.question.kind}: {each.question.question} {dict(each.question.answers)}")
             for found in each.context.documents or each.context.closest:
                 kept = "" if each.context.documents else " (not evidence)"
-                print(f"  {found.score or 0.0:.3f} {_name(found)}{kept}")
+                print(f"  {found.score or 0.0:.3f} {name_of(found)}{kept}")
             print(f"  told: {each.told or 'nothing'}; absent: {', '.join(each.question.absent) or 'nothing'}")
 
 
-def _name(document: Document) -> str:
-    return str(document.metadata.get("filename", ""))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=HALVES, default=HALVES[0])
-    parser.add_argument("--missed", action="store_true", help="print each question that went wrong")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    asked = asyncio.run(ask(options.half))
+    options = chosen(__doc__)
+    asked = asyncio.run(ask_all(options.half))
     if options.missed:
         print_missed(asked)
     report(asked)

@@ -1,4 +1,4 @@
-"""Whether notes of one sentence answer their question, and only that one.
+"""Tells if notes of one sentence answer their question, and only that one.
 
     python evals/short_notes.py
 

@@ -1,4 +1,4 @@
-"""Whether the embedded grader tells a question's paragraph from others, on a file in SQuAD's format.
+"""Measures if the embedded grader tells a question's paragraph from others, on a file in SQuAD's format.
 
     python evals/squad_files.py FILE...
 

@@ -1,4 +1,4 @@
-"""Whether a question about another number, code, date or name leaves the local route.
+"""Tells if a question about another number, code, date or name leaves the local route.
 
     python evals/swaps.py --data FOLDER
 

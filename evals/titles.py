@@ -12,19 +12,17 @@ import argparse
 import asyncio
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clapnq import EmptyWeb, stay_local
+from clapnq import stay_local
 from clapnq_data import Passage, Question
 from clapnq_data import read as read_questions
 from figures import share
+from stores import EmptyWeb, ask, candidates_for, indexed
 
 from cragside.bootstrap import Container
-from cragside.domain.outcome import RagContext
-from cragside.settings import Settings
 
 NOTES = Path(__file__).with_name("titles.jsonl")
 
@@ -57,7 +55,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a note's questions."""
+    """A note, and where its questions led."""
 
     note: Note
     found: bool
@@ -73,23 +71,15 @@ def read() -> list[Note]:
 
 async def judge(notes: list[Note]) -> list[Judged]:
     """Index the notes and ask all questions."""
-    with tempfile.TemporaryDirectory() as home:
-        settings = Settings(home=Path(home), chunk_tokens=64, chunk_overlap_tokens=8)
-        container = Container(settings)
-        try:
-            for note in notes:
-                await container.intake.file(note.file.encode(), name=note.name, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            return [await _judged(container, note) for note in notes]
-        finally:
-            await container.close()
+    files = [(note.name, note.file.encode()) for note in notes]
+    async with indexed(files, chunk_tokens=64, chunk_overlap_tokens=8) as container:
+        return [await _judged(container, note) for note in notes]
 
 
 async def _judged(container: Container, note: Note) -> Judged:
-    repository = (await container.workspaces.open("default")).passages
-    candidates = await repository.retrieve(note.question, limit=container.settings.candidates)
+    candidates = await candidates_for(container, note.question)
     own = [document.content.strip().endswith(note.answer) for document in candidates]
-    asked, other = await _asked(container, note.question), await _asked(container, note.other)
+    asked, other = await ask(container, note.question), await ask(container, note.other)
     above = [each.content for each in asked.documents if (each.score or 0.0) > asked.threshold]
     return Judged(
         note,
@@ -98,12 +88,6 @@ async def _judged(container: Container, note: Note) -> Judged:
         local=any(text.strip().endswith(note.answer) for text in above),
         other_leaves=not any((each.score or 0.0) > other.threshold for each in other.documents),
     )
-
-
-async def _asked(container: Container, question: str) -> RagContext:
-    context = (await container.enricher.enrich({"prompt": f"/rag {question}"})).rag_context
-    assert context is not None
-    return context
 
 
 def report(judged: Iterable[Judged]) -> None:
@@ -134,17 +118,10 @@ async def routes(questions: list[Question], file: File, *, gold: bool) -> list[b
     """Which answerable questions stay local, with the passages of all questions or without those that answer."""
     answerable = [question for question in questions if question.in_training_half and question.answerable]
     left_out = set() if gold else {question.passage.key for question in answerable}
-    with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(home=Path(home)), search=EmptyWeb())
-        try:
-            for passage in {question.passage.key: question.passage for question in questions}.values():
-                if passage.key not in left_out:
-                    name, text = file(passage)
-                    await container.intake.file(text.encode(), name=name, workspace="default")
-            await container.worker().run(until_idle=True, sweep=False)
-            return await stay_local(container, answerable)
-        finally:
-            await container.close()
+    passages = {question.passage.key: question.passage for question in questions}
+    files = [file(passage) for key, passage in passages.items() if key not in left_out]
+    async with indexed(((name, text.encode()) for name, text in files), search=EmptyWeb()) as container:
+        return await stay_local(container, answerable)
 
 
 async def report_routes(questions: list[Question]) -> None:

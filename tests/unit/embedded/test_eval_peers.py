@@ -7,8 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
-from everyday import Question, ask_one, indexed
+from everyday import Question, ask_one
 from peers import bm25, read_texts, report
+from stores import files_in, indexed
 
 from cragside.domain.document import Document
 
@@ -31,7 +32,7 @@ def test_bm25_ranks_what_shares_words_and_leaves_out_what_shares_none() -> None:
 async def test_peers_get_the_passages_and_the_whole_texts_that_cragside_reads(tmp_path: Path) -> None:
     (tmp_path / "pump.csv").write_text("month,oil\nMarch,2 litres\nMay,none\n")
     (tmp_path / "roof.md").write_text(f"# Boathouse\n\n{ROOF}\n")
-    async with indexed(tmp_path) as container:
+    async with indexed(files_in(tmp_path)) as container:
         passages, whole = await read_texts(container)
         asked = await ask_one(container, TILED)
     assert [each.metadata["filename"] for each in whole] == ["pump.csv", "roof.md"]

@@ -12,11 +12,12 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 import changes
 import numpy as np
 import several
-from clapnq import EmptyWeb
 from clapnq_data import Passage, Question
-from languages import HALVES, LANGUAGES, read_entries
+from halves import HALVES
+from languages import LANGUAGES, read_entries
 from ranking import Ranks, fitting, kept
 from short_notes import judge, read_notes
+from stores import EmptyWeb
 from swaps import another_number, names_of, swaps_of
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -97,7 +98,7 @@ def test_the_web_of_the_evaluations_is_a_whole_search_service() -> None:
     assert EmptyWeb()
 
 
-@pytest.mark.parametrize("half", several.HALVES)
+@pytest.mark.parametrize("half", HALVES)
 def test_questions_about_several_things_have_an_answer_in_each_document_of_their_key(half: str) -> None:
     folder = several.FOLDER / half / "documents"
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
@@ -111,14 +112,14 @@ def test_questions_about_several_things_have_an_answer_in_each_document_of_their
 
 
 def test_the_halves_of_questions_about_several_things_share_nothing() -> None:
-    documents = [{file.name for file in (several.FOLDER / half / "documents").iterdir()} for half in several.HALVES]
-    questions = [{question.question for question in several.read(half)} for half in several.HALVES]
+    documents = [{file.name for file in (several.FOLDER / half / "documents").iterdir()} for half in HALVES]
+    questions = [{question.question for question in several.read(half)} for half in HALVES]
     assert not documents[0] & documents[1]
     assert not questions[0] & questions[1]
 
 
 def test_each_half_of_the_changes_has_both_answers_and_five_questions_of_the_earlier_time() -> None:
-    halves = [changes.read(half) for half in changes.HALVES]
+    halves = [changes.read(half) for half in HALVES]
     assert [len(pairs) for pairs in halves] == [20, 20]
     assert [sum(pair.names_earlier for pair in pairs) for pairs in halves] == [5, 5]
     every = [pair for pairs in halves for pair in pairs]
@@ -132,7 +133,7 @@ def test_each_half_of_the_changes_has_both_answers_and_five_questions_of_the_ear
 
 async def test_the_later_of_two_documents_comes_first_through_the_whole_pipeline() -> None:
     pairs = [pair for pair in changes.read("development") if pair.kind in ("plan and mail", "price list", "roster")]
-    asked = await changes.ask(pairs)
+    asked = await changes.ask_all(pairs)
     assert {each.pair.names_earlier for each in asked} == {True, False}
     assert all(each.first for each in asked)
     assert all(each.both and each.dated and each.marked for each in asked if not each.pair.names_earlier)

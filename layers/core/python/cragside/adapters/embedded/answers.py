@@ -70,7 +70,7 @@ def asked_kind(question: str) -> Kind | None:
 
 
 def has_kind(kind: Kind, question: Sequence[str], title: str, text: str, language: Language) -> bool:
-    """Whether a sentence or line with most of a question's words, or one beside it, has such an answer.
+    """Tell if a sentence or line with most of a question's words, or one beside it, has such an answer.
 
     `question` has all words of the question: what it names itself is no answer. Words of the title count nowhere,
     because every sentence is about them.

@@ -1,4 +1,4 @@
-"""Whether a passage lacks a number, a code, a date or a rare name that the question has."""
+"""Tells if a passage lacks a number, a code, a date or a rare name that the question has."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ _LONG_FORM = 4
 
 @dataclass(frozen=True)
 class Identifiers:
-    """What a question names exactly. Another number or name, however near, is another thing."""
+    """The identifiers that a question names. Another number or name, however near, is another thing."""
 
     question: Question
     text: str
@@ -36,7 +36,7 @@ class Identifiers:
         return names_in(self._names, self.lexicon, rare=True)
 
     def lacking(self, title: str, text: str, passage: PassageWords, *, short: bool) -> bool:
-        """Whether the passage, title included, lacks one of them. A short one should have well-known names too."""
+        """Tell if the passage, title included, lacks one of them. A short one should have well-known names too."""
         names = self._names if short else self._rare_names
         if self.question.dates and not passage.states_any(self.question.dates):
             return True

@@ -217,7 +217,7 @@ def covered(question: Question, passage: PassageWords, lexicon: Lexicon) -> floa
 
 
 def _met(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
-    """How much (0..1) of each content word (columns) each part (rows) of each passage has."""
+    """Measure how much (0..1) of each content word (columns) each part (rows) of each passage has."""
     found = np.maximum(_nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages)))
     return np.split(found, list(accumulate(len(passage.stems) for passage in passages))[:-1])
 
@@ -297,12 +297,12 @@ def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> 
 
 
 def novelty(question: Question, passage: PassageWords) -> int:
-    """How many distinct content words a passage has that the question lacks. An echo of the question has none."""
+    """Count a passage's distinct content words that the question lacks. An echo of the question has none."""
     return passage.size - sum(has_stem(passage, sought) for sought in set(question.stems[passage.language]))
 
 
 def has_stem(passage: PassageWords, sought: str) -> bool:
-    """Whether a passage or its title has a stem."""
+    """Tell if a passage or its title has a stem."""
     spaced = f" {sought} "
     return any(spaced in known for known in passage.stems)
 

@@ -103,7 +103,7 @@ def _asks_for_another(asked: _Question) -> bool:
 
 
 def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic: list[str]) -> list[str]:
-    """What an ellipsis takes over from the last question: all but the names or numbers that it replaces."""
+    """Give what an ellipsis takes over from the last question: all but the names or numbers that it replaces."""
     last = earlier[-1]
     words = [i for i in last.content if i not in last.names] if asked.names else list(last.content)
     if asked.names:
@@ -123,7 +123,7 @@ def _without_numbers(topic: Sequence[str]) -> list[str]:
 
 
 def _points_back(asked: _Question) -> bool:
-    """Whether a pronoun or a demonstrative refers to the turns before."""
+    """Tell if a pronoun or a demonstrative refers to the turns before."""
     lower = asked.lower
     french = any(word in listed.FRENCH for word in lower)
     for i, word in enumerate(lower):
@@ -162,7 +162,7 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
 
 
 def _explained(asked: _Question, i: int) -> bool:
-    """Whether the question itself says what the word at `i` refers to."""
+    """Tell if the question itself says what the word at `i` refers to."""
     possessive = asked.lower[i] in listed.POSSESSIVES | listed.FRENCH_POSSESSIVES | {"sein", "ihr"}
     if possessive and len(asked.content) >= _TELLING:
         return True
@@ -178,7 +178,7 @@ def _explained(asked: _Question, i: int) -> bool:
 
 
 def _leaves_out(asked: _Question) -> bool:
-    """Whether it is the rest of a question: "and the blue one?", "what about 2019?", "in Scotland?", "why?"."""
+    """Tell if it is the rest of a question: "and the blue one?", "what about 2019?", "in Scotland?", "why?"."""
     lower = asked.lower
     if not lower:
         return False
@@ -196,7 +196,7 @@ def _leaves_out(asked: _Question) -> bool:
 
 
 def _asks_for_the_person(asked: _Question, last: _Question) -> bool:
-    """Whether "he" may be the answer to the last question, "who ...?"."""
+    """Tell if "he" may be the answer to the last question, "who ...?"."""
     return bool(listed.PERSONAL & set(asked.lower)) and any(word in listed.WHO for word in last.lower[:3])
 
 

@@ -79,7 +79,7 @@ def tongue_of(found: Sequence[str]) -> Language:
 
 
 def french_words(found: Sequence[str]) -> int:
-    """How many of the words are French function words, or begin with an elided one."""
+    """Count the words that are French function words, or begin with an elided one."""
     return sum(1 for word in found if word in FRENCH or _ELIDED.match(word))
 
 
@@ -94,7 +94,7 @@ def topicless(tongue: Language) -> frozenset[str]:
 
 
 def shares(content: Sequence[str], text: str, tongue: Language) -> list[float]:
-    """How much each content word of a question counts, beside the length of its vector."""
+    """Weigh each content word of a question, beside the length of its vector."""
     nouns = frozenset(words(" ".join(_NOUN.findall(text)))) if tongue == "german" else frozenset()
     common = _COMMON[tongue]
     return [_COMMON_SHARE if word in common else _NOUN_SHARE if word in nouns else 1.0 for word in content]
@@ -119,7 +119,7 @@ class ForeignText:
         return cls(tongue, known, related, " ".join(["", *known, ""]) if tongue == "german" else "")
 
     def has(self, word: str) -> float:
-        """How much (0..1) of a word the text has: all, a related word, or a part of a compound."""
+        """Tell how much (0..1) of a word the text has: all, a related word, or a part of a compound."""
         base = plain(stem(word, self.tongue))
         if base in self.stems:
             return 1.0
@@ -130,7 +130,7 @@ class ForeignText:
         return self._compounded(base) if is_compared else 0.0
 
     def _compounded(self, base: str) -> float:
-        """How much the text has of a word in a longer one, or of its parts."""
+        """Tell how much the text has of a word in a longer one, or of its parts."""
         best = 0.0
         if len(base) >= _SHORTEST_PART:
             best = _IN_A_COMPOUND if f"{base} " in self.joined else _AT_ITS_START if f" {base}" in self.joined else 0.0

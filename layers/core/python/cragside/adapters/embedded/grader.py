@@ -199,7 +199,7 @@ class _Exactly:
     kind: Kind | None
 
     def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
-        """How much of a score to keep.
+        """Tell how much of a score to keep.
 
         Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
         the kind that is asked for beside the question's words.

@@ -46,7 +46,7 @@ class Lexicon:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to `clear`."""
+        """Tell if it is time to `clear`."""
         return len(self._rows) + len(self._pieces) > _MOST_WORDS
 
     @property

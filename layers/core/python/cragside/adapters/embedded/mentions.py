@@ -63,7 +63,7 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word or code, not punctuation."""
+    """Tell if a token is a word or code, not punctuation."""
     return token[0].isalnum() or (token[0] == "`" and len(token) > 2)
 
 

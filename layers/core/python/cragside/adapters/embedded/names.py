@@ -43,13 +43,13 @@ def _is_name(word: str, lexicon: Lexicon, *, rare: bool) -> bool:
 
 
 def is_english(found: Sequence[str]) -> bool:
-    """Whether the function words of a text, given as its words, are not those of another language."""
+    """Tell if the function words of a text, given as its words, are not those of another language."""
     english = sum(map(ENGLISH.__contains__, found))
     return english >= max(sum(map(GERMAN.__contains__, found)), sum(map(OTHER.__contains__, found)))
 
 
 def mentions(word: str, asked: Sequence[str], found: Sequence[str]) -> bool:
-    """Whether a text has a name of a question: inflected, derived, in one word or two, or as initials.
+    """Tell if a text has a name of a question: inflected, derived, in one word or two, or as initials.
 
     `asked` and `found` are the words of the question and of the text.
     """
@@ -71,7 +71,7 @@ def mentions(word: str, asked: Sequence[str], found: Sequence[str]) -> bool:
 
 
 def resembles(word: str, found: Iterable[str]) -> bool:
-    """Whether a text, given as its words, has a word that differs from this one in a single letter."""
+    """Tell if a text, given as its words, has a word that differs from this one in a single letter."""
     alike = (other for other in set(found) if len(other) == len(word) > _SHORTEST_NAME)
     return any(sum(mine != other for mine, other in zip(word, like, strict=True)) == 1 for like in alike)
 
@@ -98,7 +98,7 @@ def _is_slip(word: str, other: str) -> bool:
 
 
 def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether two words share a root. Endings of one letter each are not enough: Marta and Marty are two people."""
+    """Tell if two words share a root. Endings of one letter each are not enough: Marta and Marty are two people."""
     return any(len(mine[root]) != 1 or len(other[root]) != 1 for root in mine.keys() & other.keys())
 
 

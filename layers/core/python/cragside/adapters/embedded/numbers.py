@@ -117,7 +117,7 @@ def _asked_forms(word: str, after: str) -> Iterator[str]:
 
 
 def _stated_forms(word: str, after: str) -> Iterator[str]:
-    """What else a number in a text states: the 200 of `K200`, the 12 of `12km`, and the 3.11 of version 3.11.4."""
+    """Give what else a number in a text states: the 200 of `K200`, the 12 of `12km`, and the 3.11 of version 3.11.4."""
     match = _CODE.fullmatch(word)
     if match and (not match[3] or len(match[3]) > 1):
         yield _trimmed(match[2])

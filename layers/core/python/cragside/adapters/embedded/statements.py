@@ -19,7 +19,7 @@ _ROW = re.compile(r"\|[^|]*\|")
 
 
 def states_something(text: str, question: Question, language: Language) -> bool:
-    """Whether a sentence, a row or an entry of the text has a content word that the question lacks."""
+    """Tell if a sentence, a row or an entry of the text has a content word that the question lacks."""
     known = _NO_NEWS[language].union(plain(stem(word, language)) for word in question.every_word)
     answers = False
     for piece in pieces(text):

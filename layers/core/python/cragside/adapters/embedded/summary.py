@@ -97,7 +97,7 @@ def action_items_in(text: str) -> list[str]:
 
 
 def is_urgent(text: str) -> bool:
-    """Whether a text states that it is urgent."""
+    """Tell if a text states that it is urgent."""
     return _URGENT.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Whether a passage supports a sentence, without a language model."""
+"""Tells if a passage supports a sentence, without a language model."""
 
 import re
 import threading
@@ -87,7 +87,7 @@ def _capitalised(sentence: str) -> list[str]:
 
 
 def _has_names(names: Sequence[str], claim: Question, passage: PassageWords, whole: str) -> bool:
-    """Whether a passage has each name of a sentence, in any inflection.
+    """Tell if a passage has each name of a sentence, in any inflection.
 
     True in languages other than English: their words are in no vocabulary, and German has capitals everywhere.
     """

@@ -100,7 +100,7 @@ def stems(found: list[str], language: Language, stop: frozenset[str] | None = No
 
 
 def is_filler(word: str, stop: frozenset[str]) -> bool:
-    """Whether a word, as written in its text, is one of `stop`. An acronym (`US`, `IT`) never is."""
+    """Tell if a word, as written in its text, is one of `stop`. An acronym (`US`, `IT`) never is."""
     return word.lower().replace("’", "'") in stop and not (len(word) > 1 and word.isupper())
 
 
