@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from cragside.adapters.embedded.features import PassageWords, Question, has_stem
 from cragside.adapters.embedded.lexicon import Lexicon
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.passage_words import PassageWords
+from cragside.adapters.embedded.question_words import QuestionWords
 from cragside.adapters.embedded.words import stem, words
 
 # Shorter numbers may be a part of a date or of another number.
@@ -17,7 +18,7 @@ _LONG_FORM = 4
 class Identifiers:
     """The identifiers that a question names. Another number or name, however near, is another thing."""
 
-    question: Question
+    question: QuestionWords
     text: str
     lexicon: Lexicon
 
@@ -53,7 +54,7 @@ class Identifiers:
         other = [
             name
             for name in names
-            if not has_stem(passage, stem(name, passage.language)) and not misspells(name, found, self.lexicon)
+            if not passage.has_stem(stem(name, passage.language)) and not misspells(name, found, self.lexicon)
         ]
         suspects = [name for name in other if short or resembles(name, found)]
         return (

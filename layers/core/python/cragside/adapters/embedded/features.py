@@ -1,43 +1,32 @@
 """The features with which the grader compares a question with a passage."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from cragside.adapters.embedded.date_reading import Period
-from cragside.adapters.embedded.dates import AskedDate, PassageDates, asked_dates
-from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
+from cragside.adapters.embedded.foreign import topicless
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
-from cragside.adapters.embedded.names import names_in, slips
-from cragside.adapters.embedded.numbers import plain
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING, STOPWORDS
-from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
+from cragside.adapters.embedded.names import slips
+from cragside.adapters.embedded.passage_words import PassageWords
+from cragside.adapters.embedded.question_words import QuestionWords
+from cragside.adapters.embedded.stopwords import STOPWORDS
+from cragside.adapters.embedded.words import Language, stem
 from cragside.ports.embedder import Vectors
 
 FEATURES = ("likeness", "coverage", "title_match", "gap")
 Features = npt.NDArray[np.float64]
 
-_MOST_QUESTION_WORDS = 24
 # How much of a word a passage has that spells it otherwise by one slip of the keyboard.
 _MISSPELT = 0.9
-_SHORTEST_MISSPELT = 5
-# The direction of a longer text says little, so it has one for each of these windows.
-_LONGEST_TEXT, _WINDOW, _STRIDE = 300, 240, 160
 # Three neighbouring blocks of words are a run. A question's words count where they stand near each other: anywhere in a
 # long passage, length alone would collect them.
-_BLOCK, _RUN = 20, 3
+_RUN = 3
 # In English, more similarity than this means nothing. In languages without a mean of their own all pairs of texts
 # exceed it, because the background is English.
 _MOST_LIKENESS = 6.0
-# The title is read with each segment, so a long one would cost much.
-_LONGEST_TITLE = 500
-_PARENTHESIS = re.compile(r"\([^()]*\)")
-_FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,126 +55,9 @@ class Background:
         return self.means.get(language, self.mean)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question's content words, with their rows, importance and weights (sum 1), and its direction.
-
-    `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
-    digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
-    words that the vocabulary lacks: their spelling may be wrong. `stems` are those in each language that a passage may
-    have. A text has the words of a date with the date alone, in any of its forms.
-    """
-
-    every_word: tuple[str, ...]
-    content: tuple[str, ...]
-    rows: Rows
-    norms: Vectors
-    weights: Vectors
-    direction: Vectors
-    spelt: Vectors
-    strange: frozenset[str]
-    stems: Mapping[Language, tuple[str, ...]]
-    dates: tuple[AskedDate, ...] = ()
-
-    @property
-    def is_english(self) -> bool:
-        """Tell if it has more function words of English than of any other language."""
-        count = {listed: sum(map(listed.__contains__, self.every_word)) for listed in (ENGLISH, GERMAN, OTHER)}
-        return count[ENGLISH] > max(count[GERMAN], count[OTHER])
-
-
-@dataclass(frozen=True, slots=True)
-class PassageWords:
-    """The analysis of a passage, which depends on no question.
-
-    It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
-    parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
-    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `dates` are those of each part.
-    `directions` are those of windows with the title, shape (windows, dimensions).
-    """
-
-    language: Language
-    title: tuple[str, ...]
-    rows: Rows
-    places: Rows
-    starts: Rows
-    stems: tuple[str, ...]
-    size: int
-    directions: Vectors
-    foreign: tuple[ForeignText, ...]
-    dates: tuple[tuple[Period, ...], ...]
-
-    def states_any(self, dates: Sequence[AskedDate]) -> bool:
-        """Tell if the passage, its title or its place states one of these dates in full."""
-        return any(date.in_full(stated) for date in dates for stated in self.dates)
-
-
-def read_question(text: str, lexicon: Lexicon) -> Question:
-    """Analyse a question. If it has no content words, all its words count."""
-    every = words(text)
-    tongue = tongue_of(every)
-    if tongue == "french":
-        every = unelided(every)
-    stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
-    content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
-    rows = lexicon.rows(content)
-    if len(content) > _MOST_QUESTION_WORDS:
-        kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
-        content, rows = [content[i] for i in kept], rows[kept]
-    norms = lexicon.norms[rows]
-    if tongue != "english":
-        norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
-    total = float(norms.sum())
-    weights = norms / total if total > 0 else norms
-    dates = asked_dates(text)
-    dated = frozenset().union(*(date.words for date in dates))
-    spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
-    strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
-    direction = _direction(lexicon, lexicon.rows(every))
-    stemmed = {language: tuple(plain(stem(word, language)) for word in content) for language in get_args(Language)}
-    misspelt = frozenset(strange) - dated
-    return Question(
-        tuple(every), tuple(content), rows, norms, weights, direction, spelt, misspelt, stemmed, tuple(dates)
-    )
-
-
-def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") -> PassageWords:
-    """Analyse a passage.
-
-    `place` names its document and section, as far as the title does not: dates in the passage are in their years.
-    """
-    body = words(text)
-    title = title[:_LONGEST_TITLE]
-    language = tongue_of(body)
-    heading = words(title)
-    named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
-    if language == "french":
-        body, heading, named = map(unelided, (body, heading, named))
-    parts = [heading, *(body[start : start + _BLOCK] for start in range(0, len(body), _BLOCK))]
-    rows = [lexicon.rows(_telling(part)) for part in parts]
-    distinct, places = np.unique(np.concatenate(rows), return_inverse=True)
-    foreign = tuple(ForeignText.of(part, language) for part in parts) if language != "english" else ()
-    if foreign:
-        known = [each.stems for each in foreign]
-    else:
-        stop = function_words([*heading, *body])
-        known = [frozenset(map(plain, stems(part, language, stop))) for part in parts]
-    dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
-    return PassageWords(
-        language,
-        tuple(named),
-        distinct,
-        places.astype(np.int32),
-        np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int32),
-        tuple(" ".join(["", *each, ""]) for each in known),
-        len(frozenset[str]().union(*known)),
-        np.stack([_direction(lexicon, lexicon.rows([*heading, *window])) for window in _windows(body)]),
-        foreign,
-        (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
-    )
-
-
-def compare(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background) -> Features:
+def compare(
+    question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background
+) -> Features:
     """The features of each passage, shape (passages, 4).
 
     Likeness is in standard deviations, that of the most similar window. Coverage is the share, by weight, of the
@@ -210,19 +82,19 @@ def compare(question: Question, passages: Sequence[PassageWords], lexicon: Lexic
     return table
 
 
-def covered(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
+def covered(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
     """The share of the question's content words, as coverage, that the whole passage has."""
     [met] = _met(question, [passage], lexicon)
     return min(1.0, float(met.max(axis=0) @ question.weights))
 
 
-def _met(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
+def _met(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
     """Measure how much (0..1) of each content word (columns) each part (rows) of each passage has."""
     found = np.maximum(_nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages)))
     return np.split(found, list(accumulate(len(passage.stems) for passage in passages))[:-1])
 
 
-def _nearest(question: Question, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
+def _nearest(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
     """The cosine (0..1) of each content word (columns) with its nearest relative in each part (rows)."""
     rows = np.concatenate([passage.rows for passage in passages])
     cosines = lexicon.vectors[rows] @ _unit_rows(lexicon, question.rows).T
@@ -240,7 +112,7 @@ def _shifted(numbers: Sequence[Rows], sizes: Sequence[int]) -> Rows:
     return np.concatenate([begin + each for begin, each in zip(begins, numbers, strict=True)])
 
 
-def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
+def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors:
     """1 where a part (rows) has a content word (columns), in any inflection; in German and French how much of it."""
     stems_by_language = {
         language: [f" {sought} " for sought in question.stems[language]] for language in {p.language for p in passages}
@@ -262,7 +134,7 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     return found
 
 
-def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
+def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
     """`found`, with most of a strange word where a part has one that differs by one slip."""
     parts = [(known, passage.language) for passage in passages for known in passage.stems]
     for column, word in enumerate(question.content):
@@ -274,13 +146,13 @@ def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vecto
     return found
 
 
-def words_found(question: Question, passage: PassageWords) -> tuple[str, ...]:
+def words_found(question: QuestionWords, passage: PassageWords) -> tuple[str, ...]:
     """The content words of a question that a passage or its title has, in any inflection."""
     anywhere = _found(question, [passage]).max(axis=0)
     return tuple(word for word, there in zip(question.content, anywhere, strict=True) if there)
 
 
-def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
+def title_match(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
     """The share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
     if not passage.title:
         return 0.0
@@ -296,32 +168,9 @@ def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> 
     return float(named @ weights / max(float(weights.sum()), 1e-9))
 
 
-def novelty(question: Question, passage: PassageWords) -> int:
+def novelty(question: QuestionWords, passage: PassageWords) -> int:
     """Count a passage's distinct content words that the question lacks. An echo of the question has none."""
-    return passage.size - sum(has_stem(passage, sought) for sought in set(question.stems[passage.language]))
-
-
-def has_stem(passage: PassageWords, sought: str) -> bool:
-    """Tell if a passage or its title has a stem."""
-    spaced = f" {sought} "
-    return any(spaced in known for known in passage.stems)
-
-
-def _windows(body: list[str]) -> Sequence[list[str]]:
-    if len(body) <= _LONGEST_TEXT:
-        return [body]
-    return [body[start : start + _WINDOW] for start in range(0, len(body) - _WINDOW + _STRIDE, _STRIDE)]
-
-
-def _telling(part: list[str]) -> list[str]:
-    """The distinct words of a part that say something; all if none does, and never no word."""
-    return [word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""]
-
-
-def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:
-    total: Vectors = lexicon.vectors[rows].sum(axis=0)
-    length = float(np.linalg.norm(total))
-    return total / length if length > 1e-9 else total
+    return passage.size - sum(passage.has_stem(sought) for sought in set(question.stems[passage.language]))
 
 
 def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:

@@ -16,19 +16,10 @@ from typing_extensions import override
 
 from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind
 from cragside.adapters.embedded.exactness import Identifiers
-from cragside.adapters.embedded.features import (
-    FEATURES,
-    Background,
-    Features,
-    PassageWords,
-    Question,
-    compare,
-    novelty,
-    read_passage,
-    read_question,
-    words_found,
-)
+from cragside.adapters.embedded.features import FEATURES, Background, Features, compare, novelty, words_found
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
+from cragside.adapters.embedded.passage_words import PassageWords, read_passage
+from cragside.adapters.embedded.question_words import QuestionWords, read_question
 from cragside.adapters.embedded.statements import states_something
 from cragside.adapters.embedded.words import Language
 from cragside.domain.document import Document
@@ -194,7 +185,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 class _Exactly:
     """Holds the names, numbers and kind of answer that a question asks for exactly."""
 
-    question: Question
+    question: QuestionWords
     named: Identifiers
     kind: Kind | None
 

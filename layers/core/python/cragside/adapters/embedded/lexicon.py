@@ -64,6 +64,13 @@ class Lexicon:
         known = self._rows
         return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.int32)
 
+    def direction(self, words: Iterable[str]) -> Vectors:
+        """The direction of a text with these words, of length 1; of length 0 if they have none."""
+        rows = self.rows(words)  # may replace the vectors
+        total: Vectors = self._vectors[rows].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return total / length if length > 1e-9 else total
+
     def pieces(self, word: str) -> int:
         """The number of tokens that the model spells the word with."""
         if word not in self._pieces:

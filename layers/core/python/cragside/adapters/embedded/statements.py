@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import get_args
 
-from cragside.adapters.embedded.features import Question
 from cragside.adapters.embedded.numbers import plain
+from cragside.adapters.embedded.question_words import QuestionWords
 from cragside.adapters.embedded.stopwords import HEADING_WORDS, QUESTION_WORDS, SCAFFOLDING, STOPWORDS, VERBS
 from cragside.adapters.embedded.words import Language, stem, words
 
@@ -18,7 +18,7 @@ _SEPARATED = re.compile(r"\S,[^\W\d]|\t|=|→|->")
 _ROW = re.compile(r"\|[^|]*\|")
 
 
-def states_something(text: str, question: Question, language: Language) -> bool:
+def states_something(text: str, question: QuestionWords, language: Language) -> bool:
     """Tell if a sentence, a row or an entry of the text has a content word that the question lacks."""
     known = _NO_NEWS[language].union(plain(stem(word, language)) for word in question.every_word)
     answers = False

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from cachetools import LRUCache
 from typing_extensions import override
 
-from cragside.adapters.embedded.features import (
-    PassageWords,
-    Question,
-    covered,
-    has_stem,
-    read_passage,
-    read_question,
-)
+from cragside.adapters.embedded.features import covered
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.names import is_english, mentions, names_in
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.passage_words import PassageWords, read_passage
+from cragside.adapters.embedded.question_words import QuestionWords, read_question
 from cragside.adapters.embedded.stopwords import ENGLISH
 from cragside.adapters.embedded.words import stem, words
 from cragside.ports.support_judge import Support, SupportJudge
@@ -86,7 +81,7 @@ def _capitalised(sentence: str) -> list[str]:
     return [word for match in _NAME_INSIDE.findall(sentence) for word in words(match)]
 
 
-def _has_names(names: Sequence[str], claim: Question, passage: PassageWords, whole: str) -> bool:
+def _has_names(names: Sequence[str], claim: QuestionWords, passage: PassageWords, whole: str) -> bool:
     """Tell if a passage has each name of a sentence, in any inflection.
 
     True in languages other than English: their words are in no vocabulary, and German has capitals everywhere.
@@ -94,5 +89,5 @@ def _has_names(names: Sequence[str], claim: Question, passage: PassageWords, who
     found = words(whole)
     if not names or not is_english(claim.every_word) or not is_english(found):
         return True
-    missing = [name for name in names if name not in ENGLISH and not has_stem(passage, stem(name, passage.language))]
+    missing = [name for name in names if name not in ENGLISH and not passage.has_stem(stem(name, passage.language))]
     return all(mentions(name, claim.every_word, found) for name in missing)
