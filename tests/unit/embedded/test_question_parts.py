@@ -75,7 +75,7 @@ def test_a_question_about_one_thing_has_no_parts(question: str) -> None:
 
 def test_things_that_share_no_word_do_not_stand_alone() -> None:
     asked = READER.read("What is the difference between the KS-30 and the KS-45?")
-    assert [(part.named, part.alone) for part in asked.parts] == [("KS-30", False), ("KS-45", False)]
+    assert [(part.named, part.graded_alone) for part in asked.parts] == [("KS-30", False), ("KS-45", False)]
 
 
 def test_no_more_parts_are_read_than_are_searched() -> None:
@@ -88,9 +88,9 @@ def test_a_long_text_has_no_parts() -> None:
 
 def test_a_second_question_that_needs_the_first_one_is_completed_and_does_not_stand_alone() -> None:
     first, second = READER.read("Who repaired the pump, and what did he charge?").parts
-    assert first == Part("Who repaired the pump?", alone=False)
+    assert first == Part("Who repaired the pump?", graded_alone=False)
     assert "pump" in second.question
-    assert not second.alone
+    assert not second.graded_alone
 
 
 @pytest.mark.parametrize(

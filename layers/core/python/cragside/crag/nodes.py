@@ -129,7 +129,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
 def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, list[Document]]]) -> Update:
     """All passages, and of those that are nearer to a part than to the question, the part as it was read."""
     divided = nearest_question({each: documents for each, (_, documents) in found.items()})
-    alone = [part.question for part in asked.parts if part.alone]
+    alone = [part.question for part in asked.parts if part.graded_alone]
     return {
         "reading": found[question][0],
         "local": [document for documents in divided.values() for document in documents],

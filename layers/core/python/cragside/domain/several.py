@@ -18,12 +18,12 @@ _LONGEST_THING = 60
 class Part:
     """A question about one of several things. `named` is the thing if evidence has to name it, else "".
 
-    Unless it stands `alone`, its passages are graded by the whole question.
+    Its passages are `graded_alone`, by this question, or else by the whole one.
     """
 
     question: str
     named: str = ""
-    alone: bool = True
+    graded_alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def alternatives(text: QuestionText, *, for_a_list: bool) -> list[Part]:
     for thing in found.things:
         name = " ".join(text.written[place] for place in thing if text.kind(place))
         question = text.without((every - set(thing)) | found.joints)
-        parts.append(Part(question, name if found.named else "", alone=shared))
+        parts.append(Part(question, name if found.named else "", graded_alone=shared))
     return parts
 
 

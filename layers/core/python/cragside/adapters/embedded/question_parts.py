@@ -36,7 +36,7 @@ class EmbeddedQuestionParts(QuestionParts):
             return ONE_THING
         text = QuestionText.read(question)
         a_list, clauses = _asks_for_a_list(text), _clauses(text)
-        parts = clauses if all(part.alone for part in clauses) else []
+        parts = clauses if all(part.graded_alone for part in clauses) else []
         parts = parts or _after_a_colon(text) or alternatives(text, for_a_list=a_list) or clauses
         return Asked(tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (), a_list)
 
@@ -85,7 +85,7 @@ def _clauses(text: QuestionText) -> list[Part]:
     others = [f"and {text.between(*cut)}?" for cut in cuts[1:]]
     whole = [completed(other, turns) for other in others]
     # Where the second one needs the first one, both ask about one thing.
-    return [Part(question, alone=whole == others) for question in (f"{first}?", *whole)]
+    return [Part(question, graded_alone=whole == others) for question in (f"{first}?", *whole)]
 
 
 def _ends_a_question(text: QuestionText, place: int) -> bool:
