@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cragside.adapters.embedded.grammar import INTERROGATIVES
 from cragside.adapters.embedded.statements import pieces
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, QUESTION_WORDS, SCAFFOLDING
+from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import words
 
 FILES = ("pairs.jsonl.xz", "passages.jsonl.xz")
@@ -47,7 +48,7 @@ _MADE = ("random", "echo", "code", "swap-name", "swap-number", "swap-code")
 _MADE_SHARE = 0.25
 _POSITIVES = 1 / 3
 _MOST_LETTERS = 4000
-_FUNCTION_WORDS = ENGLISH | GERMAN | OTHER | SCAFFOLDING
+_FUNCTION_WORDS = STOPWORDS | OTHER | SCAFFOLDING
 _AUXILIARIES = frozenset(
     ("is", "are", "was", "were", "did", "do", "does", "ist", "war", "sind", "hat", "haben", "est", "sont", "était")
 )
@@ -104,7 +105,7 @@ def typed(question: str, choose: random.Random) -> str:
     if form < 0.55 or len(found) < 3:
         return " ".join(found)
     if form < 0.7:
-        while len(found) > 2 and (found[0] in QUESTION_WORDS or found[0] in _AUXILIARIES):
+        while len(found) > 2 and (found[0] in INTERROGATIVES or found[0] in _AUXILIARIES):
             found = found[1:]
     elif form < 0.88:
         kept = [word for word in found if word.strip(",.'’") not in _FUNCTION_WORDS]

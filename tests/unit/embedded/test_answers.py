@@ -57,6 +57,7 @@ def test_a_question_asks_for_a_kind_of_answer(question: str, kind: Kind | None) 
         ("how fast is the boat", "The boat makes 7 knots under engine."),
         ("how fast does the kelp grow", "The kelp grows half a metre a day."),
         ("Wie viele Grad hat der Ofen?", "Der Ofen hat zweihundertzwanzig Grad."),
+        ("Wie viele Leitern gibt es?", "Es gibt dreizehn Leitern."),
         ("when is the lesson", "The lesson is at four."),
         ("when is the lesson", "The lesson is at 17:30."),
         ("when was the boiler serviced", "Boiler serviced on 12.11.2024."),

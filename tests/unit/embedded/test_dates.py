@@ -25,6 +25,7 @@ FORMS = [
     "September 3, 2024",
     "Sep 3rd, 2024",
     "3. September 2024",
+    "der dritte September 2024",
     "den 3. Sept. 2024",
     "le 3 septembre 2024",
 ]

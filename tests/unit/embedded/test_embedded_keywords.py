@@ -90,6 +90,12 @@ def test_politeness_and_scaffolding_leave_the_web_query() -> None:
     assert query == "boiling point water Mount Everest"
 
 
+def test_words_that_tell_a_person_a_place_or_a_choice_stay_in_the_web_query() -> None:
+    assert search_query("Which ferry goes to Bamburgh?") == "Which ferry Bamburgh"
+    assert search_query("Welche Fähre fährt nach Bamburgh?") == "Welche Fähre fährt Bamburgh"
+    assert search_query("Quelle est la ville de Curie ?") == "Quelle ville Curie"
+
+
 def test_quoted_phrases_numbers_and_identifiers_stay() -> None:
     query = search_query('why does asyncio.to_thread fail with "event loop is closed" in Python 3.11')
     assert '"event loop is closed"' in query

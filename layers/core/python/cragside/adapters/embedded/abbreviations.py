@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.adapters.embedded.foreign_words import FRENCH
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN
+from cragside.adapters.embedded.stopwords import FRENCH, STOPWORDS
 
-_EMPTY = ENGLISH | GERMAN | FRENCH
+_EMPTY = STOPWORDS | FRENCH
 # At least one capital after the first letter, so that no common word is one.
 _SHORT = r"(?<![\w-])([A-ZÄÖÜ][A-Za-zÄÖÜäöü]{0,6}[A-ZÄÖÜ]|[A-ZÄÖÜ][A-ZÄÖÜ][a-z]{1,6})"
 _IN_BRACKETS = re.compile(r"\(\s?" + _SHORT + r"\s?[),;]")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cragside.adapters.embedded import part_words as listed
+from cragside.adapters.embedded.grammar import AND, OR
 from cragside.adapters.embedded.question_text import PUNCTUATION, QuestionText
 from cragside.domain.several import MOST_PARTS, Part
 
@@ -70,7 +71,7 @@ def _joined(text: QuestionText, *, pairs: bool) -> Iterator[_Found]:
         found = _things(text, joint) if joint else None
         if joint is None or found is None or (joint.spans and text.kind(found.things[-1][-1]) not in _DATES_AND_CODES):
             continue
-        chosen = joint.compares or text.lower[place] in listed.OR
+        chosen = joint.compares or text.lower[place] in OR
         if found.weight == _PLAIN and len(found.things) == 2 and not (chosen or pairs):
             continue
         named = found.named or chosen
@@ -86,7 +87,7 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
             return _Joint(range(place, place + size), place, compares=True)
     if word in listed.VERSUS:
         return _Joint(one, place, compares=True)
-    if word in listed.WITH | listed.AND and not listed.COMPARE.isdisjoint(before):
+    if word in listed.WITH | AND and not listed.COMPARE.isdisjoint(before):
         return _Joint(one, place, compares=True)
     if word in listed.THAN:
         comparative = next((n for n in range(place - 1, max(0, place - 4), -1) if _is_comparative(text.lower[n])), None)

@@ -2,10 +2,7 @@
 
 import re
 
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
+from cragside.adapters.embedded.grammar import listed
 
 # Words of one question lie so near to each other. Without a bound, a long text would take long.
 _NEAR = ".{0,80}"
@@ -61,7 +58,7 @@ WHAT_IS_THE = (
 )
 NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _WEIGHTS, _SPEEDS, _FIGURES)
 
-DATES = _words("""
+DATES = listed("""
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
 mon tue wed thu fri sat sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags
 mittwochs donnerstags freitags samstags sonntags lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow
@@ -71,39 +68,38 @@ christmas jahr jahre jahren jahrhundert tag tage woche monat abend mittag nacht 
 jour mois semaine before after during while once until since immediately later end beginning start vor während bis seit
 sobald apres avant pendant lors
 """)
-AMOUNTS = _words("""
+AMOUNTS = listed("""
 half twice once dozen hundred hundreds thousand thousands million millions billion few several many no none unknown
-rare free zero single couple both every each annually yearly monthly weekly daily hours minutes years thirty forty
-fifty sixty seventy eighty ninety halb hälfte hundert tausend millionen milliarden keine kein kostenlos viele wenige
-täglich jährlich vingt trente quarante cinquante soixante cent cents mille plusieurs gratuit gratuitement treize
-quatorze quinze seize dizaine douzaine
+rare free zero single couple both every each annually yearly monthly weekly daily hours minutes years halb hälfte
+hundert tausend millionen milliarden keine kein kostenlos viele wenige täglich jährlich cent cents mille plusieurs
+gratuit gratuitement dizaine douzaine
 """)
 GERMAN_AMOUNT = re.compile(r"\w{0,30}(?:zig|ßig|hundert|tausend|fache?)")
-CURRENCIES = _words("""
+CURRENCIES = listed("""
 eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
 gratuit gratuitement
 """)
 # A currency's sign, a figure such as 1,500 or 12.50, or the name of a price before a figure, as a table has it.
 MONEY = re.compile(rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]")
-LENGTH_UNITS = _words("""
+LENGTH_UNITS = listed("""
 mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
 kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
 """)
-TIME_UNITS = _words("""
+TIME_UNITS = listed("""
 second seconds minute minutes hour hours day days week weeks month months year years decade decades century centuries
 sec min mins h hr hrs s sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr
 jahre jahren jahrhundert seconde secondes heure heures jour jours semaine semaines mois an ans annee annees siecle
 overnight forever daily weekly monthly yearly annual unlimited
 """)
-WEIGHT_UNITS = _words("""
+WEIGHT_UNITS = listed("""
 g kg t mg lb lbs oz gram grams gramme grammes kilo kilos kilogram kilograms ton tons tonne tonnes pound pounds ounce
 ounces stone gramm kilogramm tonnen pfund zentner tonne kilogrammes
 """)
-AGE_WORDS = TIME_UNITS | _words("""
+AGE_WORDS = TIME_UNITS | listed("""
 old aged age born birthday built founded since alt alter geboren geburtstag gebaut gegründet seit baujahr age ne nee
 """)
-SPEED_UNITS = _words("kmh kph mph kn knot knots rpm knoten stundenkilometer noeuds mbit gbit kbit mbps gbps mb gb")
-VOLUME_UNITS = _words("""
+SPEED_UNITS = listed("kmh kph mph kn knot knots rpm knoten stundenkilometer noeuds mbit gbit kbit mbps gbps mb gb")
+VOLUME_UNITS = listed("""
 l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre millilitres milliliter m3 cubic
 """)
 # A figure with its unit in one word.

@@ -7,9 +7,10 @@ from enum import Enum, auto
 from cragside.adapters.embedded import answer_words as listed
 from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
 from cragside.adapters.embedded.date_reading import MONTHS, dates_in
+from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
-from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
+from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, words
 
 
@@ -62,10 +63,10 @@ def asked_kind(question: str) -> Kind | None:
     """The kind of answer that a question asks for; None if it is another one or unclear."""
     lowered = " ".join(question.lower().replace("’", "'").split())
     found = words(lowered)
-    if not found or found[0] in VERBS - QUESTION_WORDS:
+    if not found or found[0] in VERBS - INTERROGATIVES:
         return None
     # "hotel price hamburg" asks for the price, "why is the price so high" does not.
-    named = _NAMED_ALONE if QUESTION_WORDS.isdisjoint(found) else _NAMED_BY_WHAT
+    named = _NAMED_ALONE if INTERROGATIVES.isdisjoint(found) else _NAMED_BY_WHAT
     return next((kind for kind, asking in (*_ASKING, *named) if asking.search(lowered)), None)
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cragside.domain.numerals import DAYS
+
 MONTHS = {
     name: number
     for number, names in enumerate(
@@ -35,16 +37,6 @@ _BEFORE_A_MONTH = re.compile(
     r"(?:[:;|,(]|\b(?:in|of|since|by|until|till|from|during|and|early|late|mid|im|ab|seit|bis|ende|anfang|mitte|und"
     r"|en|de|fin|début|depuis)) ?$"
 )
-_ORDINALS = {
-    word: number
-    for listed in (
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
-        "ersten zweiten dritten vierten fünften sechsten siebten achten neunten zehnten elften zwölften",
-        "premier deux trois quatre cinq six sept huit neuf dix onze douze",
-    )
-    for number, word in enumerate(listed.split(), 1)
-}
 _LETTERS = re.compile(r"[^\W\d_]+")
 # So much of a text before and after a month's name may belong to its date.
 _BESIDE = 40
@@ -218,7 +210,7 @@ def _days_after(text: str, start: int) -> tuple[int, list[tuple[int, int]]]:
 
 def _numeral(word: str) -> int:
     """A day of a month; 0 if it is none."""
-    number = int(word) if word.isdecimal() else _ORDINALS.get(word, 0)
+    number = int(word) if word.isdecimal() else DAYS.get(word, 0)
     return number if number <= LONGEST_MONTH else 0
 
 

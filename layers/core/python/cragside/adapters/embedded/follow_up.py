@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from cragside.adapters.embedded import follow_up_words as listed
 from cragside.adapters.embedded.follow_up_times import moved
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
+from cragside.adapters.embedded.grammar import INTERROGATIVES, PREPOSITIONS
+from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.domain.conversation import ChatTurn
 from cragside.ports.follow_up import FollowUpReader
 
@@ -18,7 +19,7 @@ _MOST_TOPIC_WORDS = 8
 _TELLING = 7
 _LONGEST_WORD = 40
 _MARKS = "?!.,;:()[]{}<>\"'“”„«»‘’`*_#|/\\=-–—…"
-_EMPTY = ENGLISH | GERMAN | OTHER | SCAFFOLDING
+_EMPTY = STOPWORDS | OTHER | SCAFFOLDING
 
 
 class EmbeddedFollowUps(FollowUpReader):
@@ -157,7 +158,7 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
     if word in ("sein", "ihr") and i + 1 < len(lower):
         return lower[0] not in listed.FRENCH
     if word in listed.DEMONSTRATIVES:
-        return following not in listed.NOW and (word != "that" or i == 0 or before in listed.PREPOSITIONS)
+        return following not in listed.NOW and (word != "that" or i == 0 or before in PREPOSITIONS)
     return False
 
 
@@ -189,10 +190,10 @@ def _leaves_out(asked: _Question) -> bool:
     rest = lower[1:] if opened else lower
     telling = [i for i in asked.content if lower[i] not in listed.GENERIC]
     if opened:
-        return not asked.names or not any(word in listed.INTERROGATIVES for word in rest)
-    if rest[0] in listed.PREPOSITIONS and len(rest) <= 4:
-        return not any(word in listed.INTERROGATIVES for word in rest)
-    return not telling and len(rest) <= 3 and any(word in listed.INTERROGATIVES for word in rest)
+        return not asked.names or not any(word in INTERROGATIVES for word in rest)
+    if rest[0] in PREPOSITIONS and len(rest) <= 4:
+        return not any(word in INTERROGATIVES for word in rest)
+    return not telling and len(rest) <= 3 and any(word in INTERROGATIVES for word in rest)
 
 
 def _asks_for_the_person(asked: _Question, last: _Question) -> bool:

@@ -5,16 +5,8 @@ import re
 from datetime import date, timedelta
 
 from cragside.adapters.embedded.date_reading import LONGEST_MONTH, Period, dates_in
+from cragside.domain.numerals import CARDINALS
 
-_NUMBERS = {
-    word: number
-    for listed in (
-        "one two three four five six seven eight nine ten eleven twelve",
-        "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "un deux trois quatre cinq six sept huit neuf dix onze douze",
-    )
-    for number, word in enumerate(listed.split(), 1)
-}
 _UNITS = {
     word: unit
     for unit, listed in {
@@ -31,7 +23,7 @@ _EARLIER = r"before|earlier|prior|davor|zuvor|vorher|früher|plus tôt|avant|aup
 _NEXT = r"next|following|folgenden?|nächsten?"
 _LAST = r"previous|vorigen?|vorherigen?"
 _DISTANCE = re.compile(
-    rf"\b(?:(?P<number>[0-9]{{1,2}}|{'|'.join(_NUMBERS)}) )?(?P<unit>{_UNIT}) (?:(?P<later>{_LATER})|(?:{_EARLIER}))\b"
+    rf"\b(?:(?P<number>[0-9]{{1,2}}|{'|'.join(CARDINALS)}) )?(?P<unit>{_UNIT}) (?:(?P<later>{_LATER})|(?:{_EARLIER}))\b"
     rf"|\b(?:(?P<next>{_NEXT})|(?:{_LAST})) (?P<beside>{_UNIT})\b"
     rf"|\b(?P<named>{_UNIT}) (?:(?P<suivant>suivante?)|précédente?)\b"
     r"|\bim (?:(?P<folgejahr>folgejahr)|vorjahr)\b"
@@ -52,7 +44,7 @@ def moved(question: str, last: str) -> tuple[str, str] | None:
     if found is None or _YEAR.search(asked) or dates_in(asked):
         return None
     unit = _UNITS[found["unit"] or found["beside"] or found["named"] or "jahr"]
-    number = int(found["number"]) if (found["number"] or "").isdigit() else _NUMBERS.get(found["number"] or "", 1)
+    number = int(found["number"]) if (found["number"] or "").isdigit() else CARDINALS.get(found["number"] or "", 1)
     forwards = found["later"] or found["next"] or found["suivant"] or found["folgejahr"]
     distance = number if forwards else -number
     if dates := dates_in(last.lower()):

@@ -8,17 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.adapters.embedded.foreign_words import (
-    FRENCH,
-    FRENCH_ASKING,
-    FRENCH_COMMON,
-    GERMAN_ASKING,
-    GERMAN_COMMON,
-    NEIGHBOURS,
-    STRONG_VERBS,
-)
+from cragside.adapters.embedded.foreign_words import FRENCH_COMMON, GERMAN_COMMON, STRONG_VERBS
 from cragside.adapters.embedded.numbers import plain
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN
+from cragside.adapters.embedded.stopwords import ENGLISH, FRENCH, FRENCH_ASKING, GERMAN, GERMAN_ASKING, NEIGHBOURS
 from cragside.adapters.embedded.words import Language, language_of, stem, words
 
 # How much of a question's word a text has that lacks the word itself. Chosen on the development half of

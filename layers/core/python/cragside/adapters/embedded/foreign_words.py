@@ -1,52 +1,9 @@
-"""Words of German and French texts that say little about their subject, and forms that no rule of endings relates."""
+"""German and French words that say little about a subject, and forms that no rule of endings relates."""
 
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-# Without the accents, as `words` gives them. Some are also English or German words.
-FRENCH = _words("""
-a afin ai aie ainsi alors apres as assez au aucun aucune aujourd'hui auquel aura aussi autant autre autres aux
-auxquels avaient avait avant avec avoir beaucoup bien c car ce ceci cela celle celles celui cent cependant ces cet
-cette ceux chaque chez combien comme comment d dans de depuis des desquels deux devait doit doivent donc dont du
-duquel durant elle elles en encore entre es est et etaient etait etant ete etre eu eurent eut eux faire fait faut font
-fur furent fut hors ici il ils j je jusque l la laquelle le lequel les lesquelles lesquels leur leurs lors lorsque lui
-m ma mais malgre me meme memes mes mieux moi moins mon n ne ni non nos notre nous on ont or ou par parce parmi pas
-pendant peu peut peuvent plus plusieurs pour pourquoi pourtant pouvait presque pu puis puisque qu quand quant que quel
-quelle quelles quelque quelques quels qui quoi s sa sans se selon sera seront ses si sien sinon soi soient soit son
-sont sous sur t ta tandis tant te tel telle tels tes toi ton toujours tous tout toute toutefois toutes tres trop tu un
-une vers veut voici voila vos votre vous y
-""")
-
-# Function words of Spanish, Italian, Portuguese and Dutch, likewise without accents: these are not taken for French.
-NEIGHBOURS = _words("""
-a aan agli ai al alla alle anche ao aos as bij che chi ci com come como con cosa cual cuales cuando cuanta cuantas
-cuanto cuantos da dal dalla dan das dat de degli dei del della delle dello den der desde deze di die dit do donde dopo
-dos dove e ed een el em en entre er era eran erano es esa ese esta estas este estos foi foram fra fue fueron gli ha
-han hasta hay hebben heeft het hij hoe il in is la las lo los ma maar mais mas met muy na naar nao nas ne nei nel
-nella nelle niet no nog non nos o of om onde ook op os ou para pela pelo per perche pero piu por porque prima quais
-qual quale quali quando quante quanti quanto que quem questa questo quien quienes sao se seu seus si sin sobre son
-sono stata stato su sua suas sul sulla sus te tem tot tra u uit um uma umas un una unas unos uns van voor waar waarom
-wanneer was wat welke werd wie worden wordt y ya ze zijn
-""")
-
-# Frequent words of questions, beside the function words of the index, whose absence says nothing.
-GERMAN_ASKING = _words("""
-ab außerhalb beide beiden bereits bitte dabei damals danach darf darfst darum davor denn durfte dürfen dürfte
-ebenfalls eigentlich etwa gab gehabt genau gern gerne gewesen heraus herein herunter heute hinaus hinein hinunter
-höchstens immer innerhalb jedoch konnte konnten laut ließ lässt mag mal mindestens musste mussten möchte möchten
-müsste nahe obwohl oft schon selbst solchen solcher sollst sollten ums ungefähr viel viele vielen vieler vieles
-wieviel wieviele wodurch wogegen wohl wollen wollte woran worauf worden worum wovon überhaupt
-""")
-FRENCH_ASKING = _words("""
-ans appelait appelle deja devrait dire dois doivent environ exactement existe facon faire faisait fait faite faites
-generalement genre lieu maniere nomme passe pourrait pouvait pouvez precisement sert servait servir signifie sorte
-souvent trouve trouver veut
-""")
+from cragside.adapters.embedded.grammar import listed
 
 # Frequent content words: their absence says less than that of others.
-GERMAN_COMMON = _words("""
+GERMAN_COMMON = listed("""
 alt alte alten ander art arten aussehen baut bedeutet begann beginnen beginnt bekam bekommen bekommt benutzen benutzt
 besonders besser bestehen besteht bezeichnet bleiben bleibt brachte brauche brauchen braucht bringen bringt dauer
 dauern dauert dauerte eigene einfach ende enden endet endete enthält entstand entstanden entstehen entsteht erhalten
@@ -61,7 +18,7 @@ stunde stunden tag tage teil tief tiefe tun unterschied ursache verschiedene ver
 weit weiter weniger wichtig wichtige wichtigsten wirkt woche wochen wohnen wort zahl zeit ziel zuerst zuletzt zweck
 zweiten
 """)
-FRENCH_COMMON = _words("""
+FRENCH_COMMON = listed("""
 age ancien ancienne annee annees arrive arriver beau besoin bon bonne but cas cause causes celebre chose choses
 commence commencer compte compter consiste contenir contient cote cours cout coutait coute couter date debut depart
 dernier derniere devenir devenu devient difference different differents difficile donne donner dure duree durer effet

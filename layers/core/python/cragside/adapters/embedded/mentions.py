@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cragside.adapters.embedded.grammar import ARTICLES
 from cragside.adapters.embedded.stopwords import STOPWORDS
 
 LONGEST_NAME = 5
@@ -122,8 +123,7 @@ def _defined(sentence: Sentence) -> Iterator[Mention]:
 
 
 def _without_article(words: tuple[str, ...]) -> tuple[str, ...]:
-    articles = ("the", "a", "an", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einer", "eines")
-    return words[1:] if len(words) > 1 and words[0].lower() in articles else words
+    return words[1:] if len(words) > 1 and words[0].lower() in ARTICLES else words
 
 
 def _is_name_word(token: str) -> bool:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from cragside.adapters.embedded.dates import without_dates
 from cragside.adapters.embedded.words import words
+from cragside.domain.numerals import CARDINALS, ORDINALS
 
 # Numbers that say how much to answer: "top 10", "give me 3", "in 20 words".
 _BEFORE_A_COUNT = re.compile(r"top|best|first|last|name|list|give|me|show|write|i'm|nenne|gib|mir")
@@ -15,22 +16,11 @@ _ANSWER_PART = re.compile(
 )
 # The number of zeros.
 _SCALES = {"thousand": 3, "million": 6, "billion": 9}
-_ROMAN_NUMERALS = "- ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
-SPELT = {
-    word: str(number)
-    for listed in (
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty",
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
-        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "un deux trois quatre cinq six sept huit neuf dix onze douze",
-        _ROMAN_NUMERALS,
-    )
-    for number, word in enumerate(listed.split(), 1)
-}
+_ROMANS = "ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
+_ROMAN_NUMERALS = {word: str(number) for number, word in enumerate(_ROMANS.split(), 2)}
+SPELT = {word: str(number) for word, number in (CARDINALS | ORDINALS).items()} | _ROMAN_NUMERALS
 # A single letter is mostly no numeral.
-_ROMAN = {word: SPELT[word] for word in _ROMAN_NUMERALS.split() if len(word) > 1}
+_ROMAN = {word: number for word, number in _ROMAN_NUMERALS.items() if len(word) > 1}
 _DIGITS = re.compile(r"[0-9]+")
 _CODE = re.compile(r"([a-z]*)([0-9]+)([a-z]*)")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{3})+")

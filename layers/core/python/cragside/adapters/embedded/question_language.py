@@ -1,9 +1,8 @@
 """The language of a question, or none: a question has few words, and a wrong guess would mislead."""
 
 from cragside.adapters.embedded.foreign import french_words
-from cragside.adapters.embedded.foreign_words import NEIGHBOURS
 from cragside.adapters.embedded.language import iso_639_1
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, NEIGHBOURS
 from cragside.adapters.embedded.words import words
 
 # Two words are a name as often as a question.

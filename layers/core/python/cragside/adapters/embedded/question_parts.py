@@ -13,6 +13,7 @@ from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
 from cragside.adapters.embedded.date_reading import MONTHS
 from cragside.adapters.embedded.follow_up import completed
+from cragside.adapters.embedded.grammar import AND, INTERROGATIVES
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
 from cragside.domain.conversation import ChatTurn
@@ -95,8 +96,8 @@ def _ends_a_question(text: QuestionText, place: int) -> bool:
     first, second = [*text.lower[place + 1 : place + 3], ""][:2]
     if first == "was" and not text.german:
         return False
-    asks = first in listed.INTERROGATIVES or (first in listed.LEADS and second in listed.INTERROGATIVES)
-    return text.lower[place] in listed.AND and asks
+    asks = first in INTERROGATIVES or (first in listed.LEADS and second in INTERROGATIVES)
+    return text.lower[place] in AND and asks
 
 
 def _after_a_colon(text: QuestionText) -> list[Part]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.date_reading import MONTHS
+from cragside.adapters.embedded.grammar import INTERROGATIVES
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, language_of, words
 
 PUNCTUATION = frozenset(",;:?!")
-_NAMELESS = SCAFFOLDING | listed.LEADS | listed.INTERROGATIVES | listed.COMPARE | listed.BETWEEN
+_NAMELESS = SCAFFOLDING | listed.LEADS | INTERROGATIVES | listed.COMPARE | listed.BETWEEN
 _TOKEN = re.compile(r"[ldLD]['’](?=\w)|[^\s,;:?!()\"“”„«»]+|[,;:?!]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 

@@ -2,16 +2,15 @@
 
 import re
 
+from cragside.adapters.embedded.grammar import INTERROGATIVES
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, is_filler, words
 
 _MOST_TERMS = 12
 _MOST_CHARACTERS = 200
 _LONGEST_READ = 32_000
-_INTERROGATIVE = frozenset({
-    "who", "whom", "whose", "when", "where", "why", "how", "which", "wer", "wem", "wen", "wessen", "wann", "wo",
-    "woher", "wohin", "warum", "wie",
-})  # fmt: skip
+# They tell a search engine what is sought: a person, a time, a place. "What" tells nothing.
+_TELLING = INTERROGATIVES - {"what", "was", "que", "quoi"}
 _TOKEN = re.compile(r'"[^"\n]{2,80}"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|\S+')
 _QUOTES = '"“”„'
 _LEADING = "!:-–—+~*_'’‘`´()[]{}<>|,;?/\\&=^%$§·•…"
@@ -26,10 +25,10 @@ def search_query(question: str) -> str:
     of blanks and NULs.
     """
     text = " ".join(question[:_LONGEST_READ].split("\0"))
-    dropped = (function_words(words(text)) - _INTERROGATIVE) | SCAFFOLDING
+    dropped = (function_words(words(text)) - _TELLING) | SCAFFOLDING
     everything = _terms(text)
     kept = _distinct([term for term in everything if not is_filler(term, dropped)])
-    if not [term for term in kept if term.lower() not in _INTERROGATIVE]:
+    if not [term for term in kept if term.lower() not in _TELLING]:
         kept = everything
     if len(kept) > _MOST_TERMS:
         kept = _most_telling(kept, asked=_asked(text))

@@ -5,22 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
+from typing import get_args
 
 from typing_extensions import override
 
 from cragside.adapters.embedded.abbreviations import Abbreviation, abbreviations_in
-from cragside.adapters.embedded.foreign_words import FRENCH, FRENCH_ASKING, GERMAN_ASKING
+from cragside.adapters.embedded.foreign import topicless
 from cragside.adapters.embedded.known_words import WordFilter, words_of
 from cragside.adapters.embedded.misspellings import WRONG, meant, spellings, unmarked
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
+from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, terms, words
 from cragside.domain.reading import Reading, ReadWord
 from cragside.ports.question_reader import QuestionReader, Vocabulary
 
-_EMPTY = ENGLISH | GERMAN | OTHER | SCAFFOLDING | FRENCH | FRENCH_ASKING | GERMAN_ASKING
-_LISTED: Mapping[Language, frozenset[str]] = {"english": ENGLISH, "german": GERMAN, "french": FRENCH | FRENCH_ASKING}
+_LISTED: Mapping[Language, frozenset[str]] = {language: topicless(language) for language in get_args(Language)}
+_EMPTY = OTHER.union(SCAFFOLDING, *_LISTED.values())
 # Words that say nothing are misspelt too: wich, untill. Shorter ones are near to too many names.
-_OFTEN_MISSPELT = frozenset(word for word in ENGLISH | GERMAN if len(word) > 3 and word.isalpha())
+_OFTEN_MISSPELT = frozenset(word for word in STOPWORDS if len(word) > 3 and word.isalpha())
 _TOKEN = re.compile(r"[^\W_]{1,60}(?:['’][^\W_]{1,60})?")
 _SHORTEST, _LONGEST = 4, 30
 _LONGEST_ABBREVIATION = 8

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import get_args
 
+from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.question_words import QuestionWords
-from cragside.adapters.embedded.stopwords import HEADING_WORDS, QUESTION_WORDS, SCAFFOLDING, STOPWORDS, VERBS
+from cragside.adapters.embedded.stopwords import HEADING_WORDS, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, words
 
 _PIECES = re.compile(r"[^.!?。？！\n]*(?:[.!?。？！](?=\w)[^.!?。？！\n]*)*[.!?。？！]*")
@@ -42,7 +43,7 @@ def pieces(text: str) -> Iterator[str]:
 
 def _asks(piece: str) -> bool:
     first = words(piece)[:1]
-    return piece[-1] in "?？" or (first != [] and first[0] in QUESTION_WORDS and piece[-1] not in ".!。！")
+    return piece[-1] in "?？" or (first != [] and first[0] in INTERROGATIVES and piece[-1] not in ".!。！")
 
 
 def _is_sentence(piece: str) -> bool:
