@@ -2,7 +2,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles, slips
+from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.words import words
 
 LEXICON = Lexicon(WordLlamaEmbedder())
@@ -82,25 +82,6 @@ def test_two_words_of_a_question_may_be_one_of_the_text() -> None:
 )
 def test_function_words_tell_english(text: str, expected: bool) -> None:
     assert is_english(words(text)) is expected
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("batery", "battery"),
-        ("batttery", "battery"),
-        ("windwo", "window"),
-        ("hospitel", "hospital"),
-        ("paper", "papers"),
-    ],
-)
-def test_a_slip_leaves_out_doubles_changes_or_swaps_letters(typed: str, meant: str) -> None:
-    assert list(slips(typed, ["other", meant, typed, "pap"])) == [meant]
-
-
-@pytest.mark.parametrize("other", ["mattery", "battle", "bat", "abttery", "battreies"])
-def test_a_word_that_differs_more_or_in_its_first_letter_is_another_one(other: str) -> None:
-    assert list(slips("battery", [other])) == []
 
 
 def test_a_common_word_with_a_slip_is_misspelt_and_a_name_like_another_is_not() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cragside.adapters.embedded.foreign import topicless
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
-from cragside.adapters.embedded.names import slips
+from cragside.adapters.embedded.misspellings import meant
 from cragside.adapters.embedded.passage_words import PassageWords
 from cragside.adapters.embedded.question_words import QuestionWords
 from cragside.adapters.embedded.stopwords import STOPWORDS
@@ -21,6 +21,7 @@ Features = npt.NDArray[np.float64]
 
 # How much of a word a passage has that spells it otherwise by one slip of the keyboard.
 _MISSPELT = 0.9
+_SHORTEST_STEM = 3
 # Three neighbouring blocks of words are a run. A question's words count where they stand near each other: anywhere in a
 # long passage, length alone would collect them.
 _RUN = 3
@@ -135,14 +136,20 @@ def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors
 
 
 def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
-    """`found`, with most of a strange word where a part has one that differs by one slip."""
-    parts = [(known, passage.language) for passage in passages for known in passage.stems]
+    """`found`, with most of a strange word where a part has one that differs by one slip.
+
+    A store reads its questions in the words of its passages before they are graded. Web pages are graded with the
+    question as it was typed, and so are passages by a client that calls the grader alone.
+    """
+    parts = [(passage.language, known) for passage in passages for known in passage.stems]
+    languages = {passage.language for passage in passages}
     for column, word in enumerate(question.content):
-        for row in np.flatnonzero(found[:, column] == 0) if word in question.strange else ():
-            known, language = parts[row]
-            sought = stem(word, language)
-            if any(slips(sought, [each for each in known.split() if each[0] == sought[0]])):
-                found[row, column] = _MISSPELT
+        if word in question.strange:
+            near = {language: meant(stem(word, language), shortest=_SHORTEST_STEM) for language in languages}
+            for row in np.flatnonzero(found[:, column] == 0):
+                language, known = parts[row]
+                if any(map(near[language].__contains__, known.split())):
+                    found[row, column] = _MISSPELT
     return found
 
 

@@ -43,7 +43,8 @@ bei ein mit ab an um zu
 _INSEPARABLE = ("ver", "ent", "zer", "be", "er")
 _PARTICIPLE = ("ge", "zu")
 # As they are at the end of stems.
-_GERMAN_ENDINGS = _listed("schaft isch keit heit lich losig chen lein ung end ern nis bar los er ig in st te el t d")
+# The stemmer leaves the -s behind a vowel: Annas, Autos.
+_GERMAN_ENDINGS = _listed("schaft isch keit heit lich losig chen lein ung end ern nis bar los er ig in st te el t d s")
 _FRENCH_ENDINGS = _listed("""
 issement ation ition aison issant atric eress ement teur tric ment anc enc ant ent eur eux eus ag iqu ier ien ion iss
 oir ur ir al el if iv it is er re ct e i u r s t v

@@ -1,31 +1,41 @@
 """The words that a misspelt word may stand for, likeliest first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from string import ascii_lowercase
 
-# A shorter word is near to too many others: from these lengths on, letters may be swapped, doubled or missing; wrong;
-# too many.
-_SHORTEST_SLIP, _SHORTEST_WRONG, _SHORTEST_MORE = 5, 6, 7
+from cragside.adapters.embedded.words import UMLAUTS
+
+# A shorter word is near to too many others.
+_SHORTEST = 5
+# A longer one is mostly no word, and has too many.
+_LONGEST = 40
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
-_PLAIN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
 # The rank of a slip that makes another word about as often.
 WRONG = 4
 
 
-def meant(word: str, *, shortest: int = _SHORTEST_SLIP) -> dict[str, int]:
+@lru_cache(maxsize=16)  # each passage that is graded asks for the same few words
+def meant(word: str, *, shortest: int = _SHORTEST) -> Mapping[str, int]:
     """The words that differ from a word by one slip of the keyboard, each with its rank: the lower, the likelier.
 
     Umlauts in their other spelling are no slip. The first letter is right unless it is swapped with the second: people
-    seldom mistype it. `shortest` is the length from which a word is said to be misspelt.
+    seldom mistype it. In words of `shortest` letters some may be swapped, doubled or missing, in those of one more one
+    may be wrong, and in those of two more one too many.
     """
     found: dict[str, int] = {}
     for base in spellings(word):
         found.setdefault(base, 0)
-        for rank, others in enumerate((_swapped(base), _doubled(base), _missing(base)), start=1):
-            for other in others if len(base) >= shortest else ():
+        slips = (
+            (1, shortest, _swapped(base)),
+            (2, shortest, _doubled(base)),
+            (3, shortest, _missing(base)),
+            (WRONG, shortest + 1, _wrong(base)),
+            (WRONG, shortest + 2, _more(base)),
+        )
+        for rank, least, others in slips:
+            for other in others if least <= len(base) <= _LONGEST else ():
                 found.setdefault(other, rank)
-        for other in _wrong(base) if len(base) >= _SHORTEST_WRONG else ():
-            found.setdefault(other, WRONG)
     del found[word]
     return found
 
@@ -42,7 +52,7 @@ def unmarked(word: str) -> str:
     """A word with plain letters for its umlauts, in either spelling."""
     for letters, umlaut in _UMLAUTS:
         word = word.replace(letters, umlaut)
-    return word.translate(_PLAIN)
+    return word.translate(UMLAUTS)
 
 
 def _swapped(word: str) -> Iterator[str]:
@@ -65,7 +75,10 @@ def _missing(word: str) -> Iterator[str]:
 
 def _wrong(word: str) -> Iterator[str]:
     for place in range(1, len(word) - 1):
-        if len(word) >= _SHORTEST_MORE:
-            yield word[:place] + word[place + 1 :]
         for letter in ascii_lowercase:
             yield word[:place] + letter + word[place + 1 :]
+
+
+def _more(word: str) -> Iterator[str]:
+    for place in range(1, len(word) - 1):
+        yield word[:place] + word[place + 1 :]

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.misspellings import meant, unmarked
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 _SHORTEST_NAME, _SHORTEST_ROOT = 3, 4
-_UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
-_SPELLINGS = (("ae", "a"), ("oe", "o"), ("ue", "u"), ("our", "or"), ("tre", "ter"), ("yse", "yze"))
+_SPELLINGS = (("our", "or"), ("tre", "ter"), ("yse", "yze"))
 # English endings of inflected and derived words, and of countries beside their people: Canada, Canadian.
 _ENDINGS = (
     *("s", "es", "ed", "d", "ing", "ings", "er", "ers", "or", "ors", "est", "ly", "y", "ies", "ied", "ity", "al"),
@@ -78,23 +78,7 @@ def resembles(word: str, found: Iterable[str]) -> bool:
 
 def misspells(word: str, found: Iterable[str], lexicon: Lexicon) -> bool:
     """Tell if a word is a common word of a text with one slip of the keyboard, and so no name."""
-    return any(lexicon.pieces(other) == 1 for other in slips(word, set(found)))
-
-
-def slips(word: str, others: Iterable[str]) -> Iterator[str]:
-    """The words that differ from this one by a letter more, less or other, or by two that are swapped.
-
-    The first letter is the same: people seldom mistype it.
-    """
-    near = (other for other in others if abs(len(other) - len(word)) < 2 and len(other) >= _SHORTEST_ROOT)
-    return (other for other in near if other[0] == word[0] and word != other and _is_slip(word, other))
-
-
-def _is_slip(word: str, other: str) -> bool:
-    place = next((n for n, (mine, letter) in enumerate(zip(word, other, strict=False)) if mine != letter), -1)
-    mine, theirs = (word[place:], other[place:]) if place > 0 else (word[len(other) :], other[len(word) :])
-    swapped = mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]
-    return swapped or mine[1:] == theirs[1:] or mine[1:] == theirs or mine == theirs[1:]
+    return any(lexicon.pieces(other) == 1 for other in meant(word).keys() & set(found))
 
 
 def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
@@ -124,7 +108,7 @@ def _bases(word: str) -> Iterator[str]:
 
 def _plain(word: str) -> str:
     """A word without possessive, in American spelling, its umlauts in either spelling as plain letters."""
-    word = word.replace("’", "'").removesuffix("'s").replace("'", "").translate(_UMLAUTS)
+    word = unmarked(word.replace("’", "'").removesuffix("'s").replace("'", ""))
     for spelling, plain in _SPELLINGS:
         word = word.replace(spelling, plain)
     return word

@@ -28,7 +28,8 @@ _WORD = re.compile(
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)+|[a-z0-9](?:[a-z0-9]|'(?=[a-z0-9]))*(?:\+\+|#)?")
 # Remains of tokenised forms such as "it's", "don't", "I'm" and "he'd".
 _CLITICS = frozenset({"s", "t", "d", "m", "ll", "re", "ve"})
-_UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
+# The plain letters of umlauts.
+UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
 
 
 def words(text: str) -> list[str]:
@@ -110,7 +111,7 @@ def stem(word: str, language: Language) -> str:
     base = word.replace("’", "'").removesuffix("'s")
     if len(base) > 40 or not base.isalpha():
         return base
-    return str(_stemmer(language).stemWord(base)).translate(_UMLAUTS)
+    return str(_stemmer(language).stemWord(base)).translate(UMLAUTS)
 
 
 @lru_cache(maxsize=3)
