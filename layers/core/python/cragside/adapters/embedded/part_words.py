@@ -26,6 +26,8 @@ COMPARATIVES = _words("more less mehr weniger plus moins")
 # "From 2024 to 2025", "between May and July". Only of dates and codes: a ferry from one town to another is one ferry.
 FROM, TO = _words("from von vom de du depuis seit"), _words("to bis auf zu à au")
 BETWEEN = _words("between zwischen entre")
+# "Prices of kestrel and heron" are two prices.
+OF_EACH = _words("of for von für de pour")
 # They precede a thing.
 LEADS = _words("""
 the a an our my your his her their this that at in on for of from with by to under near der die das den dem des
@@ -48,7 +50,7 @@ GERMAN_ALL = _words("alle allen aller")
 LIST = _words("list lists liste lister listez")
 OF = _words("of all von aller alle des der de")
 ENGLISH_WHICH, GERMAN_WHICH = _words("which what"), _words("welche")
-PLURAL_VERBS = _words("sind")
+PLURAL_VERBS = _words("sind gibt")
 # Without one of these words a question is about one thing.
 SIGNS = (
     JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | GERMAN_ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH
