@@ -55,6 +55,7 @@ AFTER_EXPLETIVE = _words("""
 possible true legal safe necessary better worth okay ok important allowed normal rain rains snow take takes took cost
 costs matter mean means time
 """)
+WEATHER = _words("rain rains snow")
 EXPLETIVE_NEIGHBOURS = _words("gibt gab geht ging regnet schneit y faut faudrait fait possible heißt")
 # "The first bridge and its rotor": what follows a clause can refer to what precedes it.
 CLAUSES = _words("""
