@@ -14,8 +14,8 @@ def asked(*questions: str) -> list[ChatTurn]:
         ("What is the Vestas V90?", "and how wide is its rotor?", "and how wide is Vestas V90's rotor?"),
         ("What is the Kepler space telescope?", "When was it lost?", "When was Kepler space telescope lost?"),
         ("what is cragside", "Who built it?", "Who built cragside?"),
+        ("Is the cave path steep?", "is it safe?", "is cave path steep safe?"),
         ("When does the tram to Overwick leave?", "how long does it take?", "how long does tram Overwick leave take?"),
-        ("Is the path round the lake steep?", "is it safe?", "is path lake steep safe?"),
         ("How much is the red kayak?", "and the blue one?", "and the blue one (red kayak)?"),
         (
             "How many visitors did Cragside have in 2018?",

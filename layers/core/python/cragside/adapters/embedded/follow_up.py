@@ -61,7 +61,6 @@ class _Question:
                     chosen.append(i)
         return [self.written[i][:_LONGEST_WORD] for i in chosen[:_MOST_TOPIC_WORDS]]
 
-
     def _has_a_name(self, place: int) -> bool:
         """Tell if a name says which one it is: "the ferry to Hiddensee"."""
         lower = self.lower[: place + 4]
