@@ -2,9 +2,12 @@
 
 import pytest
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.domain.document import Document
 from cragside.domain.later_first import later_first
 
+MATCHER = EmbeddedGrader(WordLlamaEmbedder())
 QUESTION = "What is the fee for the boat shed?"
 OLD = "The fee for the boat shed is 40 euros."
 NEW = "From now on the fee for the boat shed is 55 euros."
@@ -17,15 +20,22 @@ def passage(identifier: str, text: str, date: str | None, score: float, document
     )
 
 
-def order(question: str, *documents: Document) -> list[str]:
+async def order(question: str, *documents: Document) -> list[str]:
     """The ids in their order, each earlier one with the id of the later one behind it."""
-    found = later_first(question, documents, 0.6)
+    words = await MATCHER.matches(question, documents, near=True)
+    found = later_first(question, documents, words, 0.6)
     return [each.id + ("<" + each.metadata["earlierThan"] if "earlierThan" in each.metadata else "") for each in found]
 
 
-def test_the_later_one_comes_first_and_the_earlier_one_is_marked() -> None:
-    assert order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)) == ["new", "old<new"]
-    assert order(QUESTION, passage("new", NEW, "2024-05", 0.9), passage("old", OLD, "2023", 0.8)) == ["new", "old<new"]
+async def test_the_later_one_comes_first_and_the_earlier_one_is_marked() -> None:
+    assert await order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)) == [
+        "new",
+        "old<new",
+    ]
+    assert await order(QUESTION, passage("new", NEW, "2024-05", 0.9), passage("old", OLD, "2023", 0.8)) == [
+        "new",
+        "old<new",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -38,22 +48,22 @@ def test_the_later_one_comes_first_and_the_earlier_one_is_marked() -> None:
         (NEW, "2024", 0.8, "old"),  # it is of the same document
     ],
 )
-def test_passages_that_do_not_answer_equally_keep_their_order(
+async def test_passages_that_do_not_answer_equally_keep_their_order(
     text: str, date: str | None, score: float, document: str
 ) -> None:
-    assert order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", text, date, score, document)) == [
+    assert await order(QUESTION, passage("old", OLD, "2023", 0.9), passage("new", text, date, score, document)) == [
         "old",
         "new",
     ]
 
 
-def test_words_of_the_question_far_from_each_other_do_not_count() -> None:
+async def test_words_of_the_question_far_from_each_other_do_not_count() -> None:
     near, gap = "The yearly fee for the winter is 40 euros a boat.", " It sails on." * 60
     far = f"The boat is old.{gap} The winter is cold.{gap} There is a fee.{gap} It is a yearly matter."
     old = passage("old", near, "2023", 0.9)
     question = "What is the yearly fee for a boat in winter?"
-    assert order(question, old, passage("new", near, "2024", 0.85)) == ["new", "old<new"]
-    assert order(question, old, passage("new", far, "2024", 0.85)) == ["old", "new"]
+    assert await order(question, old, passage("new", near, "2024", 0.85)) == ["new", "old<new"]
+    assert await order(question, old, passage("new", far, "2024", 0.85)) == ["old", "new"]
 
 
 @pytest.mark.parametrize(
@@ -67,40 +77,45 @@ def test_words_of_the_question_far_from_each_other_do_not_count() -> None:
         "What is the fee for the boat shed, says the list of 4 March?",
     ],
 )
-def test_a_question_that_names_the_earlier_time_gets_the_earlier_one_first(question: str) -> None:
+async def test_a_question_that_names_the_earlier_time_gets_the_earlier_one_first(question: str) -> None:
     old, new = passage("old", OLD, "2023-03-04", 0.8), passage("new", NEW, "2024-05-02", 0.9)
-    assert order(question, new, old) == ["old", "new"]
-    assert order(question, old, new) == ["old", "new"]
+    assert await order(question, new, old) == ["old", "new"]
+    assert await order(question, old, new) == ["old", "new"]
 
 
 @pytest.mark.parametrize("question", ["the fee for the boat shed since 2024", "fee for the boat shed in May 2024"])
-def test_a_question_that_names_the_later_time_gets_the_later_one_first(question: str) -> None:
+async def test_a_question_that_names_the_later_time_gets_the_later_one_first(question: str) -> None:
     old, new = passage("old", OLD, "2023-03-04", 0.9), passage("new", NEW, "2024-05-02", 0.8)
-    assert order(question, old, new) == ["new", "old<new"]
+    assert await order(question, old, new) == ["new", "old<new"]
 
 
-def test_a_question_that_asks_for_both_keeps_the_order() -> None:
+async def test_a_question_that_asks_for_both_keeps_the_order() -> None:
     old = passage("old", "The fee for the boat shed A12 is 40 euros.", "2023", 0.9)
     new = passage("new", "The fee for the boat shed A14 is 55 euros.", "2024", 0.85)
-    assert order("Is the fee for the boat shed higher in A12 or A14?", old, new) == ["old", "new"]
+    assert await order("Is the fee for the boat shed higher in A12 or A14?", old, new) == ["old", "new"]
 
 
-def test_several_versions_stand_latest_first_and_nothing_is_dropped() -> None:
+async def test_several_versions_stand_latest_first_and_nothing_is_dropped() -> None:
     versions = [passage(str(year), OLD, str(year), 0.9 - (year - 2020) / 100) for year in (2021, 2022, 2023)]
     other = passage("other", "Kelp grows.", None, 0.88)
-    assert order(QUESTION, versions[0], other, *versions[1:]) == ["2023", "2022<2023", "2021<2023", "other"]
+    assert await order(QUESTION, versions[0], other, *versions[1:]) == ["2023", "2022<2023", "2021<2023", "other"]
 
 
-def test_no_other_passage_helps_a_later_one_ahead_of_a_better_one() -> None:
+async def test_no_other_passage_helps_a_later_one_ahead_of_a_better_one() -> None:
     honest = passage("honest", OLD, "2023", 0.95)
     chain = [passage("planted", NEW, "2024-05", 0.71), passage("second", NEW, "2024-06", 0.61)]
-    assert order(QUESTION, honest, *chain)[-1] == "second"
+    assert (await order(QUESTION, honest, *chain))[-1] == "second"
     undated = passage("undated", OLD, None, 0.95)
     old = passage("old", OLD, "2001", 0.96)
-    assert [each.partition("<")[0] for each in order(QUESTION, old, undated, chain[0])] == ["old", "undated", "planted"]
+    found = await order(QUESTION, old, undated, chain[0])
+    assert [each.partition("<")[0] for each in found] == [
+        "old",
+        "undated",
+        "planted",
+    ]
 
 
-def test_a_question_of_nothing_but_months_is_read_in_one_pass() -> None:
+async def test_a_question_of_nothing_but_months_is_read_in_one_pass() -> None:
     documents = [passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)]
     for months in ("may ", "in march ", "31 february 2025 "):
-        assert len(order(months * 8000, *documents)) == 2
+        assert len(await order(months * 8000, *documents)) == 2

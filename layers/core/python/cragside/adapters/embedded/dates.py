@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cragside.adapters.embedded.date_reading import LONGEST_MONTH, MONTHS, Date, Period, dates_in
 from cragside.adapters.embedded.words import words
+from cragside.domain.date_reading import dates_in
+from cragside.domain.named_dates import MONTHS
+from cragside.domain.periods import LONGEST_MONTH, Date, Period
 
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 # A line that says of what year those below it are.
