@@ -1,5 +1,7 @@
 """Of two passages that answer equally the later one comes first, and the earlier one is marked."""
 
+from dataclasses import replace
+
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -119,3 +121,40 @@ async def test_a_question_of_nothing_but_months_is_read_in_one_pass() -> None:
     documents = [passage("old", OLD, "2023", 0.9), passage("new", NEW, "2024-05", 0.8)]
     for months in ("may ", "in march ", "31 february 2025 "):
         assert len(await order(months * 8000, *documents)) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "old", "new"),
+    [
+        (
+            "Is the harbour dinner on 12 June?",
+            "The harbour dinner is on 12 June in the boat hall. Tickets cost 25 euros.",
+            "The harbour dinner moves to 19 June, because the hall is taken. Tickets keep their price.",
+        ),
+        (
+            "Will the lift be inspected on 4 March 2025?",
+            "The lift is inspected on 4 March 2025 by Alder Ltd. The lobby stays open.",
+            "The lift is inspected on 18 March 2025 instead, because Alder Ltd. has no time. The lobby stays open.",
+        ),
+        (
+            "Findet die Elternversammlung am 12. März statt?",
+            "Die Elternversammlung findet am 12. März um 19 Uhr im Turnraum statt. Bitte Hausschuhe mitbringen.",
+            "Die Elternversammlung ist auf den 26. März verschoben. Sie beginnt wie geplant um 19 Uhr im Turnraum.",
+        ),
+        (
+            "La fête du quartier est-elle le 14 juin ?",
+            "La fête du quartier a lieu le 14 juin sur la place. Chacun apporte un plat.",
+            "La fête du quartier est reportée au 21 juin, à cause des travaux. Chacun apporte un plat.",
+        ),
+    ],
+)
+async def test_a_day_that_was_moved_is_asked_for_by_its_former_date(question: str, old: str, new: str) -> None:
+    passages = [passage("old", old, "2025-01-10", 0), passage("new", new, "2025-02-20", 0)]
+    elsewhere = passage("elsewhere", "On 3 May the shed is painted, and on 4 May the jetty is swept.", "2025-03-01", 0)
+    scores = await MATCHER.grade(question, [*passages, elsewhere])
+    assert min(scores[:2]) > 0.6 > scores[2]
+    best_first = sorted(
+        (replace(each, score=score) for each, score in zip(passages, scores, strict=False)),
+        key=lambda each: -(each.score or 0),
+    )
+    assert await order(question, *best_first) == ["new", "old<new"]

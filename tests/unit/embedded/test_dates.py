@@ -132,6 +132,29 @@ def test_a_question_without_a_year_asks_for_any() -> None:
     assert states("am 6.6.2021 geschwärmt", "what happened on June 6th")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the picnic is postponed to 19 june 2024",
+        "das fest wird auf den 19. juni 2024 verlegt",
+        "au 19 juin 2024, reporté",
+    ],
+)
+def test_a_day_to_which_something_moves_may_have_been_another_day_of_its_year(text: str) -> None:
+    moved = [period for each in stated_dates(text, "") for period in each.periods]
+    [day], [other_year], [month] = map(asked_dates, ("on 12 June 2024", "on 12 June 2023", "in May 2024"))
+    assert day.may_be_moved(moved)
+    assert not day.in_full(moved)
+    assert not other_year.may_be_moved(moved)
+    assert not month.may_be_moved(moved)
+
+
+@pytest.mark.parametrize("text", ["the picnic is on 19 june 2024", "postponed.\n" + "we sing. " * 20 + "19 june 2024"])
+def test_another_day_alone_says_nothing_of_a_move(text: str) -> None:
+    stated = [period for each in stated_dates(text, "") for period in each.periods]
+    assert not asked_dates("on 12 June 2024")[0].may_be_moved(stated)
+
+
 def test_a_date_with_slashes_is_read_both_ways() -> None:
     assert states("2024-04-05", "on 5/4/2024")
     assert states("2024-05-04", "on 5/4/2024")

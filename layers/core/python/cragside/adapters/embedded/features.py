@@ -115,6 +115,10 @@ class PassageWords:
     foreign: tuple[ForeignText, ...]
     dates: tuple[tuple[Period, ...], ...]
 
+    def may_move_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Tell if the passage moves something from one of these dates to another one."""
+        return any(date.may_be_moved(stated) for date in dates for stated in self.dates)
+
     def states_any(self, dates: Sequence[AskedDate]) -> bool:
         """Tell if the passage, its title or its place states one of these dates in full."""
         return any(date.in_full(stated) for date in dates for stated in self.dates)
