@@ -97,6 +97,18 @@ async def test_a_question_that_asks_for_both_keeps_the_order() -> None:
     assert await order("Is the fee for the boat shed higher in A12 or A14?", old, new) == ["old", "new"]
 
 
+@pytest.mark.parametrize(
+    ("question", "other"), [("electricity boat shed march", "april"), ("Strom Bootsschuppen Mai", "Juni")]
+)
+async def test_a_later_month_does_not_come_before_the_one_that_is_asked_for(question: str, other: str) -> None:
+    thing, _, month = question.rpartition(" ")
+    asked = passage("asked", f"{thing} {month}: 40 kWh", "2025-03-31", 0.9)
+    assert await order(question, asked, passage("later", f"{thing} {other}: 55 kWh", "2025-05-31", 0.8)) == [
+        "asked",
+        "later",
+    ]
+
+
 async def test_several_versions_stand_latest_first_and_nothing_is_dropped() -> None:
     versions = [passage(str(year), OLD, str(year), 0.9 - (year - 2020) / 100) for year in (2021, 2022, 2023)]
     other = passage("other", "Kelp grows.", None, 0.88)

@@ -3,6 +3,7 @@
 import pytest
 
 from cragside.adapters.embedded.dates import asked_dates, stated_dates, without_dates
+from cragside.domain.periods import Period
 
 
 def states(text: str, question: str, place: str = "") -> bool:
@@ -166,6 +167,35 @@ def test_a_date_with_slashes_is_read_both_ways() -> None:
     ["may I march", "3/4 inch screws", "version 3.11.4", "chapter 4.7", "who is Mr March", "1.2.3", "24/7"],
 )
 def test_other_numbers_and_words_are_no_dates(question: str) -> None:
+    assert asked_dates(question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "month"),
+    [
+        ("electricity march", 3),
+        ("how much electricity did we use in the boat house may?", 5),
+        ("Strom Mai", 5),
+        ("Wasser August", 8),
+        ("loyer mars", 3),
+        ("what did the august meeting approve", 8),
+        ("das Mai-Protokoll", 5),
+    ],
+)
+def test_a_month_that_is_also_another_word_is_one_by_its_place(question: str, month: int) -> None:
+    [date] = asked_dates(question)
+    assert (date.periods, date.sure) == ((Period.of(None, month),), False)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("may I bring a dog", "who may", "what may dogs eat", "may visitors fish", "you may"),
+        *("the march to the town hall", "when is the march", "where did they march", "who is August Bebel"),
+        *("darf ich das mai", "march"),
+    ],
+)
+def test_a_word_in_another_place_is_no_month(question: str) -> None:
     assert asked_dates(question) == []
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from cragside.domain.date_reading import dates_in, time_in, times_in
 from cragside.domain.document import Document
+from cragside.domain.named_dates import MONTHS
 from cragside.domain.periods import Period
 from cragside.domain.variety import document_of_evidence
 
@@ -112,6 +113,8 @@ class _Asked:
         """Tell if two passages have the same words of the question."""
         if any(map(_has_digit, one.words - other.words)) and any(map(_has_digit, other.words - one.words)):
             return False  # the question asks for both: the A-12 and the A-14, 2023 and 2024
+        if not MONTHS.keys().isdisjoint(one.words ^ other.words):
+            return False  # one is of the month that the question names
         shared = len(one.words & other.words)
         weak = min(one.score, other.score) <= self._threshold
         return shared >= max(_SHARED * max(len(one.words), len(other.words)), 2 if weak else 1)

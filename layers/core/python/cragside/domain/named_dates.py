@@ -22,7 +22,7 @@ _NAMES = (
 MONTHS = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
 _ENGLISH = tuple(names.split()[0] for names in _NAMES)
 # These are also other words: they are months beside a number, behind a word such as "in", and in a cell of a table.
-_AMBIGUOUS = frozenset({"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "dec", "mai", "déc"})
+AMBIGUOUS = frozenset({"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "dec", "mai", "déc"})
 _BEFORE_A_MONTH = re.compile(
     r"(?:[:;|,(]|\b(?:in|of|since|by|until|till|from|during|and|early|late|mid|im|ab|seit|bis|ende|anfang|mitte|und"
     r"|en|de|fin|début|depuis)) ?$"
@@ -71,7 +71,7 @@ def named_dates(text: str, *, every_name: bool) -> Iterator[Date]:
         if (month := MONTHS.get(match[0])) is None:
             continue
         found = _with_name(text, match, month, read)
-        is_clear = every_name or len(match[0]) < found.end - found.start or match[0] not in _AMBIGUOUS
+        is_clear = every_name or len(match[0]) < found.end - found.start or match[0] not in AMBIGUOUS
         if not is_clear and not _BEFORE_A_MONTH.search(text[max(0, match.start() - 9) : match.start()]):
             continue
         read = match.end()
@@ -86,7 +86,7 @@ def _with_name(text: str, name: re.Match[str], month: int, read: int) -> Date:
     begin, days = _days_before(text, start)
     before = None
     # In "in 2025 may members ..." is no month.
-    if text[start - 2 : start - 1].isdecimal() and (text[start - 1] != " " or name[0] not in _AMBIGUOUS):
+    if text[start - 2 : start - 1].isdecimal() and (text[start - 1] != " " or name[0] not in AMBIGUOUS):
         before = _YEAR_BEFORE.search(text, max(read, start - 6), start)
     if before and (day := _DAY_LAST.match(text, end)):
         return _date(before.start(), day.end(), [Period.of_days(int(before[1]), month, int(day[1]))])

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cragside.adapters.embedded.stopwords import OTHER, STOPWORDS
 from cragside.adapters.embedded.words import words
 from cragside.domain.date_reading import dates_in
-from cragside.domain.named_dates import MONTHS
+from cragside.domain.named_dates import AMBIGUOUS, MONTHS
 from cragside.domain.periods import LONGEST_MONTH, Date, Period
 
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
@@ -25,15 +26,18 @@ _MOVED = re.compile(
 _BESIDE_A_MOVE = 60
 # How much a text that tells the month has of a day.
 _OF_ITS_MONTH = 0.5
+_NO_NOUNS = STOPWORDS | OTHER | {"mr", "mrs", "ms", "dr", "herr", "frau", "madame"}
+_ARTICLES = frozenset({"the", "our", "your", "der", "die", "das", "den", "dem", "des", "unsere", "unserer"})
 _MOST_ASKED, _MOST_YEARS, _MOST_ABOVE = 8, 4, 16
 _ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 
 class AskedDate(NamedTuple):
-    """A date of a question, with the words that name it."""
+    """A date of a question, with the words that name it. One that is not sure may be another word: "protest march"."""
 
     periods: tuple[Period, ...]
     words: frozenset[str]
+    sure: bool = True
 
     def share(self, word: str, stated: Sequence[Period]) -> float:
         """How much (0..1) of one of its words a text with these dates has: all or none.
@@ -109,10 +113,28 @@ def _share(asked: Period, stated: Period, *, needs_year: bool) -> float:
 
 
 def asked_dates(question: str) -> list[AskedDate]:
-    """The dates that a question names, eight at most."""
+    """The dates that a question names, eight at most.
+
+    Names of months that are also other words are months at its end, behind a noun, and before one: "electricity march",
+    "the may meeting".
+    """
     text = question.lower()
-    found = dates_in(text)[:_MOST_ASKED]
-    return [AskedDate(each.periods, frozenset(words(text[each.start : each.end]))) for each in found]
+    sure = dates_in(text)
+    starts = {each.start for each in sure}
+    named = dates_in(text, every_name=True) if any(name in text for name in AMBIGUOUS) else []
+    placed = [each for each in named if each.start not in starts and _is_placed(text, each)]
+    return [
+        AskedDate(each.periods, frozenset(words(text[each.start : each.end])), each.start in starts)
+        for each in [*sure, *placed][:_MOST_ASKED]
+    ]
+
+
+def _is_placed(text: str, date: Date) -> bool:
+    """Tell if a word stands where a month does: behind a noun at the end, or between an article and a noun."""
+    before, after = words(text[: date.start])[-1:], words(text[date.end :])[:1]
+    if not after:
+        return bool(before) and before[0] not in _NO_NOUNS
+    return before != [] and before[0] in _ARTICLES and after[0] not in _NO_NOUNS
 
 
 def without_dates(text: str) -> str:

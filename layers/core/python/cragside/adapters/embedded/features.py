@@ -16,6 +16,7 @@ from cragside.adapters.embedded.names import names_in, slips
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
+from cragside.domain.named_dates import MONTHS
 from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
 
@@ -131,7 +132,10 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     if tongue == "french":
         every = unelided(every)
     stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
-    content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    months = dated.intersection(MONTHS)  # "may" says nothing elsewhere
+    content = list(dict.fromkeys(w for w in every if w not in stop or w in months)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
         kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
@@ -141,8 +145,6 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    dates = asked_dates(text)
-    dated = frozenset().union(*(date.words for date in dates))
     spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = _direction(lexicon, lexicon.rows(every))
@@ -267,7 +269,8 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     for column, word in enumerate(question.content):
         if named := [date for date in question.dates if word in date.words]:
             stated = [part for passage in passages for part in passage.dates]
-            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+            dated = np.array([max(date.share(word, dates) for date in named) for dates in stated], dtype=np.float32)
+            found[:, column] = dated if all(date.sure for date in named) else np.maximum(found[:, column], dated)
     return found
 
 
