@@ -104,6 +104,12 @@ def test_a_day_of_a_leap_year_is_one_if_its_year_may_be_one() -> None:
         ("electricity mar 25", [None, 2025]),
         ("strom märz 25", [2025]),
         ("on mar 25", [None]),
+        ("the winter 2003-4 was cold", []),
+        ("month: 2003-4; litres: 12", [2003]),
+        ("il y a dix-sept ans", []),
+        ("(4 july 1875 - 21 october 1970)", [1875, 1970]),
+        ("open from 1 may 1921 to 30 april 1954", [1921]),
+        ("lease from 1 may 2021 to 30 april 2024", [2021]),
         ("mar 3 - mar 28", [None]),
     ],
 )

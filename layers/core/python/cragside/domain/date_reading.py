@@ -16,6 +16,9 @@ _DIGITS = re.compile(
 )
 _NO_DATE_BEHIND = frozenset(".,:/+")
 _NUMBERED = re.compile(r"\b(?:version|release|rev|chapter|section|kapitel|abschnitt|chapitre)\.? $")
+# In prose, 2003-4 are two years; in a table it is a month.
+_TWO_YEARS = re.compile(r"[0-9]{3}(?:0-1|1-2|2-3|3-4|4-5|5-6|6-7|7-8|8-9)\.?")
+_BEFORE_YEARS = re.compile(r"[^\W_] \(?$")
 # One of two dates, or of a day and its month, before the other: "from 3.3. to 7.3.2025".
 _BETWEEN = re.compile(r" ?(?:-|–|—|to|until|till|through|bis(?: zum)?|au) ?(?:the )?")
 # "11/3" is a date behind these, and a fraction elsewhere. "11.3." may stand anywhere.
@@ -30,6 +33,8 @@ _YEARS = re.compile(
 )
 _OF_A_YEAR = re.compile(r"[0-9]{2}")
 _LONGEST_BETWEEN = 40
+# A longer range with a dash is a life, which says nothing of the days in it.
+_MOST_YEARS = 10
 _MOST = 1_000
 
 
@@ -100,6 +105,8 @@ def _joined(text: str, first: Date, last: Date) -> Date | None:
     begin, end = first.periods[0], last.periods[-1]
     year = end.year if begin.year is None else begin.year
     years = end.year - year if end.year is not None and year is not None else 0
+    if years > _MOST_YEARS and between.strip() in "-–—":
+        return None
     until = end.last + years * DAYS_OF_A_YEAR
     if until < begin.first and begin.year is None and year is not None:
         year, until = year - 1, until + DAYS_OF_A_YEAR
@@ -120,7 +127,7 @@ def _in_digits(text: str) -> Iterator[Date]:
             periods = [Period.of_days(int(year), int(spaced), int(first))]
         elif day:
             periods = [Period.of_days(int(first), int(month), int(day)) if 1800 <= int(first) <= 2099 else None]
-        elif _NUMBERED.search(before):
+        elif _NUMBERED.search(before) or (_TWO_YEARS.fullmatch(match[0]) and _BEFORE_YEARS.search(before)):
             continue
         else:
             # The dot behind 11.3. belongs to the date, that behind 11.3.2025 to the sentence.

@@ -22,7 +22,7 @@ _NAMES = (
 MONTHS = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
 _ENGLISH = tuple(names.split()[0] for names in _NAMES)
 # These are also other words: they are months beside a number, behind a word such as "in", and in a cell of a table.
-AMBIGUOUS = frozenset({"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "dec", "mai", "déc"})
+AMBIGUOUS = frozenset({"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "sept", "dec", "mai", "déc"})
 _BEFORE_A_MONTH = re.compile(
     r"(?:[:;|,(]|\b(?:in|of|since|by|until|till|from|during|and|early|late|mid|im|ab|seit|bis|ende|anfang|mitte|und"
     r"|en|de|fin|début|depuis)) ?$"
@@ -42,7 +42,7 @@ _LIKE_A_MONTH = re.compile(r"[adfjmnos](?<![^\W\d_].)[aäeéckopruv][^\W\d_]{1,7
 # So much of a text before and after a month's name may belong to its date.
 _BESIDE = 40
 _DAY_BEFORE = re.compile(
-    r"(?<![^\W_]|[.,:])([0-9]{1,2}|[a-zäöü]{3,11})(?:st|nd|rd|th|er)?\.?[ _-]{0,2}(?:(?:of|de)(?: the)? )?$"
+    r"(?<![^\W_]|[.,:])(?:([0-9]{1,2})(?:st|nd|rd|th|er)?\.?[ _-]{0,2}|([a-zäöü]{3,11})\.? ?)(?:(?:of|de)(?: the)? )?$"
 )
 _DAY_TO = re.compile(
     r"(?<![\w.,:/])([0-9]{1,2})(?:st|nd|rd|th|er)?\.? ?(-|–|/|&|,|to|until|bis(?: zum)?|and|or|und|oder|au|et|ou) ?$"
@@ -132,7 +132,7 @@ def _short_year(text: str, name: re.Match[str]) -> int | None:
 def _days_before(text: str, end: int) -> tuple[int, list[tuple[int, int]]]:
     """The days before a month's name, as ranges, and where they begin: `4 and 5` of 4 and 5 May."""
     match = _DAY_BEFORE.search(text[max(0, end - _BESIDE) : end])
-    day = _numeral(match[1]) if match else 0
+    day = _numeral(match[1] or match[2]) if match else 0
     if not match or not day:
         return end, []
     begin = max(0, end - _BESIDE) + match.start()
