@@ -6,11 +6,12 @@ from enum import Enum, auto
 
 from cragside.adapters.embedded import answer_words as listed
 from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
-from cragside.adapters.embedded.date_reading import MONTHS, dates_in
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import QUESTION_WORDS, STOPWORDS, VERBS
 from cragside.adapters.embedded.words import Language, stem, words
+from cragside.domain.date_reading import dates_in
+from cragside.domain.named_dates import MONTHS
 
 
 class Kind(Enum):

@@ -9,7 +9,6 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from cragside.adapters.embedded.date_reading import Period
 from cragside.adapters.embedded.dates import AskedDate, PassageDates, asked_dates
 from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
@@ -17,6 +16,8 @@ from cragside.adapters.embedded.names import names_in, slips
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
+from cragside.domain.named_dates import MONTHS
+from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
 
 FEATURES = ("likeness", "coverage", "title_match", "gap")
@@ -115,6 +116,10 @@ class PassageWords:
     foreign: tuple[ForeignText, ...]
     dates: tuple[tuple[Period, ...], ...]
 
+    def may_move_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Tell if the passage moves something from one of these dates to another one."""
+        return any(date.may_be_moved(stated) for date in dates for stated in self.dates)
+
     def states_any(self, dates: Sequence[AskedDate]) -> bool:
         """Tell if the passage, its title or its place states one of these dates in full."""
         return any(date.in_full(stated) for date in dates for stated in self.dates)
@@ -127,7 +132,10 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     if tongue == "french":
         every = unelided(every)
     stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
-    content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    months = dated.intersection(MONTHS)  # "may" says nothing elsewhere
+    content = list(dict.fromkeys(w for w in every if w not in stop or w in months)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
         kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
@@ -137,8 +145,6 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    dates = asked_dates(text)
-    dated = frozenset().union(*(date.words for date in dates))
     spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = _direction(lexicon, lexicon.rows(every))
@@ -200,14 +206,19 @@ def compare(question: Question, passages: Sequence[PassageWords], lexicon: Lexic
     windows = list(accumulate((len(passage.directions) for passage in passages[:-1]), initial=0))
     table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
     for row, met in enumerate(_met(question, passages, lexicon)):
-        runs = met[1:]
-        for _ in range(_RUN - 1):
-            runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
-        best = np.maximum(runs, met[0]) @ question.weights
-        table[row, 1] = best.max(initial=float(met[0] @ question.weights))
+        table[row, 1] = (_runs(met) @ question.weights).max()
         table[row, 2] = title_match(question, passages[row], lexicon)
         table[row, 3] = ((1 - met.max(axis=0)) * question.norms).max()
     return table
+
+
+def _runs(parts: Vectors) -> Vectors:
+    """The most of each word (columns) that each run (rows) has with the title, which is the first of the parts."""
+    runs = parts[1:] if len(parts) > 1 else parts
+    for _ in range(_RUN - 1):
+        runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
+    best: Vectors = np.maximum(runs, parts[0])
+    return best
 
 
 def covered(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
@@ -258,7 +269,8 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     for column, word in enumerate(question.content):
         if named := [date for date in question.dates if word in date.words]:
             stated = [part for passage in passages for part in passage.dates]
-            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+            dated = np.array([max(date.share(word, dates) for date in named) for dates in stated], dtype=np.float32)
+            found[:, column] = dated if all(date.sure for date in named) else np.maximum(found[:, column], dated)
     return found
 
 
@@ -274,10 +286,15 @@ def _misspelt(question: Question, passages: Sequence[PassageWords], found: Vecto
     return found
 
 
-def words_found(question: Question, passage: PassageWords) -> tuple[str, ...]:
-    """The content words of a question that a passage or its title has, in any inflection."""
-    anywhere = _found(question, [passage]).max(axis=0)
-    return tuple(word for word, there in zip(question.content, anywhere, strict=True) if there)
+def words_found(question: Question, passage: PassageWords, *, near: bool) -> tuple[str, ...]:
+    """The content words of a question that a passage or its title has, in any inflection.
+
+    With `near`, those of the title and of the run that has most of them.
+    """
+    found = _found(question, [passage])
+    runs = _runs(found) if near else found.max(axis=0, keepdims=True)
+    there = runs[np.count_nonzero(runs, axis=1).argmax()]
+    return tuple(word for word, share in zip(question.content, there, strict=True) if share)
 
 
 def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:

@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
-from cragside.adapters.embedded.date_reading import MONTHS
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
+from cragside.domain.named_dates import MONTHS
 from cragside.domain.several import MOST_PARTS, ONE_THING, Asked, Part
 from cragside.ports.question_parts import QuestionParts
 
