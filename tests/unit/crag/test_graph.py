@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import pytest
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
+from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 from cragside.application.deadline import Deadline
 from cragside.crag.corrective import CorrectiveRag
@@ -43,6 +45,7 @@ async def find(
         workspaces=FakeWorkspaces(sources),
         grader=grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}),
         embedded_grader=ScriptedGrader(embedded or EMBEDDED),
+        word_matcher=EmbeddedGrader(WordLlamaEmbedder()),
         search=search,
         follow_ups=follow_ups or EmbeddedFollowUps(),
         embedded_follow_ups=EmbeddedFollowUps(),

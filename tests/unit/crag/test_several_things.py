@@ -7,7 +7,7 @@ import pytest
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.domain.document import Document, SourceText
-from tests.fakes import FakeRepository
+from tests.fakes import FakeRepository, FakeSearch
 from tests.unit.crag.test_graph import find
 
 OLD = "Saw KS-30, manual. The noise at the place of work is 91 dB(A). Weight 12 kg. Oil the guide every month."
@@ -74,6 +74,24 @@ async def test_a_thing_that_no_passage_names_is_told(repository: Ranking, grader
     findings = await find(question=question, repository=repository, grader=grader)
     assert findings.documents[0].content == OLD
     assert ['"KS-60"' in each.reason for each in findings.degraded if each.component == "parts"] == [True]
+
+
+async def test_the_web_is_searched_for_a_thing_that_no_passage_names(repository: Ranking, grader: Counting) -> None:
+    question = "Which saw makes more noise, the KS-30 or the KS-60?"
+    told = "The saw KS-60 makes noise of 85 dB(A)."
+    search = FakeSearch({"url": "https://saws.example/ks-60", "title": "Saw KS-60", "content": told})
+    rated = {told: 0.5}
+    findings = await find(question=question, repository=repository, grader=grader, search=search, embedded=rated)
+    assert search.searched == [question]
+    assert [each.content for each in findings.documents][:2] == [OLD, told]
+    assert [each for each in findings.degraded if each.component == "parts"] == []
+
+
+async def test_the_web_is_left_alone_where_each_thing_has_its_passage(repository: Ranking, grader: Counting) -> None:
+    search = FakeSearch()
+    question = "Which saw makes more noise, the KS-30 or the KS-45?"
+    await find(question=question, repository=repository, grader=grader, search=search)
+    assert search.searched == []
 
 
 async def test_no_passage_is_graded_twice(repository: Ranking, grader: Counting) -> None:

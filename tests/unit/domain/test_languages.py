@@ -11,12 +11,17 @@ def test_a_question_in_another_language_is_told_with_the_languages_and_the_way_o
     assert "RAG_EMBEDDING_MODEL=bge-m3" in reason
 
 
+def test_documents_in_further_languages_are_told() -> None:
+    told = "The question is in German, some documents are in English."
+    assert foreign_question("de", {"en": 1000, "de": 1}).startswith(told)
+    assert foreign_question("de", {"en": 3, "de": 9}).startswith(told)
+
+
 @pytest.mark.parametrize(
     ("question", "passages"),
     [
         (None, {"en": 10}),
         ("en", {"en": 10}),
-        ("de", {"en": 1000, "de": 1}),
         ("de", {}),
         ("de", {"": 10}),
         ("de", {"en": 4, "": 6}),

@@ -3,6 +3,7 @@
 import pytest
 
 from cragside.adapters.embedded.dates import asked_dates, stated_dates, without_dates
+from cragside.domain.periods import Period
 
 
 def states(text: str, question: str, place: str = "") -> bool:
@@ -133,6 +134,29 @@ def test_a_question_without_a_year_asks_for_any() -> None:
     assert states("am 6.6.2021 geschwärmt", "what happened on June 6th")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the picnic is postponed to 19 june 2024",
+        "das fest wird auf den 19. juni 2024 verlegt",
+        "au 19 juin 2024, reporté",
+    ],
+)
+def test_a_day_to_which_something_moves_may_have_been_another_day_of_its_year(text: str) -> None:
+    moved = [period for each in stated_dates(text, "") for period in each.periods]
+    [day], [other_year], [month] = map(asked_dates, ("on 12 June 2024", "on 12 June 2023", "in May 2024"))
+    assert day.may_be_moved(moved)
+    assert not day.in_full(moved)
+    assert not other_year.may_be_moved(moved)
+    assert not month.may_be_moved(moved)
+
+
+@pytest.mark.parametrize("text", ["the picnic is on 19 june 2024", "postponed.\n" + "we sing. " * 20 + "19 june 2024"])
+def test_another_day_alone_says_nothing_of_a_move(text: str) -> None:
+    stated = [period for each in stated_dates(text, "") for period in each.periods]
+    assert not asked_dates("on 12 June 2024")[0].may_be_moved(stated)
+
+
 def test_a_date_with_slashes_is_read_both_ways() -> None:
     assert states("2024-04-05", "on 5/4/2024")
     assert states("2024-05-04", "on 5/4/2024")
@@ -144,6 +168,35 @@ def test_a_date_with_slashes_is_read_both_ways() -> None:
     ["may I march", "3/4 inch screws", "version 3.11.4", "chapter 4.7", "who is Mr March", "1.2.3", "24/7"],
 )
 def test_other_numbers_and_words_are_no_dates(question: str) -> None:
+    assert asked_dates(question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "month"),
+    [
+        ("electricity march", 3),
+        ("how much electricity did we use in the boat house may?", 5),
+        ("Strom Mai", 5),
+        ("Wasser August", 8),
+        ("loyer mars", 3),
+        ("what did the august meeting approve", 8),
+        ("das Mai-Protokoll", 5),
+    ],
+)
+def test_a_month_that_is_also_another_word_is_one_by_its_place(question: str, month: int) -> None:
+    [date] = asked_dates(question)
+    assert (date.periods, date.sure) == ((Period.of(None, month),), False)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("may I bring a dog", "who may", "what may dogs eat", "may visitors fish", "you may"),
+        *("the march to the town hall", "when is the march", "where did they march", "who is August Bebel"),
+        *("darf ich das mai", "march"),
+    ],
+)
+def test_a_word_in_another_place_is_no_month(question: str) -> None:
     assert asked_dates(question) == []
 
 

@@ -14,6 +14,8 @@ def asked(*questions: str) -> list[ChatTurn]:
         ("What is the Vestas V90?", "and how wide is its rotor?", "and how wide is Vestas V90's rotor?"),
         ("What is the Kepler space telescope?", "When was it lost?", "When was Kepler space telescope lost?"),
         ("what is cragside", "Who built it?", "Who built cragside?"),
+        ("Is the cave path steep?", "is it safe?", "is cave path steep safe?"),
+        ("When does the tram to Overwick leave?", "how long does it take?", "how long does tram Overwick leave take?"),
         ("How much is the red kayak?", "and the blue one?", "and the blue one (red kayak)?"),
         (
             "How many visitors did Cragside have in 2018?",
@@ -21,7 +23,7 @@ def asked(*questions: str) -> list[ChatTurn]:
             "What about 2019 (Cragside many visitors)?",
         ),
         ("Wie lang ist der Nord-Ostsee-Kanal?", "Und wie tief ist er?", "Und wie tief ist er (Nord-Ostsee-Kanal)?"),
-        ("Où est le canal de Suez ?", "Quelle est sa longueur ?", "Quelle est sa longueur (Suez)?"),
+        ("Où est le canal de Suez ?", "Quelle est sa longueur ?", "Quelle est sa longueur (canal Suez)?"),
     ],
 )
 def test_the_last_topic_completes_a_question(earlier: str, question: str, expected: str) -> None:

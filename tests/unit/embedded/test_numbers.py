@@ -12,6 +12,12 @@ def has_all(question: str, text: str) -> bool:
     ("question", "text"),
     [
         ("boat shed 12", "boat shed 012"),
+        ("how long is jetty C", "Jetty C: 40 m"),
+        ("how long is jetty C", "Jetties A, B and C are 40 m long."),
+        ("how long is jetty C", "Jetties A–D are 40 m long."),
+        ("how long is jetty C", "berth C12"),
+        ("who is John F Kennedy", "Kennedy"),
+        ("WHO PAYS FOR JETTY C", "the club pays"),
         ("boat shed 12", "the twelfth boat shed"),
         ("the 12th shed", "shed 12"),
         ("chapter 3", "das dritte Kapitel"),
@@ -83,6 +89,11 @@ def test_another_number_is_another_thing(question: str, text: str) -> None:
 )
 def test_equal_numbers_have_one_plain_form(word: str, expected: str) -> None:
     assert plain(word) == expected
+
+
+@pytest.mark.parametrize("question", ["how long is jetty C", "Wie lang ist Steg C?", "vitamin D"])
+def test_a_letter_that_names_a_thing_is_not_another_letter(question: str) -> None:
+    assert not has_all(question, "Jetty A: 40 m. Jetty B: 30 m. Vitamin B helps.")
 
 
 def test_a_question_without_numbers_names_none() -> None:

@@ -42,6 +42,19 @@ def parts(question: str) -> list[str]:
             "price of screws, nails, glue in 2024",
             ["price of screws in 2024", "price of nails in 2024", "price of glue in 2024"],
         ),
+        ("kayak vs dinghy weight", ["kayak weight", "dinghy weight"]),
+        ("day ticket vs season ticket price", ["day ticket price", "season ticket price"]),
+        ("Kayak vs Dinghy battery range", ["Kayak battery range", "Dinghy battery range"]),
+        (
+            "rotes Zelt oder blaues Zelt, was ist schwerer",
+            ["rotes Zelt was ist schwerer", "blaues Zelt was ist schwerer"],
+        ),
+        ("who is older, ines or bodo", ["who is older ines", "who is older bodo"]),
+        ("price of kayak and dinghy", ["price of kayak", "price of dinghy"]),
+        (
+            "how much more did we spend in 2025 than in 2024",
+            ["how much more did we spend in 2025", "how much more did we spend in 2024"],
+        ),
         (
             "Compare the noise of the pump with that of the fan heater",
             ["Compare the noise of the pump", "Compare the noise that of the fan heater"],
@@ -105,6 +118,8 @@ def test_a_second_question_that_needs_the_first_one_is_completed_and_does_not_st
         "Quels outils sont au garage ?",
         "une liste des membres",
         "which of both saws is older",
+        "all workshop prices",
+        "welche kurse gibt es",
     ],
 )
 def test_a_question_for_several_asks_for_a_list(question: str) -> None:

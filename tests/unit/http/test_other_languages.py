@@ -47,14 +47,17 @@ async def test_a_question_in_the_language_of_a_document_or_in_none_is_not(knowle
     assert await told(knowledge, question) == ""
 
 
-async def test_a_document_in_the_language_ends_it_and_its_removal_begins_it(knowledge: Knowledge) -> None:
+async def test_in_a_store_of_two_languages_the_other_one_is_told_of_a_question_without_an_answer(
+    knowledge: Knowledge,
+) -> None:
     assert await told(knowledge, FOREIGN)
     await add(knowledge, "schuppen.md", SCHUPPEN)
-    assert await told(knowledge, FOREIGN) == ""
+    assert (await told(knowledge, FOREIGN)).startswith("The question is in German, some documents are in English.")
+    assert await told(knowledge, "Wer zahlt die Miete für den Bootsschuppen?") == ""
     documents = (await knowledge.http.get("/v1/documents")).json()["documents"]
     (german,) = [each["id"] for each in documents if each["name"] == "schuppen.md"]
     await knowledge.http.delete(f"/v1/documents/{german}")
-    assert await told(knowledge, FOREIGN)
+    assert (await told(knowledge, FOREIGN)).startswith("The question is in German, the documents are in English.")
 
 
 class ManyLanguages(WordLlamaEmbedder):

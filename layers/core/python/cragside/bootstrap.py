@@ -92,6 +92,7 @@ class Container(Stores):
                 workspaces=self.workspaces,
                 grader=self.grader,
                 embedded_grader=self.embedded_grader,
+                word_matcher=self.word_matcher,
                 search=self.search,
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,

@@ -16,15 +16,18 @@ from cragside.domain.steps import Step
 
 
 async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Literal["inject", "transform_query"]:
-    """Inject if the local evidence suffices, else correct it with the web.
+    """Inject if the local evidence suffices and names each thing of the question, else correct it with the web.
 
     It is a coroutine because LangGraph runs plain functions in a thread.
     """
     started = time.perf_counter()
-    enough = runtime.context.policy.suffices(state["local"])
-    if runtime.context.watch is not None:
+    context, local = runtime.context, state["local"]
+    enough = context.policy.suffices(local) and not context.tools.question_parts.unnamed(
+        state["asked"], context.policy.beside(local)
+    )
+    if context.watch is not None:
         passed = {"next": "inject" if enough else "rewrite"}
-        runtime.context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))
+        context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))
     return "inject" if enough else "transform_query"
 
 

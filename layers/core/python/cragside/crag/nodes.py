@@ -16,7 +16,7 @@ from cragside.domain.candidates import considered
 from cragside.domain.context import PackedContext, pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.later_first import later_first
+from cragside.domain.later_first import are_dated_apart, later_first
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
 from cragside.domain.query import LONGEST_QUERY
@@ -213,7 +213,10 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
         chosen = one_for_each(chosen, {key: part.text for key, part in state.get("part_of", {}).items()})
     most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
     # The scores give the places. A document may claim any date, so dates only put those that have one in order.
-    placed = later_first(state["question"], varied(chosen, most, document_of_evidence), context.policy.threshold)
+    placed = varied(chosen, most, document_of_evidence)
+    if are_dated_apart(placed):
+        words = await context.tools.word_matcher.matches(state["reading"].text, placed, near=True)
+        placed = later_first(state["question"], placed, words, context.policy.threshold)
     best, packed = await _packed(placed, most, state, context)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:

@@ -20,6 +20,7 @@ from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.question_parts import QuestionParts
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
+from cragside.ports.word_matcher import WordMatcher
 from cragside.ports.workspaces import Workspaces
 
 
@@ -58,6 +59,7 @@ class CragTools:
     workspaces: Workspaces
     grader: RelevanceGrader
     embedded_grader: RelevanceGrader
+    word_matcher: WordMatcher
     search: SearchService | None
     follow_ups: FollowUpReader
     embedded_follow_ups: FollowUpReader

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 
+from cragside.domain.date_reading import time_in, times_in
 from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.domain.moments import WRITTEN, Moment, moment_in, moment_of, moments_in
+from cragside.domain.periods import Period
 
 # The characters of a document in which it says of when it is.
 BEGINNING = 500
@@ -90,38 +91,39 @@ def _properties(record: DocumentRecord) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _claims(
     properties: tuple[str, ...], sent: str, beginning: str, published: str, name: str, title: str, created: str
-) -> tuple[Moment, ...]:
+) -> tuple[Period, ...]:
     """All dates that a document claims, the most trusted first."""
-    said = (*map(moment_in, properties), moment_in(sent), *_said(beginning), moment_in(published))
-    named = (moment for text in (name, title) for moment in [_of_name(text)])
-    return tuple(moment for moment in (*said, *named, moment_in(created)) if moment is not None)
+    said = (*map(time_in, properties), time_in(sent), *_said(beginning.lower()), time_in(published))
+    named = (_of_name(text.lower()) for text in (name, title))
+    return tuple(time for time in (*said, *named, time_in(created)) if time is not None)
 
 
-def _said(beginning: str) -> Iterator[Moment]:
+def _said(beginning: str) -> Iterator[Period]:
     """Read the dates of the first lines: one with a word that says so, one beside a place, or else the title's."""
-    for moment, found in moments_in(beginning):
-        line = beginning.rfind("\n", 0, found.start()) + 1
-        before = beginning[max(line, found.start() - _LONGEST_BEFORE) : found.start()]
+    for start, end, (time,) in times_in(beginning):
+        line = beginning.rfind("\n", 0, start) + 1
+        before = beginning[max(line, start - _LONGEST_BEFORE) : start]
         says = _SAYS.search(before)
-        is_dateline = moment.month and _DATELINE.search(before) and _ENDS.match(beginning, found.end())
+        is_dateline = not time.is_year and _DATELINE.search(before) and _ENDS.match(beginning, end)
         if is_dateline or (says and not _OTHER.search(says[1])):
-            yield moment
+            yield time
     title = next((_of_name(line) for line in beginning.split("\n") if line.strip()), None)
     if title is not None:
         yield title
 
 
-def _of_name(text: str) -> Moment | None:
+def _of_name(text: str) -> Period | None:
     """The most exact of the dates in a title or a name, and of several the last one."""
-    found = [moment for moment, match in moments_in(text) if not _OTHER.search(text[: match.start()])]
-    return max(found, key=lambda moment: (bool(moment.month) + bool(moment.day), moment), default=None)
+    found = [time for start, _, (time,) in times_in(text) if not _OTHER.search(text[:start])]
+    return max(found, key=lambda time: (time.first - time.last, time), default=None)
 
 
-def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Moment | None:
+def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Period | None:
     """The date of an entry: that of its heading, or in a log the last of those that lines of the passage begin with."""
-    heading = passage.section.rpartition(" > ")[2]
-    if (found := WRITTEN.match(heading)) and (moment := moment_of(found)) and moment.month:
-        return moment
+    heading = passage.section.rpartition(" > ")[2][:_LONGEST_NAME]
+    first = next(iter(times_in(heading.lower())), None)
+    if first is not None and first.start == 0 and not first.periods[0].is_year:
+        return first.periods[0]
     if not _LOG.search(f"{record.title[:_LONGEST_NAME]} {_file_name(record)}"):
         return None
     entries = set(_line_dates(passage.text[:_LONGEST_LOG]))
@@ -130,8 +132,9 @@ def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Momen
     return max(entries, default=None)
 
 
-def _line_dates(text: str) -> Iterator[Moment]:
-    for line in _LINE_START.finditer(text):
-        found = WRITTEN.match(text, line.end())
-        if found and (moment := moment_of(found)) and moment.day:
-            yield moment
+def _line_dates(text: str) -> Iterator[Period]:
+    text = text.lower()
+    starts = {line.end() for line in _LINE_START.finditer(text)}
+    for start, _, (time,) in times_in(text) if starts else ():
+        if start in starts and time.is_day:
+            yield time

@@ -61,18 +61,20 @@ def languages_of(passages: Languages) -> list[str]:
 
 
 def foreign_question(question: str | None, passages: Languages) -> str:
-    """A sentence on a question in a language that no passage is in; "" where that is not so, or not known.
+    """A sentence on a question for documents in other languages; "" where there are none, or where it is not known.
 
     `question` is the code of its language, None if that is not known.
     """
     total, unread = sum(passages.values()), passages.get(None, 0)
     known = total - unread - passages.get("", 0)
-    if question is None or question in passages or unread > _MOST_UNREAD * total or known < _LEAST_KNOWN * total:
-        return ""
-    *others, last = languages_of(passages) or [""]
-    written = f"{', '.join(others)} and {last}" if others else last
-    if not written:
+    if question is None or unread > _MOST_UNREAD * total or known < _LEAST_KNOWN * total:
         return ""
     asked = _NAMES.get(question, question)
-    apart = "The embedded model does not cross languages."
-    return f"The question is in {asked}, the documents are in {written}. {apart} {REMEDY}"
+    *others, last = [name for name in languages_of(passages) if name != asked] or [""]
+    if not last:
+        return ""
+    written = f"{', '.join(others)} and {last}" if others else last
+    which = "some documents" if question in passages else "the documents"
+    return (
+        f"The question is in {asked}, {which} are in {written}. The embedded model does not cross languages. {REMEDY}"
+    )

@@ -7,10 +7,11 @@ the question names the earlier time, the passage of that time comes first. Nothi
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
+from cragside.domain.date_reading import dates_in, time_in, times_in
 from cragside.domain.document import Document
-from cragside.domain.moments import anniversaries_in, moment_in, moments_in
+from cragside.domain.named_dates import MONTHS
+from cragside.domain.periods import Period
 from cragside.domain.variety import document_of_evidence
 
 # Passages whose scores differ by more do not answer equally.
@@ -19,55 +20,43 @@ _NEAR = 0.15
 _NEAR_ABOVE = 0.25
 # The share of the question's words in the earlier passage that the later one has too.
 _SHARED = 0.6
-_LONGEST_TEXT, _LONGEST_QUESTION = 8_000, 1_000
+_LONGEST_QUESTION = 1_000
 # So much of a question before a month may name a document.
 _BEFORE_A_MONTH = 40
-# The words among which those of the question stand.
-_PLACE = 40
-_WORD = re.compile(r"[^\W_]{1,40}")
-# Of the words of three letters these tell nothing. Shorter ones mostly tell nothing either.
-_FUNCTION_WORDS = frozenset(
-    {
-        *("the", "and", "for", "are", "was", "how", "who", "why", "our", "you", "not", "has", "had", "can", "did"),
-        *("does", "his", "her", "its", "but", "get", "from", "what", "when", "which", "where", "der", "die", "das"),
-        *("den", "dem", "des", "ein", "eine", "und", "wie", "wer", "ist", "bei", "von", "vom", "mit", "für", "aus"),
-        *("auf", "hat", "wir", "ich", "wann", "welche", "wird", "les", "une", "est", "que", "qui", "dans", "pour"),
-        *("sur", "par", "aux", "ont", "son", "ses", "nos", "quel", "quelle"),
-    }
-)
-# Inflected forms mostly differ behind these letters.
-_STEM = 5
 # A question with one of these asks for what was before.
 _EARLIER = re.compile(
     r"\b(?:original(?:ly)?|initial(?:ly)?|previous(?:ly)?|former(?:ly)?|used to|back then|at first|superseded|outdated"
     r"|the old|ursprünglich\w{0,3}|anfänglich\w{0,3}|anfangs|damals|früher\w{0,2}|vorherig\w{0,2}|zunächst"
     r"|(?:der|die|das|dem|den) alten?|initial\w{0,6}|à l['’]origine|auparavant|autrefois|précédent\w{0,4}"
-    r"|l['’]ancien\w{0,2})\b",
-    re.IGNORECASE,
+    r"|l['’]ancien\w{0,2})\b"
 )
-_BEFORE = re.compile(r"\b(?:before|until|prior to|vor|bis|avant|jusqu['’]en|jusqu['’]à)\s{1,3}$", re.IGNORECASE)
-_SINCE = re.compile(r"\b(?:since|after|ab|seit|nach|depuis|dès|après|à partir d[eu])\s{1,3}$", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(?:before|until|prior to|vor|bis|avant|jusqu['’]en|jusqu['’]à)\s{1,3}$")
+_SINCE = re.compile(r"\b(?:since|after|ab|seit|nach|depuis|dès|après|à partir d[eu])\s{1,3}$")
 # A month without its year is that of a document beside a word for one: the March minutes, the list of 3 May.
 _DOCUMENT = (
     r"(?:minutes|meeting|list|mail|e-mail|letter|contract|plan|notes?|report|version|edition|ro(?:ster|ta)|protokolls?"
     r"|sitzung|liste|brief|fassung|bericht|ausgabe|compte[- ]rendu|réunion|lettre|courriel|rapport)"
 )
-_BEHIND_DOCUMENT = re.compile(
-    rf"\b{_DOCUMENT}\s{{1,3}}(?:(?:of|from|vom|von|du|de)\s{{1,3}})?(?:the )?$", re.IGNORECASE
-)
-_AHEAD_OF_DOCUMENT = re.compile(rf"(?:['’]s)?[\s-]{{1,3}}{_DOCUMENT}\b", re.IGNORECASE)
+_BEHIND_DOCUMENT = re.compile(rf"\b{_DOCUMENT}\s{{1,3}}(?:(?:of|from|vom|von|du|de)\s{{1,3}})?(?:the )?$")
+_AHEAD_OF_DOCUMENT = re.compile(rf"(?:['’]s)?[\s-]{{1,3}}{_DOCUMENT}\b")
 
 
-def later_first(question: str, documents: Sequence[Document], threshold: float) -> list[Document]:
+def are_dated_apart(documents: Sequence[Document]) -> bool:
+    """Tell if passages have two dates, without which no one is known to be later."""
+    return len({document.metadata.get("date") for document in documents} - {None}) > 1
+
+
+def later_first(
+    question: str, documents: Sequence[Document], found: Sequence[Iterable[str]], threshold: float
+) -> list[Document]:
     """The passages, best first, with a later one before an earlier one of another document that answers equally.
 
-    The metadata of each earlier one names, as `earlierThan`, the id of a later one that stands before it.
+    `found` has the words of the question that stand near each other in each. The metadata of each earlier one names, as
+    `earlierThan`, the id of a later one that stands before it.
     """
-    if len({document.metadata.get("date") for document in documents} - {None}) < 2:
-        return list(documents)
-    asked = _Asked(question[:_LONGEST_QUESTION], threshold)
+    asked = _Asked(question[:_LONGEST_QUESTION].lower(), threshold)
     ordered: list[_Dated] = []
-    for passage in (_Dated(document, asked) for document in documents):
+    for passage in map(_Dated, documents, found):
         place = len(ordered)
         for at in reversed(range(len(ordered))):
             if asked.prefers(passage, ordered[at]):
@@ -83,19 +72,14 @@ def later_first(question: str, documents: Sequence[Document], threshold: float) 
 class _Dated:
     """A passage with its date and those of the question's words that it has."""
 
-    def __init__(self, document: Document, asked: "_Asked") -> None:
+    def __init__(self, document: Document, words: Iterable[str]) -> None:
         metadata = document.metadata
         self.document = document
+        self.words = frozenset(words)
         self.score = document.score or 0.0
         self.origin = document_of_evidence(document)
-        self.date = moment_in(str(metadata.get("date", "")))
+        self.date = time_in(str(metadata.get("date", "")))
         self.named = f"{document.title} {metadata.get('filename', '')}"
-        self._asked = asked
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The question's words that its names or the best place of its text have."""
-        return self._asked.found_in(self.named, self.document.content[:_LONGEST_TEXT])
 
     def is_after(self, other: "_Dated") -> bool:
         """Tell if it is surely later than another one."""
@@ -103,29 +87,16 @@ class _Dated:
 
 
 class _Asked:
-    """The words of a question, and the time that it names."""
+    """The time that a question in lower case names."""
 
     def __init__(self, question: str, threshold: float) -> None:
         self._threshold = threshold
-        self._words = frozenset(_stems(question)) - {""}
-        named = next(moments_in(question), None)
-        self._when = named[0] if named else None
-        before = question[: named[1].start()] if named else ""
+        named = next(iter(times_in(question)), None)
+        self._when = named.periods[0] if named else None
+        before = question[: named.start] if named else ""
         self._before, self._since = bool(_BEFORE.search(before)), bool(_SINCE.search(before))
-        self._month = None if self._when else _month_of_document(question)
+        self._document = None if self._when else _time_of_document(question)
         self._earlier = bool(_EARLIER.search(question))
-
-    def found_in(self, named: str, text: str) -> frozenset[str]:
-        """The question's words that a name or the best place of a text has."""
-        always = self._words.intersection(_stems(named))
-        found = [(at, word) for at, word in enumerate(_stems(text)) if word in self._words]
-        best = always
-        for first, (start, _) in enumerate(found):
-            if len(best) == len(self._words):
-                break
-            near = always.union(word for at, word in found[first : first + _PLACE] if at < start + _PLACE)
-            best = max(best, near, key=len)
-        return best
 
     def near(self, one: _Dated, other: _Dated) -> bool:
         """Tell if two passages have nearly the same score."""
@@ -142,6 +113,8 @@ class _Asked:
         """Tell if two passages have the same words of the question."""
         if any(map(_has_digit, one.words - other.words)) and any(map(_has_digit, other.words - one.words)):
             return False  # the question asks for both: the A-12 and the A-14, 2023 and 2024
+        if not MONTHS.keys().isdisjoint(one.words ^ other.words):
+            return False  # one is of the month that the question names
         shared = len(one.words & other.words)
         weak = min(one.score, other.score) <= self._threshold
         return shared >= max(_SHARED * max(len(one.words), len(other.words)), 2 if weak else 1)
@@ -158,24 +131,23 @@ class _Asked:
     def _fits(self, passage: _Dated) -> bool:
         """Tell if a passage is of the time that the question names, or was not written after it."""
         when, at = self._when, passage.date
-        if at is None or (when is None and self._month is None):
+        if at is None or (when is None and self._document is None):
             return True
         if when is None:
-            return self._month in ((at.month, 0), (at.month, at.day))
+            return self._document is not None and self._document.meets(at)
         if self._before:
             return when.is_after(at)
         if self._since:
             return not when.is_after(at)
-        return not at.is_after(when) or any(named.meets(when) for named, _ in moments_in(passage.named))
+        return not at.is_after(when) or any(time.meets(when) for _, _, (time,) in times_in(passage.named.lower()))
 
 
-def _month_of_document(question: str) -> tuple[int, int] | None:
-    """The month, with its day or 0, of a document that the question names: the March minutes."""
-    for month, day, found in anniversaries_in(question):
-        start = found.start()
+def _time_of_document(question: str) -> Period | None:
+    """The month, or its day, of a document that the question names: the March minutes."""
+    for start, end, periods in dates_in(question, every_name=True):
         behind = _BEHIND_DOCUMENT.search(question, max(0, start - _BEFORE_A_MONTH), start)
-        if behind or _AHEAD_OF_DOCUMENT.match(question, found.end()):
-            return month, day
+        if behind or _AHEAD_OF_DOCUMENT.match(question, end):
+            return periods[0]
     return None
 
 
@@ -189,12 +161,3 @@ def _marked(passage: _Dated, before: Iterable[_Dated], asked: _Asked) -> Documen
 
 def _has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
-
-
-def _stems(text: str) -> list[str]:
-    """The beginnings of the words of a text. "" stands for words that tell nothing."""
-    words = (found[0] for found in _WORD.finditer(text))
-    return [
-        word.casefold()[:_STEM] if (len(word) >= 3 and word.lower() not in _FUNCTION_WORDS) or _has_digit(word) else ""
-        for word in words
-    ]

@@ -9,8 +9,10 @@ from cragside.domain.document import Document
 class WordMatcher(Protocol):
     """Compares words in any inflection."""
 
-    async def matches(self, query: str, documents: Sequence[Document]) -> list[tuple[str, ...]]:
+    async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
         """The query's content words, in lower case, that each document or its title has, in the query's order.
+
+        With `near`, those of the title and of the place that has most of them.
 
         Raises `ServiceUnavailable("grader", ...)`.
         """

@@ -55,7 +55,7 @@ def alternatives(text: QuestionText, *, for_a_list: bool) -> list[Part]:
     every = set[int]().union(*found.things)
     rest = [place for place in range(len(text.lower)) if place not in every | found.joints]
     # "The difference between A and B": all about A would answer a part.
-    shared = text.content(rest) > 0
+    shared = text.content(rest) > 0 or any(_is_comparative(text.lower[place]) for place in rest)
     if found.weight < _NAMED and not shared:
         return []
     for thing in found.things:
@@ -72,7 +72,8 @@ def _joined(text: QuestionText, *, pairs: bool) -> Iterator[_Found]:
         if joint is None or found is None or (joint.spans and text.kind(found.things[-1][-1]) not in _DATES_AND_CODES):
             continue
         chosen = joint.compares or text.lower[place] in OR
-        if found.weight == _PLAIN and len(found.things) == 2 and not (chosen or pairs):
+        each = text.lower[found.things[0].start - 1] in listed.OF_EACH  # "prices of kestrel and heron"
+        if found.weight == _PLAIN and len(found.things) == 2 and not (chosen or pairs or each):
             continue
         named = found.named or chosen
         yield _Found(found.things, found.joints, found.weight + _COMPARED * joint.compares, named)
@@ -90,8 +91,11 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
     if word in listed.WITH | AND and not listed.COMPARE.isdisjoint(before):
         return _Joint(one, place, compares=True)
     if word in listed.THAN:
-        comparative = next((n for n in range(place - 1, max(0, place - 4), -1) if _is_comparative(text.lower[n])), None)
-        return None if comparative is None else _Joint(one, comparative, compares=True)
+        comparative = next((n for n in range(place - 1, 0, -1) if _is_comparative(text.lower[n])), None)
+        if comparative is None:
+            return None
+        is_near = place - comparative < 4  # else "how much more did we pay in 2025 than in 2024"
+        return _Joint(one, comparative if is_near else place, compares=True, spans=not is_near)
     if word in listed.JOINS:
         return _Joint(one, place, spans=not listed.BETWEEN.isdisjoint(before[-4:]))
     if word in listed.TO and not listed.FROM.isdisjoint(before[-4:]):
@@ -113,13 +117,14 @@ def _things(text: QuestionText, joint: _Joint) -> _Found | None:
     if pair is None:
         return None
     one, other, weight = pair
-    while joint.compares and other.stop < len(text.lower) and text.has_content(other.stop):
-        other = range(other.start, other.stop + 1)  # what is compared with comes last
+    if one.start:  # what is compared with comes last, unless "kestrel vs heron weight"
+        while joint.compares and other.stop < len(text.lower) and text.has_content(other.stop):
+            other = range(other.start, other.stop + 1)
     things, joints = [one, other], {*joint.places, *range(end, joint.before)}
     while len(things) < MOST_PARTS and things[0].start and text.lower[things[0].start - 1] == ",":
         comma = things[0].start - 1
         earlier = _pair(text, range(_start(text, comma, far=False), comma), things[0])
-        if earlier is None or earlier[2] != weight:
+        if earlier is None or earlier[2] != weight or _is_comparative(text.lower[comma - 1]):
             break
         things.insert(0, earlier[0])
         joints.add(comma)
@@ -127,7 +132,7 @@ def _things(text: QuestionText, joint: _Joint) -> _Found | None:
 
 
 def _pair(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    for parallel in (_figures, _names, _led, _words):
+    for parallel in (_figures, _repeated, _names, _led, _words):
         if pair := parallel(text, before, after):
             one, other, weight = pair
             leads = sum(1 for place in other if text.lower[place] in listed.LEADS)
@@ -177,6 +182,19 @@ def _dated(text: QuestionText, place: int, within: range) -> range:
     return range(place, place + 2 if year else place + 1)
 
 
+def _repeated(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
+    """Words that end alike: "red tent or blue tent"."""
+    if not before or not text.has_content(before[-1]):
+        return None
+    last = next((place for place in after if text.lower[place] == text.lower[before[-1]]), None)
+    if last is None or not all(map(text.has_content, range(after.start, last))):
+        return None
+    size = min(last + 1 - after.start, len(before))
+    if size < 2 or not all(map(text.has_content, before[-size:])):
+        return None
+    return before[-size:], range(after.start, last + 1), _LED
+
+
 def _names(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
     """Words with capitals on both sides. German writes all nouns so: there, both have as many."""
     there = next((place for place in after if text.kind(place)), None)
@@ -214,7 +232,9 @@ def _led(text: QuestionText, before: range, after: range) -> tuple[range, range,
 
 
 def _words(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """One word on each side."""
-    if not before or not after or not text.kind(before[-1]) or text.kind(before[-1]) != text.kind(after[0]):
+    """One word on each side. The first word of a question has a capital whether it is a name or not."""
+    if not before or not after or not text.kind(before[-1]):
+        return None
+    if text.kind(before[-1]) != text.kind(after[0]) and (before[-1], text.kind(after[0])) != (0, "name"):
         return None
     return range(before[-1], before.stop), range(after[0], after[0] + 1), _PLAIN

@@ -11,7 +11,17 @@ _PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete
 _LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
 _WEIGHTS = r"weight|gewicht|poids"
 _SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
-_SPANS = r"length|länge|longueur|duration|dauer|durée"
+_SPANS = r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie"
+_DATES = (
+    r"deadline|due date|expiry date|date of birth|birthday"
+    r"|(?:opening|closing|departure|arrival|office) (?:hours|times?)"
+    r"|(?:öffnungs|abfahrts|ankunfts|sprech)zeit(?:en)?|geburtstag|geburtsdatum|frist|abgabetermin"
+    r"|date limite|échéance|anniversaire|heures? d'ouverture|horaires"
+)
+_COLOURS = (
+    r"(?:colou?rs?|farben?|couleurs?)"
+    r"(?= (?:is|are|was|does|do|did|of|for|hat|haben|ist|von|vom|der|des|a|de|du|est)\b|$)"
+)
 _FIGURES = (
     r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
     r"|vertragsnummer|kontonummer"
@@ -42,6 +52,14 @@ ASKING_FOR_A_VOLUME = re.compile(
 ASKING_FOR_A_PHONE = re.compile(
     r"\b(?:tele)?phone number|\bmobile number|\b(?:telefon|handy|ruf|mobil)nummer|\bnuméro de (?:téléphone|portable)"
 )
+ASKING_FOR_A_MAIL_ADDRESS = re.compile(
+    r"\be-?mail\b.{0,10}\b(?:address|of|from|for|von)\b|\be-?mail-?adresse|\badresse (?:e-?)?mail\b"
+)
+ASKING_FOR_A_SITE = re.compile(r"\b(?:web ?site|web ?page|home ?page|url|site web|webseite|web address|webadresse)\b")
+ASKING_FOR_AN_ADDRESS = re.compile(
+    r"\b(?:(?:postal |home |street |delivery |billing )?address|(?:post|liefer|rechnungs)?anschrift"
+    r"|(?:post|liefer|rechnungs)?adresse) (?:of|for|is|from|von|der|des|vom|hat|du|de|d')"
+)
 ASKING_FOR_AN_AMOUNT = re.compile(
     rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
     r"|wie ?(?:viele?n?|lange?|alt|gro(?:ß|ss)|weit|schwer|oft|tief|schnell|hoch)\b|combien\b)"
@@ -53,10 +71,10 @@ ASKING_FOR_A_DATE = re.compile(
 )
 # "What is the price of ...", but not "what explains the high price of ...".
 WHAT_IS_THE = (
-    r"^(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
+    r"^(?:de |of |in )?(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
     r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
 )
-NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _WEIGHTS, _SPEEDS, _FIGURES)
+NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _WEIGHTS, _SPEEDS, _FIGURES, _DATES, _COLOURS)
 
 DATES = listed("""
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
@@ -79,8 +97,14 @@ CURRENCIES = listed("""
 eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
 gratuit gratuitement
 """)
-# A currency's sign, a figure such as 1,500 or 12.50, or the name of a price before a figure, as a table has it.
-MONEY = re.compile(rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]")
+# A currency's sign, a figure such as 1,500 or 12.50 without the unit of another thing, or the name of a price before a
+# figure, as a table has it.
+_OF_OTHER_THINGS = (
+    r" ?(?:[mck]?m[23]?|[mk]?g|t|[mc]?l|h|min|ohm|v|a|k?w|kwh|bar|hz|°c?|%|percent|prozent|metres?|meters?|km/h|knots)"
+)
+MONEY = re.compile(
+    rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b(?!{_OF_OTHER_THINGS}(?!\w))|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]"
+)
 LENGTH_UNITS = listed("""
 mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
 kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
@@ -104,6 +128,25 @@ l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre
 """)
 # A figure with its unit in one word.
 WITH_A_UNIT = re.compile(r"[0-9][0-9.,]{0,20}([a-z]{1,3}[0-9]?)")
+COLOURS = re.compile(
+    r"\b(?:(?:light|dark|pale|navy|hell|dunkel)-?)?"
+    r"(?:red(?:dish)?|blue|green|yellow|orange|purple|violet|pink|brown|black|white|gr[ae]y|beige"
+    r"|silver|gold(?:en)?|cream|turquoise|magenta|crimson|scarlet|navy|ivory|transparent|colourless|colorless"
+    r"|(?:rot|rötlich|blau|grün|gelb|lila|violett|rosa|braun|schwarz|wei(?:ß|ss)|grau|silbern"
+    r"|türkis|farblos|bunt)e?[nrsm]?"
+    r"|rouges?|bleue?s?|verte?s?|jaunes?|violette?s?|roses?|bruns?|brunes?|marron|noire?s?|blanc(?:he)?s?|grise?s?"
+    r"|argentée?s?|dorée?s?|ral)\b"
+)
+MAIL_ADDRESS = re.compile(r"[^\s@]@[^\s@]")
+SITE = re.compile(r"\bhttps?:|\bwww\.|[a-z0-9-]\.[a-z]{2,10}(?:/|\b)")
+# A postal code, or the name of a street with a number before or behind it.
+ADDRESS = re.compile(
+    r"\b[0-9]{4,5}\b|\b[a-z]{1,2}[0-9]{1,2}[a-z]? ?[0-9][a-z]{2}\b"
+    r"|[0-9]{1,4}[a-z]?,? (?:[\w'’.-]{1,30} ){0,4}?"
+    r"(?:street|st|road|rd|lane|ln|avenue|ave|way|square|drive|close|court|place|row|rue|boulevard"
+    r"|chemin|allée|quai|impasse)\b"
+    r"|(?:straße|strasse|str\.|weg|platz|allee|gasse|ring|ufer|damm|kamp|hof|stieg|markt|deich) [0-9]{1,4}\b"
+)
 PHONE = re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}")
 # A time of day.
 TIME = re.compile(r"\b[0-9]{1,2}(?:[:.h][0-9]{2}\b| ?(?:am|pm|a\.m|p\.m|o'clock|uhr|h|heures?)\b)")

@@ -6,18 +6,23 @@ from enum import Enum, auto
 
 from cragside.adapters.embedded import answer_words as listed
 from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
-from cragside.adapters.embedded.date_reading import MONTHS, dates_in
 from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, words
+from cragside.domain.date_reading import dates_in
+from cragside.domain.named_dates import MONTHS
 
 
 class Kind(Enum):
     """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
 
     PHONE = auto()
+    MAIL_ADDRESS = auto()
+    SITE = auto()
+    ADDRESS = auto()
+    COLOUR = auto()
     MONEY = auto()
     LENGTH = auto()
     SPAN = auto()
@@ -32,6 +37,9 @@ class Kind(Enum):
 # A question asks for the first kind that it fits.
 _ASKING = (
     (Kind.PHONE, listed.ASKING_FOR_A_PHONE),
+    (Kind.MAIL_ADDRESS, listed.ASKING_FOR_A_MAIL_ADDRESS),
+    (Kind.SITE, listed.ASKING_FOR_A_SITE),
+    (Kind.ADDRESS, listed.ASKING_FOR_AN_ADDRESS),
     (Kind.MONEY, listed.ASKING_FOR_MONEY),
     (Kind.LENGTH, listed.ASKING_FOR_A_LENGTH),
     (Kind.SPAN, listed.ASKING_FOR_A_SPAN),
@@ -42,6 +50,14 @@ _ASKING = (
     (Kind.AMOUNT, listed.ASKING_FOR_AN_AMOUNT),
     (Kind.DATE, listed.ASKING_FOR_A_DATE),
 )
+# Kinds that have a form of their own.
+_FORMS = {
+    Kind.PHONE: listed.PHONE,
+    Kind.MAIL_ADDRESS: listed.MAIL_ADDRESS,
+    Kind.SITE: listed.SITE,
+    Kind.ADDRESS: listed.ADDRESS,
+    Kind.COLOUR: listed.COLOURS,
+}
 # The words beside a figure of each kind.
 _UNITS = {
     Kind.LENGTH: listed.LENGTH_UNITS,
@@ -51,7 +67,7 @@ _UNITS = {
     Kind.SPEED: listed.SPEED_UNITS | listed.LENGTH_UNITS | listed.TIME_UNITS,
     Kind.VOLUME: listed.VOLUME_UNITS,
 }
-_NAMES = (Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.WEIGHT, Kind.SPEED, Kind.AMOUNT)
+_NAMES = (Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.WEIGHT, Kind.SPEED, Kind.AMOUNT, Kind.DATE, Kind.COLOUR)
 _NAMED = tuple(zip(_NAMES, NAMES_OF_FIGURES, strict=True))
 _NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
 _NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
@@ -91,8 +107,8 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
     if kind is Kind.DATE:
         lowered = piece.lower()
         return any(map(_is_of_a_date, others)) or bool(listed.TIME.search(lowered)) or bool(dates_in(lowered))
-    if kind is Kind.PHONE:
-        return listed.PHONE.search(piece) is not None
+    if kind in _FORMS:
+        return _FORMS[kind].search(piece.lower()) is not None
     if kind is Kind.AGE and any(map(YEAR.fullmatch, others)):
         return True
     if not any(map(_is_amount, others)):

@@ -6,23 +6,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cragside.adapters.embedded.date_reading import LONGEST_MONTH, MONTHS, Date, Period, dates_in
+from cragside.adapters.embedded.stopwords import OTHER, STOPWORDS
 from cragside.adapters.embedded.words import words
+from cragside.domain.date_reading import dates_in
+from cragside.domain.named_dates import AMBIGUOUS, MONTHS
+from cragside.domain.periods import LONGEST_MONTH, Date, Period
 
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 # A line that says of what year those below it are.
 _HEADING = re.compile(r"^(?:#{1,6} |\*\*|(?:date|datum|sent|gesendet|stand|envoyé) ?:)[^\n]{0,200}", re.MULTILINE)
+# Beside the day of something they say that it was another one before.
+_MOVED = re.compile(
+    r"\b(?:mov(?:ed?|es|ing) (?:to|from|back|forward)|postpon(?:e|es|ed|ing)|resched\w{2,7}|put off|brought forward"
+    r"|delay(?:ed|s)|extended|shifted|instead|now (?:on|by|from)|no longer|new date|cancel\w{2,5}"
+    r"|versch(?:oben|iebt|ieben|obene[nr]?)|verlegt|vorgezogen|verlängert|geändert|abgesagt|stattdessen"
+    r"|(?:jetzt|nun|erst) a[mb]|neue[nrs]? termin|report(?:é|ée|és|ées)|avancée?s?|déplacée?s?|décalée?s?"
+    r"|repoussée?s?|prolongée?s?|annulée?s?|désormais|au lieu|nouvelle date)\b"
+)
+_BESIDE_A_MOVE = 60
 # How much a text that tells the month has of a day.
 _OF_ITS_MONTH = 0.5
+_NO_NOUNS = STOPWORDS | OTHER | {"mr", "mrs", "ms", "dr", "herr", "frau", "madame"}
+_ARTICLES = frozenset({"the", "our", "your", "der", "die", "das", "den", "dem", "des", "unsere", "unserer"})
 _MOST_ASKED, _MOST_YEARS, _MOST_ABOVE = 8, 4, 16
 _ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 
 class AskedDate(NamedTuple):
-    """A date of a question, with the words that name it."""
+    """A date of a question, with the words that name it. One that is not sure may be another word: "protest march"."""
 
     periods: tuple[Period, ...]
     words: frozenset[str]
+    sure: bool = True
 
     def share(self, word: str, stated: Sequence[Period]) -> float:
         """How much (0..1) of one of its words a text with these dates has: all or none.
@@ -48,8 +63,17 @@ class AskedDate(NamedTuple):
 
     def in_full(self, stated: Sequence[Period]) -> bool:
         """Tell if one of these dates is this one, in its year if it has one. A range has its days, a month none."""
+        known = [each for each in stated if not each.is_year]
         return any(
-            _share(period, each, needs_year=period.year is not None) == 1 for period in self.periods for each in stated
+            _share(period, each, needs_year=period.year is not None) == 1 for period in self.periods for each in known
+        )
+
+    def may_be_moved(self, stated: Sequence[Period]) -> bool:
+        """Tell if it is a day of a year in which a text with these dates moves something to another day."""
+        return any(
+            each.is_year and _share(period, each, needs_year=period.year is not None)
+            for period in self.periods
+            for each in stated
         )
 
 
@@ -81,16 +105,36 @@ class PassageDates:
 
 
 def _share(asked: Period, stated: Period, *, needs_year: bool) -> float:
+    if stated.is_year and not asked.is_day:
+        return 0.0
     if not stated.meets(asked) or (needs_year and stated.year is None):
         return 0.0
     return _OF_ITS_MONTH if stated.is_month and not asked.is_month else 1.0
 
 
 def asked_dates(question: str) -> list[AskedDate]:
-    """The dates that a question names, eight at most."""
+    """The dates that a question names, eight at most.
+
+    Names of months that are also other words are months at its end, behind a noun, and before one: "electricity march",
+    "the may meeting".
+    """
     text = question.lower()
-    found = dates_in(text)[:_MOST_ASKED]
-    return [AskedDate(each.periods, frozenset(words(text[each.start : each.end]))) for each in found]
+    sure = dates_in(text)
+    starts = {each.start for each in sure}
+    named = dates_in(text, every_name=True) if any(name in text for name in AMBIGUOUS) else []
+    placed = [each for each in named if each.start not in starts and _is_placed(text, each)]
+    return [
+        AskedDate(each.periods, frozenset(words(text[each.start : each.end])), each.start in starts)
+        for each in [*sure, *placed][:_MOST_ASKED]
+    ]
+
+
+def _is_placed(text: str, date: Date) -> bool:
+    """Tell if a word stands where a month does: behind a noun at the end, or between an article and a noun."""
+    before, after = words(text[: date.start])[-1:], words(text[date.end :])[:1]
+    if not after:
+        return bool(before) and before[0] not in _NO_NOUNS
+    return before != [] and before[0] in _ARTICLES and after[0] not in _NO_NOUNS
 
 
 def without_dates(text: str) -> str:
@@ -108,8 +152,19 @@ def stated_dates(text: str, place: str) -> list[Date]:
     """The dates of a text in lower case. `place` names its document and its section.
 
     A date without a year is of the years of the headings above it, else of those of the place, else of those that
-    stand alone in the text.
+    stand alone in the text. A day to which something is moved stands for all days of its year as well: it answers a
+    question about the day before.
     """
+    found = _of_their_years(text, place)
+    moves = [match.start() for match in _MOVED.finditer(text)] if found else []
+    for number, (start, end, periods) in enumerate(found) if moves else ():
+        near = bisect_left(moves, start - _BESIDE_A_MOVE)
+        if periods[-1].is_day and near < len(moves) and moves[near] < end + _BESIDE_A_MOVE:
+            found[number] = Date(start, end, (*periods, Period.of(periods[-1].year)))
+    return found
+
+
+def _of_their_years(text: str, place: str) -> list[Date]:
     found = dates_in(text)
     if all(period.year is not None for each in found for period in each.periods):
         return found

@@ -39,7 +39,8 @@ class Identifiers:
     def lacking(self, title: str, text: str, passage: PassageWords, *, short: bool) -> bool:
         """Tell if the passage, title included, lacks one of them. A short one should have well-known names too."""
         names = self._names if short else self._rare_names
-        if self.question.dates and not passage.states_any(self.question.dates):
+        dates = [date for date in self.question.dates if date.sure]
+        if dates and not passage.states_any(dates) and not passage.may_move_any(dates):
             return True
         if not self._numbers and not names:
             return False

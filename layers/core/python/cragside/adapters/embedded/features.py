@@ -73,14 +73,19 @@ def compare(
     windows = list(accumulate((len(passage.directions) for passage in passages[:-1]), initial=0))
     table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
     for row, met in enumerate(_met(question, passages, lexicon)):
-        runs = met[1:]
-        for _ in range(_RUN - 1):
-            runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
-        best = np.maximum(runs, met[0]) @ question.weights
-        table[row, 1] = best.max(initial=float(met[0] @ question.weights))
+        table[row, 1] = (_runs(met) @ question.weights).max()
         table[row, 2] = title_match(question, passages[row], lexicon)
         table[row, 3] = ((1 - met.max(axis=0)) * question.norms).max()
     return table
+
+
+def _runs(parts: Vectors) -> Vectors:
+    """The most of each word (columns) that each run (rows) has with the title, which is the first of the parts."""
+    runs = parts[1:] if len(parts) > 1 else parts
+    for _ in range(_RUN - 1):
+        runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
+    best: Vectors = np.maximum(runs, parts[0])
+    return best
 
 
 def covered(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
@@ -131,7 +136,8 @@ def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors
     for column, word in enumerate(question.content):
         if named := [date for date in question.dates if word in date.words]:
             stated = [part for passage in passages for part in passage.dates]
-            found[:, column] = [max(date.share(word, dates) for date in named) for dates in stated]
+            dated = np.array([max(date.share(word, dates) for date in named) for dates in stated], dtype=np.float32)
+            found[:, column] = dated if all(date.sure for date in named) else np.maximum(found[:, column], dated)
     return found
 
 
@@ -153,10 +159,15 @@ def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: 
     return found
 
 
-def words_found(question: QuestionWords, passage: PassageWords) -> tuple[str, ...]:
-    """The content words of a question that a passage or its title has, in any inflection."""
-    anywhere = _found(question, [passage]).max(axis=0)
-    return tuple(word for word, there in zip(question.content, anywhere, strict=True) if there)
+def words_found(question: QuestionWords, passage: PassageWords, *, near: bool) -> tuple[str, ...]:
+    """The content words of a question that a passage or its title has, in any inflection.
+
+    With `near`, those of the title and of the run that has most of them.
+    """
+    found = _found(question, [passage])
+    runs = _runs(found) if near else found.max(axis=0, keepdims=True)
+    there = runs[np.count_nonzero(runs, axis=1).argmax()]
+    return tuple(word for word, share in zip(question.content, there, strict=True) if share)
 
 
 def title_match(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:

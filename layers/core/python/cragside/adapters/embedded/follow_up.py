@@ -58,9 +58,17 @@ class _Question:
         if self.names:  # and what follows a name: "Kepler space telescope"
             chosen = []
             for i in sorted({*self.names, *telling}):
-                if i in self.names or (chosen and chosen[-1] == i - 1):
+                if i in self.names or (chosen and chosen[-1] == i - 1) or self._has_a_name(i):
                     chosen.append(i)
         return [self.written[i][:_LONGEST_WORD] for i in chosen[:_MOST_TOPIC_WORDS]]
+
+    def _has_a_name(self, place: int) -> bool:
+        """Tell if a name says which one it is: "the ferry to Hiddensee"."""
+        lower = self.lower[: place + 4]
+        if not place or lower[place - 1] not in listed.DETERMINERS or len(lower) < place + 3:
+            return False
+        name = place + 3 if lower[place + 2] in listed.DETERMINERS else place + 2
+        return lower[place + 1] in PREPOSITIONS and name in self.names
 
 
 def completed(question: str, turns: Sequence[ChatTurn]) -> str:
@@ -145,7 +153,11 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
         return False  # the polite form
     if word in listed.PRONOUNS:
         third = lower[i + 2] if i + 2 < len(lower) else ""
-        expletive = {following, before} & listed.EXPLETIVE_NEIGHBOURS or following in listed.AFTER_EXPLETIVE
+        # "How long does it take to get there?", but not "how long does it take?"
+        is_followed = bool(third) or following in listed.WEATHER
+        expletive = {following, before} & listed.EXPLETIVE_NEIGHBOURS or (
+            following in listed.AFTER_EXPLETIVE and is_followed
+        )
         return not (expletive or (word == "it" and (third == "to" or before == "time" or "time" in lower[:i])))
     if word in listed.POSSESSIVES or word in listed.WITHIN:
         return True

@@ -4,8 +4,9 @@ import calendar
 import re
 from datetime import date, timedelta
 
-from cragside.adapters.embedded.date_reading import LONGEST_MONTH, Period, dates_in
+from cragside.domain.date_reading import dates_in
 from cragside.domain.numerals import CARDINALS
+from cragside.domain.periods import LONGEST_MONTH, Period
 
 _UNITS = {
     word: unit
@@ -49,15 +50,11 @@ def moved(question: str, last: str) -> tuple[str, str] | None:
     distance = number if forwards else -number
     if dates := dates_in(last.lower()):
         start, end, (period, *_) = dates[0]
-        text = _day(period, unit, distance) if _is_day(period) else _month(period, unit, distance)
+        text = _day(period, unit, distance) if period.is_day else _month(period, unit, distance)
         return (text, last[start:end]) if text else None
     if unit == "year" and (year := _YEAR.search(last)):
         return str(int(year[0]) + distance), year[0]
     return None
-
-
-def _is_day(period: Period) -> bool:
-    return period.first == period.last
 
 
 def _day(period: Period, unit: str, distance: int) -> str:

@@ -44,6 +44,7 @@ AFTER_EXPLETIVE = listed("""
 possible true legal safe necessary better worth okay ok important allowed normal rain rains snow take takes took cost
 costs matter mean means time
 """)
+WEATHER = listed("rain rains snow")
 EXPLETIVE_NEIGHBOURS = listed("gibt gab geht ging regnet schneit y faut faudrait fait possible heißt")
 # "The first bridge and its rotor": what follows a clause can refer to what precedes it.
 _SUBORDINATE = listed("""

@@ -124,12 +124,12 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         return self.scores(query, [Excerpt.of(document) for document in documents])
 
     @override
-    async def matches(self, query: str, documents: Sequence[Document]) -> list[tuple[str, ...]]:
+    async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
         with self._lock:
             lexicon = self._ready_lexicon()
             question = read_question(query, lexicon)
             passages = [self._passage(Excerpt.of(document), lexicon) for document in documents]
-            return [words_found(question, passage) for passage in passages]
+            return [words_found(question, passage, near=near) for passage in passages]
 
     def scores(self, query: str, passages: Sequence[tuple[str, str] | Excerpt]) -> list[float]:
         """`grade` for excerpts or (title, text) pairs, without an event loop."""

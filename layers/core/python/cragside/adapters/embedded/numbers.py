@@ -29,6 +29,9 @@ _DAY_MONTH_YEAR = re.compile(r"\b([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4}|[0-9]
 _YEARS = re.compile(
     r"\b([12][0-9]{3})(?: ?[-–—/]{1,2} ?| to | and | until | bis | und | à | et )([0-9]{4}|[0-9]{2})\b(?![-/])"
 )
+# "Jetty C", "vitamin D": a letter that tells one thing from the others. No initial, no unit, no "I".
+_LETTER = re.compile(r"(?<=[^\W\d_] )([A-HJ-Z])(?![\w.'’&+#/-]| [A-ZÄÖÜ])")
+_LETTERS = re.compile(r"\b([A-Z]) ?(?:[-–—]|to|bis|à) ?([A-Z])\b")
 _LONGEST_PERIOD, _LONGEST_VERSION = 100, 4
 
 
@@ -42,7 +45,7 @@ def plain(word: str) -> str:
 
 
 def named_numbers(question: str, *, counts: bool = False) -> list[frozenset[str]]:
-    """The forms of each number and code that a question names outside of its dates. One form of each is enough.
+    """The forms of each number, code and letter that a question names outside of its dates. One form of each is enough.
 
     A number that says how much to answer ("top 10", "in 3 sentences") does not count, unless `counts`: in a statement
     it is one like any other.
@@ -54,13 +57,17 @@ def named_numbers(question: str, *, counts: bool = False) -> list[frozenset[str]
             named.append(frozenset({_ROMAN[word]}))
         elif _has_digit(word) and (counts or not _is_a_count(before, word, after)):
             named.append(frozenset({*_forms(word), *_asked_forms(word, after)}))
+    if not question.isupper():
+        named += [frozenset({letter.lower()}) for letter in _LETTER.findall(question)]
     return named
 
 
 def numbers_of(text: str) -> frozenset[str]:
-    """All forms of all numbers and codes in a text, those in its dates too."""
+    """All forms of all numbers, codes and single letters in a text, those in its dates too."""
     found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", text))
-    forms: set[str] = set()
+    forms = {word for word in found if len(word) == 1}
+    for first, last in _LETTERS.findall(text):
+        forms.update(map(chr, range(ord(first.lower()), ord(last.lower()) + 1)))
     for first, last in _YEARS.findall(text):
         end = int(first[: -len(last)] + last)
         forms.update(map(str, range(int(first), min(end, int(first) + _LONGEST_PERIOD) + 1)))
@@ -70,6 +77,8 @@ def numbers_of(text: str) -> frozenset[str]:
         if _has_digit(word):
             forms.update(_forms(word))
             forms.update(_stated_forms(word, after))
+        if word[0].isalpha() and word[1:].isdecimal():
+            forms.add(word[0])  # jetty C has berth C12
         if _has_digit(word + after):
             # `K 200` and `K-200` are the code K200, and 555-1234 is a number.
             forms |= {word + after, word + after + third}

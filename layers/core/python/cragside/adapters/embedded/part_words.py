@@ -21,6 +21,8 @@ COMPARATIVES = listed("more less mehr weniger plus moins")
 # "From 2024 to 2025", "between May and July". Only of dates and codes: a ferry from one town to another is one ferry.
 FROM, TO = listed("from von vom de du depuis seit"), listed("to bis auf zu à au")
 BETWEEN = listed("between zwischen entre")
+# "Prices of kestrel and heron" are two prices.
+OF_EACH = listed("of for von für de pour")
 # They precede a thing.
 _OWNERS = listed("our my your his her their unser unsere unseren unserem meine mein notre nos mon ma mes")
 LEADS = ARTICLES | FRENCH_ARTICLES | PREPOSITIONS | _OWNERS | listed("this that celui celle ceux")
@@ -35,7 +37,7 @@ GERMAN_ALL = listed("alle allen aller")
 LIST = listed("list lists liste lister listez")
 OF = listed("of all von aller alle des der de")
 ENGLISH_WHICH, GERMAN_WHICH = listed("which what"), listed("welche")
-PLURAL_VERBS = listed("sind")
+PLURAL_VERBS = listed("sind gibt")
 # Without one of these words a question is about one thing.
 SIGNS = (
     JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | GERMAN_ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH

@@ -7,13 +7,13 @@ from itertools import accumulate
 
 import numpy as np
 
-from cragside.adapters.embedded.date_reading import Period
 from cragside.adapters.embedded.dates import AskedDate, PassageDates
 from cragside.adapters.embedded.foreign import ForeignText, tongue_of, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stems, words
+from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
 
 # The direction of a longer text says little, so it has one for each of these windows.
@@ -45,6 +45,10 @@ class PassageWords:
     directions: Vectors
     foreign: tuple[ForeignText, ...]
     dates: tuple[tuple[Period, ...], ...]
+
+    def may_move_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Tell if the passage moves something from one of these dates to another one."""
+        return any(date.may_be_moved(stated) for date in dates for stated in self.dates)
 
     def states_any(self, dates: Sequence[AskedDate]) -> bool:
         """Tell if the passage, its title or its place states one of these dates in full."""

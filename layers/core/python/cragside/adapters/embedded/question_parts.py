@@ -11,13 +11,13 @@ from typing_extensions import override
 
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
-from cragside.adapters.embedded.date_reading import MONTHS
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.grammar import AND, INTERROGATIVES
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
+from cragside.domain.named_dates import MONTHS
 from cragside.domain.several import MOST_PARTS, ONE_THING, Asked, Part
 from cragside.ports.question_parts import QuestionParts
 
@@ -129,12 +129,13 @@ def _asks_for_a_list(text: QuestionText) -> bool:
         after = following[0] if following else place
         if word in listed.LIST and text.lower[after] in listed.OF:
             return True
-        if word in listed.ALL and (text.lower[after] in listed.LEADS or _is_plural(text, after)):
+        named = list(takewhile(text.has_content, following))
+        is_plural = any(_is_plural(text, n) for n in named)
+        if word in listed.ALL and (text.lower[after] in listed.LEADS or is_plural):
             return True
         if word in listed.GERMAN_ALL and following and text.has_content(after):
             return True
-        asked = takewhile(text.has_content, following)
-        if word in listed.ENGLISH_WHICH and any(_is_plural(text, n) for n in asked):
+        if word in listed.ENGLISH_WHICH and is_plural:
             return True
         if word in listed.GERMAN_WHICH and _has_plural_verb(text, following):
             return True
@@ -149,8 +150,13 @@ def _is_plural(text: QuestionText, place: int) -> bool:
 
 
 def _has_plural_verb(text: QuestionText, following: Sequence[int]) -> bool:
-    """Tell if a verb in the plural follows a noun: "welche Geräte haben"; "welche Farbe hat" asks for one."""
+    """Tell if a verb in the plural follows a noun: "welche Geräte haben"; "welche Farbe hat" asks for one.
+
+    In a question without capitals the noun comes at once.
+    """
     noun = next((n for n in following if text.written[n][0].isupper()), None)
+    if noun is None and text.question.islower() and following and text.has_content(following[0]):
+        noun = following[0]
     if noun is None or noun + 1 >= len(text.lower):
         return False
     verb = text.lower[noun + 1]

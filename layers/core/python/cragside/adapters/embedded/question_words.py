@@ -13,6 +13,7 @@ from cragside.adapters.embedded.names import names_in
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
 from cragside.adapters.embedded.words import Language, function_words, stem, words
+from cragside.domain.named_dates import MONTHS
 from cragside.ports.embedder import Vectors
 
 _MOST_QUESTION_WORDS = 24
@@ -54,7 +55,10 @@ def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
     if tongue == "french":
         every = unelided(every)
     stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
-    content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    months = dated.intersection(MONTHS)  # "may" says nothing elsewhere
+    content = list(dict.fromkeys(w for w in every if w not in stop or w in months)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
         kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
@@ -64,8 +68,6 @@ def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
         norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    dates = asked_dates(text)
-    dated = frozenset().union(*(date.words for date in dates))
     spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
     strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
     direction = lexicon.direction(every)

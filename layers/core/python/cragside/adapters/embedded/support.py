@@ -49,7 +49,9 @@ class EmbeddedSupportJudge(SupportJudge):
             coverage = covered(claim, passage, lexicon)
             whole = f"{title}\n{text}"
             names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
-            exact = _has_numbers(sentence, whole) and all(passage.states_any([date]) for date in claim.dates)
+            exact = _has_numbers(sentence, whole) and all(
+                passage.states_any([date]) for date in claim.dates if date.sure
+            )
             exact = exact and _has_names(names, claim, passage, whole)
             return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
 

@@ -152,7 +152,7 @@ class LightRagRepository(RagRepository):
                 more = await self._retrieved(store, reading.other, limit, mode, wanted)
                 found = await self._ranked(reading, list({each.content: each for each in (*found, *more)}.values()))
             if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
-                await self._tell_language(store, reading.text, found)
+                await self._tell_language(store, reading.text)
             return reading, varied(found, limit, document_of_evidence)
 
         with _failing_as_unavailable():
@@ -225,13 +225,10 @@ class LightRagRepository(RagRepository):
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
-    async def _tell_language(self, store: Store, query: str, found: Sequence[Document]) -> None:
-        """Note that a question that found no more than this is in another language than all documents, if so."""
+    async def _tell_language(self, store: Store, query: str) -> None:
+        """Note that a question without an answer is in another language than documents, if so."""
         language = self._language_of(query)
-        # Of a large store it takes a third of a second to count the languages.
-        if language is None or any(self._language_of(each.content) == language for each in found):
-            return
-        if crosses_languages(store.embedding_model):
+        if language is None or crosses_languages(store.embedding_model):
             return
         if reason := foreign_question(language, await store.languages()):
             leave_out("language", reason)
