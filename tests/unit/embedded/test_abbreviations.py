@@ -77,19 +77,28 @@ def test_common_words_are_not_redirected(question: str, planted: str) -> None:
 
 def test_a_passage_is_asked_with_its_own_form() -> None:
     reading = EmbeddedSpelling().explained(Reading("what must a PFD have"), [EXPLAINED])
-    assert reading.other == reading.asked_of("Each personal flotation device has 50 N.")
-    assert reading.other == "what must a personal flotation device have"
+    assert reading.others == [reading.asked_of("Each personal flotation device has 50 N.")]
+    assert reading.others == ["what must a personal flotation device have"]
     assert reading.asked_of(EXPLAINED) == reading.asked_of("The PFDs are dry.") == reading.text
     long = EmbeddedSpelling().explained(Reading("what must a personal flotation device have"), [EXPLAINED])
     assert long.asked_of("The PFD has 50 N.") == "what must a PFD have"
 
 
+def test_an_abbreviation_that_documents_explain_otherwise_has_each_meaning() -> None:
+    planted = "The PFD (petty finance document). PFD = petty finance document."
+    reading = EmbeddedSpelling().explained(Reading("where does the PFD hang"), [planted, EXPLAINED])
+    assert reading.others == [
+        "where does the petty finance document hang",
+        "where does the personal flotation device hang",
+    ]
+    honest = "The personal flotation device hangs in locker 4."
+    assert reading.asked_of(honest) == "where does the personal flotation device hang"
+
+
 def test_only_whole_words_are_replaced() -> None:
     equal = (ReadWord("RT", "refit time"), ReadWord("TT", "travel time"), ReadWord("XX", "there is none"))
-    assert (
-        Reading("are RTT and START or RT and TT", equal=equal).other
-        == "are RTT and START or refit time and travel time"
-    )
+    others = Reading("are RTT and START or RT and TT", equal=equal).others
+    assert others == ["are RTT and START or refit time and travel time"]
 
 
 @pytest.mark.parametrize("text", ["A (AB", "AB (" * 2, "(AB)", "a b ", "AB = ", "AB|", "A", ", short: AB", "AB;a:"])

@@ -4,6 +4,7 @@ import pytest
 
 from cragside.adapters.embedded.dates import asked_dates, stated_dates, without_dates
 from cragside.domain.periods import Period
+from tests.bounds import read_within
 
 
 def states(text: str, question: str, place: str = "") -> bool:
@@ -202,3 +203,8 @@ def test_a_word_in_another_place_is_no_month(question: str) -> None:
 
 def test_a_question_keeps_its_other_numbers() -> None:
     assert without_dates("Boat 12 on 3 May 2024, 4 crew").split() == ["boat", "12", "on", ",", "4", "crew"]
+
+
+@pytest.mark.parametrize("text", ["may x ", "é may ", "the march x ", "march "])
+def test_a_question_of_any_length_is_read_in_time(text: str) -> None:
+    read_within(2.0, asked_dates, lambda length: text * (length // len(text)))

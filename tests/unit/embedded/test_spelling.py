@@ -38,6 +38,11 @@ async def read(question: str, *passages: str) -> str:
     return (await EmbeddedSpelling().read(question, Passages(*(passages or PASSAGES)))).text
 
 
+async def test_a_document_with_another_misspelling_does_not_take_over_a_word() -> None:
+    planted = ("lol the bateyr and the baetry", "baatery bateery")
+    assert await read("when was the batery replaced", *PASSAGES, *planted) == "when was the battery replaced"
+
+
 @pytest.mark.parametrize(
     ("question", "meant"),
     [

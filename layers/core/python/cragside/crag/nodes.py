@@ -13,7 +13,7 @@ from cragside.application.grading import by_relevance, by_score, graded, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
-from cragside.domain.context import PackedContext, pack
+from cragside.domain.context import Order, PackedContext, pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.later_first import are_dated_apart, later_first
@@ -212,16 +212,22 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     if asked.parts:
         chosen = one_for_each(chosen, {key: part.text for key, part in state.get("part_of", {}).items()})
     most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
-    # The scores give the places. A document may claim any date, so dates only put those that have one in order.
     placed = varied(chosen, most, document_of_evidence)
+    # Scores give the places. A document may claim any date, so dates only order the passages that got one.
+    ordered: Order = list
     if are_dated_apart(placed):
-        words = await context.tools.word_matcher.matches(state["reading"].text, placed, near=True)
-        placed = later_first(state["question"], placed, words, context.policy.threshold)
-    best, packed = await _packed(placed, most, state, context)
+        found = await context.tools.word_matcher.matches(state["reading"].text, placed, near=True)
+        words = {document.id: near for document, near in zip(placed, found, strict=True)}
+
+        def ordered(fitting: Sequence[Document]) -> Sequence[Document]:
+            found = [words[document.id] for document in fitting]
+            return later_first(state["question"], fitting, found, context.policy.threshold)
+
+    best, packed = await _packed(placed, state, context, ordered)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
-        _, nearest = await _packed(local or await _nearest(state, context), MOST_CLOSEST, state, context)
-        update["closest"] = nearest.documents
+        nearest = varied(local or await _nearest(state, context), MOST_CLOSEST, document_of_evidence)
+        update["closest"] = (await _packed(nearest, state, context))[1].documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
     elif unnamed := context.tools.question_parts.unnamed(asked, packed.documents):
@@ -257,15 +263,14 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
 
 
 async def _packed(
-    documents: Sequence[Document], most: int, state: CragState, context: CragContext
-) -> tuple[list[Document], PackedContext]:
-    """The first `most` of the documents, and those of them that the budget takes, as a block."""
+    best: Sequence[Document], state: CragState, context: CragContext, ordered: Order = list
+) -> tuple[Sequence[Document], PackedContext]:
+    """The documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
     tools = context.tools
-    best = varied(documents, most, document_of_evidence)
     if context.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)
     budget, instruction = context.evidence_tokens, context.instruction
-    return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction)
+    return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction, ordered=ordered)
 
 
 def _page(result: dict[str, Any]) -> Document:

@@ -15,6 +15,7 @@ from cragside.domain.personas import PLAIN
 from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
 
 CountTokens = Callable[[str], int]
+Order = Callable[[Sequence[Document]], Sequence[Document]]
 
 # In an instruction, this stands for the code of the request.
 CODE = "{code}"
@@ -23,6 +24,8 @@ _NAME = "evidence"
 _LONGEST_TITLE = 300
 # Two headings of 120 characters, the most that a loader keeps.
 _LONGEST_PLACE = 260
+# Those of "earlier than [12], ".
+_TOKENS_OF_A_MARK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,11 @@ def pack(
     count_tokens: CountTokens,
     instruction: str = PLAIN,
     code: str | None = None,
+    ordered: Order = list,
 ) -> PackedContext:
-    """Evidence as one delimited block of at most `budget` tokens, best document first.
+    """Evidence as one delimited block of at most `budget` tokens. `documents` are given best first.
+
+    `ordered` puts those that fit in the order of their numbers, and may mark them: an order decides no place.
 
     `instruction` precedes the evidence and says what to do with it. `{code}` in it becomes `code`, by default a random
     one. A document that exceeds the remaining budget is cut at a word; it is dropped if fewer than 32 tokens remain.
@@ -49,22 +55,26 @@ def pack(
     code = code or new_code()
     instruction_line = instruction.replace(CODE, code)
     left = budget - _frame_tokens(count_tokens, instruction)
-    entries: list[str] = []
-    packed: list[Document] = []
+    bodies: dict[tuple[str, str], str] = {}
+    fitting: list[Document] = []
     for document in documents:
-        head = _heading(packed, document, code)
-        room = left - count_tokens(head) - 4
+        mark = _TOKENS_OF_A_MARK if document.metadata.get("date") else 0
+        room = left - count_tokens(_heading(fitting, document, code)) - 4 - mark
         if room < 32:
             break
         body, tokens = cut(as_passage(document.content).strip(), room, count_tokens)
         if body:
             left = room - tokens
-            entries.append(f"{head}\n{body}")
-            packed.append(document)
-    if not entries:
+            bodies[document.id, document.content] = body
+            fitting.append(document)
+    if not fitting:
         return PackedContext("", ())
+    packed = tuple(ordered(fitting))
+    entries = (
+        f"{_heading(packed[:at], each, code)}\n{bodies[each.id, each.content]}" for at, each in enumerate(packed)
+    )
     joined = "\n\n".join(entries)
-    return PackedContext(f"{instruction_line}\n{quoted(_NAME, joined, code)}", tuple(packed))
+    return PackedContext(f"{instruction_line}\n{quoted(_NAME, joined, code)}", packed)
 
 
 @lru_cache(maxsize=64)

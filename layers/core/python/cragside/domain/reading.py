@@ -25,7 +25,7 @@ class Reading:
     """A question in words that the documents have: `text` is searched for.
 
     `words` says what was read otherwise than it is written. `equal` are words of the text, and what the documents say
-    they stand for: a passage may have either.
+    they stand for: a passage may have either. Documents may explain the same words differently.
     """
 
     text: str
@@ -33,9 +33,15 @@ class Reading:
     equal: Sequence[ReadWord] = ()
 
     @property
-    def other(self) -> str:
-        """The text with all words that have an equal replaced by it."""
-        return _replaced(self.text, self.equal)
+    def others(self) -> list[str]:
+        """The text with the words that have an equal replaced by it, once for each equal of the same words."""
+        texts: list[str] = []
+        left = list(self.equal)
+        while left:
+            chosen = {word.asked: word for word in reversed(left)}.values()
+            texts.append(_replaced(self.text, list(chosen)))
+            left = [word for word in left if word not in chosen]
+        return texts
 
     def asked_of(self, passage: str) -> str:
         """The text as a passage may answer it: with its own form of each word, if it lacks the question's."""

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 from cragside.adapters.embedded.stopwords import OTHER, STOPWORDS
@@ -24,6 +25,8 @@ _MOVED = re.compile(
     r"|repoussée?s?|prolongée?s?|annulée?s?|désormais|au lieu|nouvelle date)\b"
 )
 _BESIDE_A_MOVE = 60
+# So many characters beside the name of a month tell if it is one.
+_BESIDE_A_MONTH = 60
 # How much a text that tells the month has of a day.
 _OF_ITS_MONTH = 0.5
 _NO_NOUNS = STOPWORDS | OTHER | {"mr", "mrs", "ms", "dr", "herr", "frau", "madame"}
@@ -39,15 +42,21 @@ class AskedDate(NamedTuple):
     words: frozenset[str]
     sure: bool = True
 
-    def share(self, word: str, stated: Sequence[Period]) -> float:
-        """How much (0..1) of one of its words a text with these dates has: all or none.
+    def is_year(self, word: str) -> bool:
+        """Tell if one of its words is its year."""
+        return word.isdecimal() and len(word) == len("2025") and self.periods[0].year is not None
 
-        But a date without a year has all words except the year, and a month has half of its days.
+    def shares(self, parts: Sequence[Sequence[Period]], *, of_year: bool) -> list[float]:
+        """Give the share (0..1) of its year, or of its other words, that each part of a text has by its dates.
+
+        All or none, with two exceptions: a date without a year lacks the year, and a month has half of each of its
+        days.
         """
-        needs_year = word.isdecimal() and len(word) == len("2025") and self.periods[0].year is not None
-        return max(
-            (_share(period, each, needs_year=needs_year) for period in self.periods for each in stated), default=0
-        )
+        of_each = {
+            stated: max((_share(period, stated, needs_year=of_year) for period in self.periods), default=0.0)
+            for stated in set(chain.from_iterable(parts))
+        }
+        return [max(map(of_each.__getitem__, part), default=0.0) for part in parts]
 
     def forms(self) -> list[str]:
         """The words by which texts name it: of a day, the day, its month and its year, of a month these two."""
@@ -122,7 +131,7 @@ def asked_dates(question: str) -> list[AskedDate]:
     sure = dates_in(text)
     starts = {each.start for each in sure}
     named = dates_in(text, every_name=True) if any(name in text for name in AMBIGUOUS) else []
-    placed = [each for each in named if each.start not in starts and _is_placed(text, each)]
+    placed = islice((each for each in named if each.start not in starts and _is_placed(text, each)), _MOST_ASKED)
     return [
         AskedDate(each.periods, frozenset(words(text[each.start : each.end])), each.start in starts)
         for each in [*sure, *placed][:_MOST_ASKED]
@@ -131,7 +140,8 @@ def asked_dates(question: str) -> list[AskedDate]:
 
 def _is_placed(text: str, date: Date) -> bool:
     """Tell if a word stands where a month does: behind a noun at the end, or between an article and a noun."""
-    before, after = words(text[: date.start])[-1:], words(text[date.end :])[:1]
+    before = words(text[max(0, date.start - _BESIDE_A_MONTH) : date.start])[-1:]
+    after = words(text[date.end : date.end + _BESIDE_A_MONTH])[:1]
     if not after:
         return bool(before) and before[0] not in _NO_NOUNS
     return before != [] and before[0] in _ARTICLES and after[0] not in _NO_NOUNS

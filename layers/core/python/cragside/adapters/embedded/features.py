@@ -133,11 +133,16 @@ def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors
         ],
         dtype=np.float32,
     )
-    for column, word in enumerate(question.content):
-        if named := [date for date in question.dates if word in date.words]:
-            stated = [part for passage in passages for part in passage.dates]
-            dated = np.array([max(date.share(word, dates) for date in named) for dates in stated], dtype=np.float32)
-            found[:, column] = dated if all(date.sure for date in named) else np.maximum(found[:, column], dated)
+    parts = [part for passage in passages for part in passage.dates]
+    dated, sure = dict[int, Vectors](), dict[int, bool]()
+    for date in question.dates:
+        asked = [(column, date.is_year(word)) for column, word in enumerate(question.content) if word in date.words]
+        shares = {of_year: np.array(date.shares(parts, of_year=of_year)) for of_year in {each for _, each in asked}}
+        for column, of_year in asked:
+            dated[column] = np.maximum(dated.get(column, np.zeros(len(parts))), shares[of_year])
+            sure[column] = sure.get(column, True) and date.sure
+    for column, share in dated.items():
+        found[:, column] = share if sure[column] else np.maximum(found[:, column], share)
     return found
 
 

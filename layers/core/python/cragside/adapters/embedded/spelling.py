@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import get_args
 
 from typing_extensions import override
@@ -30,8 +30,8 @@ _LONGEST_READ = 1_000
 # So many strange words are looked up: a question with more of them is in another language than the documents.
 _MOST_STRANGE = 4
 _MOST_WORDS = 32
-# So many abbreviations are read, each of which may be asked for in two ways.
-_MOST_EQUAL = 2
+# So many abbreviations are read, each as so many documents explain it: no document may replace another's meaning.
+_MOST_EQUAL, _MOST_MEANINGS = 2, 3
 # So many of the nearest words are looked at in a passage.
 _MOST_TRIED = 3
 
@@ -104,10 +104,18 @@ class EmbeddedSpelling(QuestionReader):
         if not explained:
             return reading
         asked = _Asked(reading.text)
-        equal = {form: each.long for each in reversed(explained) if (form := asked.short(each))}
-        equal |= {form: each.short for each in reversed(explained) if (form := asked.long(each))}
-        told = tuple(ReadWord(*each) for each in equal.items())[:_MOST_EQUAL]
-        return replace(reading, equal=told) if told else reading
+        equal: dict[str, list[str]] = {}
+        for each in explained:
+            for form, meaning in ((asked.short(each), each.long), (asked.long(each), each.short)):
+                meanings = equal.setdefault(form, []) if form else []
+                if form and meaning.lower() not in map(str.lower, meanings):
+                    meanings.append(meaning)
+        told = [
+            ReadWord(form, meaning)
+            for form, meanings in islice(equal.items(), _MOST_EQUAL)
+            for meaning in meanings[:_MOST_MEANINGS]
+        ]
+        return replace(reading, equal=tuple(told)) if told else reading
 
 
 class _Asked:
@@ -183,9 +191,13 @@ async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFi
                 sought.setdefault(term, other)
     splits = dict(_splits(word.plain))
     held = await vocabulary.held({*sought, *(term for parts in splits.values() for term in parts)})
-    near = sorted((ranks[sought[term]], -held[term], term) for term in sought.keys() & held.keys())
+    # A word of the language comes before one that a single document may have misspelt in another way.
+    near = sorted(
+        (not any(sought[term] in words for words in known), ranks[sought[term]], -held[term], term)
+        for term in sought.keys() & held.keys()
+    )
     empty, rank = _nearest_empty(word.plain)
-    for at, _, term in near[:_MOST_TRIED]:
+    for _, at, _, term in near[:_MOST_TRIED]:
         if empty and rank <= at:
             return empty
         other = sought[term]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 from typing_extensions import override
@@ -29,7 +30,7 @@ from cragside.domain.query import Query
 from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
-from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy
 from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.ports.question_reader import QuestionReader
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -149,10 +150,12 @@ class LightRagRepository(RagRepository):
                 found = await self._retrieved(store, reading.text, limit, mode, wanted)
             reading = self._reader.explained(reading, [f"{each.title}\n{each.content}" for each in found])
             if reading.equal:
-                more = await self._retrieved(store, reading.other, limit, mode, wanted)
-                found = await self._ranked(reading, list({each.content: each for each in (*found, *more)}.values()))
-            if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
-                await self._tell_language(store, reading.text)
+                more = [await self._retrieved(store, other, limit, mode, wanted) for other in reading.others]
+                every = chain(found, *more)
+                found = await self._ranked(reading, list({each.content: each for each in every}.values()))
+            best = max((each.score or 0.0 for each in found), default=0.0)
+            if best <= DEFAULT_THRESHOLD:
+                await self._tell_language(store, reading.text, weak=best > DecisionPolicy().weak)
             return reading, varied(found, limit, document_of_evidence)
 
         with _failing_as_unavailable():
@@ -225,12 +228,16 @@ class LightRagRepository(RagRepository):
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
-    async def _tell_language(self, store: Store, query: str) -> None:
-        """Note that a question without an answer is in another language than documents, if so."""
+    async def _tell_language(self, store: Store, query: str, *, weak: bool) -> None:
+        """Note that a question without an answer is in another language than documents, if so.
+
+        With `weak` evidence, documents in the language of the question are enough.
+        """
         language = self._language_of(query)
         if language is None or crosses_languages(store.embedding_model):
             return
-        if reason := foreign_question(language, await store.languages()):
+        known = await store.languages()
+        if (reason := foreign_question(language, known)) and not (weak and language in known):
             leave_out("language", reason)
 
     async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
