@@ -84,10 +84,10 @@ class _Proxy:
             await send({"type": "http.response.body"})
         elif not is_preflight(scope["method"], headers):
             await self._authorised(scope, receive, send, own=False)
-        elif self._origins.lists(headers):
+        elif self._forwarder.accepts_preflight(headers):
             await send({"type": "http.response.start", "status": 204, "headers": preflight_headers(headers)})
             await send({"type": "http.response.body"})
-        else:  # Ollama answers the preflights of other pages; browsers send no token with them
+        else:  # the host answers the preflights of other pages, unless it would get a credential of ours with them
             await self._forwarder.forward(Grant(), scope, receive, send)
 
     async def _authorised(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:

@@ -1,6 +1,7 @@
 """Forwards requests to Ollama, with evidence for those that ask for it."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +24,7 @@ from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
-from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.model_names import (
     NAMING_ROUTES,
     SuffixedList,
@@ -87,9 +88,20 @@ class Forwarder:
         """Close idle connections to Ollama."""
         self._upstream.close()
 
+    def accepts_preflight(self, headers: Sequence[Header]) -> bool:
+        """Whether cragside answers a preflight itself. It does for pages that it accepts in place of the host."""
+        return self._origins.lists(headers) or (self._upstream.has_credential and self._origins.may_ask(headers))
+
     async def forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and its answer back."""
+        """Pass a request on and its answer back.
+
+        With a credential of cragside's own the host cannot tell a page from a program, so pages are judged here.
+        """
         try:
+            if self._upstream.has_credential:
+                if not self._origins.may_ask(scope["headers"]):
+                    raise Forbidden(FOREIGN_PAGE)
+                send = cors_send(send, scope["headers"])
             if scope["method"] == "POST" and scope["path"] in ROUTES:
                 await self._prompt(grant, scope, receive, send)
             elif scope["method"] == "POST" and scope["path"] in NAMING_ROUTES:
