@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
+from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Forbidden, ServiceUnavailable, Unauthorized
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Watch
@@ -24,7 +25,7 @@ from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
-from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.headers import Header, hops_of, value_of
 from cragside.entrypoints.proxy.model_names import (
     NAMING_ROUTES,
     SuffixedList,
@@ -97,6 +98,15 @@ class Forwarder:
 
         With a credential of cragside's own the host cannot tell a page from a program, so pages are judged here.
         """
+        with hops.answering(hops_of(scope["headers"])):
+            await self._forward(grant, scope, receive, send)
+
+    async def refuse_loop(self, path: str, send: Send) -> None:
+        """Refuse a request that came back here."""
+        logger.warning("%s at %s leads back to cragside itself.", self._host, self._upstream.address)
+        await answer(send, path, "loop_detected", f"{self._host} leads back to cragside itself. {self._remedy}")
+
+    async def _forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if self._upstream.has_credential:
                 if not self._origins.may_ask(scope["headers"]):
