@@ -55,7 +55,7 @@ def api() -> Iterator[str]:
     kinds = [
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.CragsideError)
     ]
-    codes = {kind.code for kind in kinds} | {"forbidden", "bad_gateway"}
+    codes = {kind.code for kind in kinds} | {"forbidden", "bad_gateway", "loop_detected"}
     headings = re.findall(r"^### (`\w+` \(\d+\))$", text, re.MULTILINE)
     yield from compared(page, headings, {f"`{code}` ({status_of(code)})" for code in codes})
 

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proxy_stub import StubOllama
 
+from cragside.domain import hops
 from cragside.entrypoints.proxy.upstream import Upstream
 
 NDJSON = b"".join(b'{"model":"m","response":"t%02d","done":false}\n' % i for i in range(20)) + b'{"done":true}\n'
@@ -136,6 +137,7 @@ async def test_request_headers_pass_but_for_those_of_the_connection(proxied):
         (b"x-bytes", b"caf\xe9 \xff"),
         (b"authorization", b"Bearer theirs"),
         (b"origin", b"http://localhost:3000"),
+        (b"x-cragside-hops", hops.marked().encode()),
     ]
 
 
@@ -145,7 +147,12 @@ async def test_headers_that_are_for_us_stay_here_with_and_without_a_command(star
     ours = (b"X-RAG-Workspace: acme", b"LIGHTRAG-WORKSPACE: acme", b"X-Rag-Persona: strict-en", b"X-API-Key: s3cret")
     await proxied.post("/api/generate", {"prompt": prompt}, (*ours, b"X-Rag-Else: stays"))
     sent = proxied.ollama.requests[0]
-    assert {name for name, _ in sent.headers} == {b"host", b"content-length", b"x-rag-else"}
+    assert {name for name, _ in sent.headers} == {
+        b"host",
+        b"content-length",
+        b"x-rag-else",
+        b"x-cragside-hops",
+    }
 
 
 async def test_headers_named_by_connection_are_not_forwarded(proxied):

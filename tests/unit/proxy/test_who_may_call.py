@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from proxy_stub import OK, StubOllama, faked
+from pydantic import SecretStr
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
@@ -22,6 +23,7 @@ from tests.unit.http.test_http_app import container
 PAGE = Path(__file__).parents[3] / "docs/security.md"
 HERE, LAN, EVIL, APP = "127.0.0.1:8642", "rag.lan:8642", "evil.example:8642", "https://app.example"
 TOKEN = "s3cret"
+KEYED: dict[str, Any] = {"openai_api_key": SecretStr("sk-hush")}
 FOREIGN_COLUMNS = ("other page", "`null`")
 
 CALLERS = {
@@ -51,7 +53,12 @@ REQUESTS: dict[str, tuple[str, str, bytes]] = {
     "other route of Ollama's": ("GET", "/api/tags", b""),
     "preflight, own route": ("OPTIONS", "/v1/documents", b""),
     "preflight, Ollama's route": ("OPTIONS", "/api/chat", b""),
+    "prompt without, host with a credential": ("POST", "/v1/chat/completions", prompt("what?")),
+    "other route, host with a credential": ("GET", "/v1/models", b""),
+    "`DELETE`, host with a credential": ("DELETE", "/v1/files/file-1", b""),
+    "preflight, host with a credential": ("OPTIONS", "/v1/chat/completions", b""),
 }
+WITH_CREDENTIAL = ", host with a credential"
 OLLAMAS = ("prompt with `/rag`", "prompt without", "other route of Ollama's")
 # The statuses without tokens, with the right one and with a wrong one; "Ollama" where the request arrives there.
 MEANINGS: dict[str, tuple[int | str, int | str, int | str]] = {
@@ -80,7 +87,7 @@ CELLS = list(cells())
 def test_the_table_has_every_request_and_every_caller() -> None:
     assert {request for request, _, _ in CELLS} == REQUESTS.keys()
     assert {caller for _, caller, _ in CELLS} == CALLERS.keys()
-    assert len(CELLS) == len(REQUESTS) * len(CALLERS) - 2  # programs send no preflights
+    assert len(CELLS) == len(REQUESTS) * len(CALLERS) - 3  # programs send no preflights
 
 
 @dataclass
@@ -131,7 +138,10 @@ async def service(answer: bytes = OK, **settings: Any) -> AsyncIterator[Service]
     ollama = StubOllama(answer)
     server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
     ollama.port = server.sockets[0].getsockname()[1]
-    container = faked(Settings(ollama_base_url=f"http://127.0.0.1:{ollama.port}", allow_origins=APP, **settings))
+    address = f"http://127.0.0.1:{ollama.port}"
+    if "openai_api_key" in settings:
+        settings["model_host"] = f"openai+{address}/v1"
+    container = faked(Settings(ollama_base_url=address, allow_origins=APP, **settings))
     own = OwnRoutes()
     proxy = create_proxy(container, own, keys=Keys(container), bound_host="rag.lan")
     try:
@@ -146,7 +156,10 @@ async def service(answer: bytes = OK, **settings: Any) -> AsyncIterator[Service]
 @pytest.mark.parametrize(("request_kind", "caller", "said"), CELLS)
 async def test_a_cell_of_the_table(request_kind: str, caller: str, said: str, tokens: str) -> None:
     expected = MEANINGS[said][("none", "right", "wrong").index(tokens)]
-    async with service(store_exchanges=True, **({} if tokens == "none" else {"api_token": TOKEN})) as running:
+    settings = {} if tokens == "none" else {"api_token": TOKEN}
+    if request_kind.endswith(WITH_CREDENTIAL):
+        settings |= KEYED
+    async with service(store_exchanges=True, **settings) as running:
         answer = await running.ask(
             request_kind, CALLERS[caller], {"none": None, "right": TOKEN, "wrong": "wrong"}[tokens]
         )
@@ -156,7 +169,7 @@ async def test_a_cell_of_the_table(request_kind: str, caller: str, said: str, to
         assert answer.status_code == expected
         if expected != 200:
             assert running.did_nothing
-        elif request_kind in OLLAMAS:
+        elif request_kind in OLLAMAS or request_kind.endswith(WITH_CREDENTIAL):
             assert len(running.ollama.requests) == 1
             assert len(running.container.enricher.calls) == (request_kind == "prompt with `/rag`")
         else:

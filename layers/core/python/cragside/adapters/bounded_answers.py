@@ -8,6 +8,8 @@ import httpx
 from httpx_aiohttp import AiohttpTransport
 from typing_extensions import override
 
+from cragside.domain import hops
+
 # 64 vectors of 4,096 figures take 6 MB of JSON, which is the longest that a host is asked for.
 MOST_BYTES = 64 * 1024 * 1024
 
@@ -26,6 +28,7 @@ class BoundedTransport(AiohttpTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         # A packed megabyte can be a gigabyte.
         request.headers["Accept-Encoding"] = "identity"
+        request.headers[hops.HEADER] = hops.marked()
         response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()

@@ -13,6 +13,7 @@ import orjson
 
 from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport, read_bounded
 from cragside.adapters.host_address import HostAddress
+from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class LoopConnection:
             method,
             self._address.url + path,
             data=None if body is None else orjson.dumps(body),
-            headers=self._headers,
+            headers={**self._headers, hops.HEADER: hops.marked()},
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds),
         ) as response:

@@ -7,6 +7,7 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.bootstrap import Container
+from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host
 from cragside.entrypoints.audit import Audit, Sent
@@ -17,7 +18,7 @@ from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.forwarding import Forwarder
-from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.headers import Header, hops_of, value_of
 from cragside.entrypoints.proxy.ollama_scopes import scopes_of
 from cragside.entrypoints.proxy.own_paths import is_own
 
@@ -71,10 +72,12 @@ class _Proxy:
             self._note(scope, sent.status)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse other hosts and foreign origins. Answer preflights, which bring no token."""
+        """Refuse loops, other hosts and foreign origins. Answer preflights, which bring no token."""
         path, headers = scope["path"], scope["headers"]
         own = is_own(path)
-        if not is_open(path) and self._check_host and not local_host(headers, self._bound_host):
+        if not own and hops.is_loop(hops_of(headers)):
+            await self._forwarder.refuse_loop(path, send)
+        elif not is_open(path) and self._check_host and not local_host(headers, self._bound_host):
             scope.setdefault("state", {})["refused"] = True
             await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
@@ -84,10 +87,10 @@ class _Proxy:
             await send({"type": "http.response.body"})
         elif not is_preflight(scope["method"], headers):
             await self._authorised(scope, receive, send, own=False)
-        elif self._origins.lists(headers):
+        elif self._forwarder.accepts_preflight(headers):
             await send({"type": "http.response.start", "status": 204, "headers": preflight_headers(headers)})
             await send({"type": "http.response.body"})
-        else:  # Ollama answers the preflights of other pages; browsers send no token with them
+        else:  # the host answers the preflights of other pages, unless it would get a credential of ours with them
             await self._forwarder.forward(Grant(), scope, receive, send)
 
     async def _authorised(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:

@@ -10,7 +10,7 @@ from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.errors import STATUS, retry_headers
 from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 
-_STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502}
+_STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502, "loop_detected": 508}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 

@@ -1,6 +1,7 @@
 """Forwards requests to Ollama, with evidence for those that ask for it."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
+from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Forbidden, ServiceUnavailable, Unauthorized
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Watch
@@ -23,7 +25,7 @@ from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
-from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.headers import Header, hops_of, value_of
 from cragside.entrypoints.proxy.model_names import (
     NAMING_ROUTES,
     SuffixedList,
@@ -87,9 +89,29 @@ class Forwarder:
         """Close idle connections to Ollama."""
         self._upstream.close()
 
+    def accepts_preflight(self, headers: Sequence[Header]) -> bool:
+        """Whether cragside answers a preflight itself. It does for pages that it accepts in place of the host."""
+        return self._origins.lists(headers) or (self._upstream.has_credential and self._origins.may_ask(headers))
+
     async def forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and its answer back."""
+        """Pass a request on and its answer back.
+
+        With a credential of cragside's own the host cannot tell a page from a program, so pages are judged here.
+        """
+        with hops.answering(hops_of(scope["headers"])):
+            await self._forward(grant, scope, receive, send)
+
+    async def refuse_loop(self, path: str, send: Send) -> None:
+        """Refuse a request that came back here."""
+        logger.warning("%s at %s leads back to cragside itself.", self._host, self._upstream.address)
+        await answer(send, path, "loop_detected", f"{self._host} leads back to cragside itself. {self._remedy}")
+
+    async def _forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            if self._upstream.has_credential:
+                if not self._origins.may_ask(scope["headers"]):
+                    raise Forbidden(FOREIGN_PAGE)
+                send = cors_send(send, scope["headers"])
             if scope["method"] == "POST" and scope["path"] in ROUTES:
                 await self._prompt(grant, scope, receive, send)
             elif scope["method"] == "POST" and scope["path"] in NAMING_ROUTES:

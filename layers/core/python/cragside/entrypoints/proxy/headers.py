@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Sequence
 
+from cragside.domain import hops
 from cragside.entrypoints.access import WORKSPACE_HEADERS
 from cragside.entrypoints.rag_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER
 
 Header = tuple[bytes, bytes]
 
 PERSONA_HEADER = b"x-rag-persona"
+HOPS_HEADER = hops.HEADER.encode()
 
 _HOP_BY_HOP = frozenset(
     {
@@ -25,7 +27,7 @@ _HOP_BY_HOP = frozenset(
 # Our server answers the client's `Expect`, and `Host` must name the upstream. The others are meant for cragside, not
 # for Ollama, whether or not the prompt has the command.
 _OWN = frozenset({PERSONA_HEADER, MEMORY_HEADER, RAG_HEADER, CONTEXT_HEADER, *WORKSPACE_HEADERS})
-_NOT_FORWARDED = _HOP_BY_HOP | _OWN | {b"host", b"expect"}
+_NOT_FORWARDED = _HOP_BY_HOP | _OWN | {b"host", b"expect", HOPS_HEADER}
 # `Connection` may not remove the length by which the body was read.
 _FRAMING = frozenset({b"content-length"})
 
@@ -48,6 +50,11 @@ def _kept(headers: Sequence[Header], connection_only: frozenset[bytes], dropped:
             named |= {token.strip().lower() for token in value.split(b",")} - _FRAMING
     leaving = connection_only.union(named) if named else connection_only
     return [header for header in headers if header[0].lower() not in leaving]
+
+
+def hops_of(headers: Sequence[Header]) -> str:
+    """The marks of the cragsides that a request has passed through."""
+    return ", ".join(value.decode("latin-1") for name, value in headers if name.lower() == HOPS_HEADER)
 
 
 def value_of(headers: Sequence[Header], name: bytes) -> bytes | None:

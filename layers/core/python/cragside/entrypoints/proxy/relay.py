@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 
 from starlette.types import Receive, Scope, Send
 
+from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.entrypoints.client_gone import ClientGone, until_gone
-from cragside.entrypoints.proxy.headers import Header, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
 from cragside.entrypoints.proxy.request_body import Body
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
@@ -151,6 +152,7 @@ def _head(
         lines.append(b"authorization: " + authorization)
     headers = request_headers(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
     lines += [b"%b: %b" % header for header in headers]
+    lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
     if not body.complete:
         if value_of(headers, b"content-length") is None:
             lines.append(b"transfer-encoding: chunked")

@@ -43,6 +43,11 @@ class Upstream:
         self._pruning: asyncio.TimerHandle | None = None
 
     @property
+    def has_credential(self) -> bool:
+        """Whether requests carry a credential of cragside's own: a key, or the password in the address."""
+        return self._key is not None or self._basic is not None
+
+    @property
     def keyed(self) -> bool:
         """Whether requests carry a key of cragside's own in place of the client's."""
         return self._key is not None
