@@ -1,7 +1,7 @@
 """Things that a question joins or compares: A or B, A and B, A, B and C, A against B, more than B, from then to now.
 
-Where it is not clear how far a thing reaches, words stay that belong to both or to neither: a part with too many words
-finds less, one with too few finds anything.
+Where it is not clear where a thing ends, a part keeps the doubtful words: with too many words it finds less, with too
+few it finds wrong passages.
 """
 
 from collections.abc import Iterator

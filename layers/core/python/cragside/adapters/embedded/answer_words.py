@@ -7,22 +7,22 @@ from cragside.adapters.embedded.grammar import listed
 # Words of one question lie so near to each other. Without a bound, a long text would take long.
 _NEAR = ".{0,80}"
 _START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
-_PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
-_LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
-_WEIGHTS = r"weight|gewicht|poids"
-_SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
-_SPANS = r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie"
-_DATES = (
+PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
+LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
+WEIGHTS = r"weight|gewicht|poids"
+SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
+SPANS = r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie"
+TIMES = (
     r"deadline|due date|expiry date|date of birth|birthday"
     r"|(?:opening|closing|departure|arrival|office) (?:hours|times?)"
     r"|(?:öffnungs|abfahrts|ankunfts|sprech)zeit(?:en)?|geburtstag|geburtsdatum|frist|abgabetermin"
     r"|date limite|échéance|anniversaire|heures? d'ouverture|horaires"
 )
-_COLOURS = (
+NAMES_OF_COLOURS = (
     r"(?:colou?rs?|farben?|couleurs?)"
     r"(?= (?:is|are|was|does|do|did|of|for|hat|haben|ist|von|vom|der|des|a|de|du|est)\b|$)"
 )
-_FIGURES = (
+FIGURES = (
     r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
     r"|vertragsnummer|kontonummer"
 )
@@ -74,7 +74,6 @@ WHAT_IS_THE = (
     r"^(?:de |of |in )?(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
     r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
 )
-NAMES_OF_FIGURES = (_PRICES, _LENGTHS, _SPANS, _WEIGHTS, _SPEEDS, _FIGURES, _DATES, _COLOURS)
 
 DATES = listed("""
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
@@ -103,7 +102,7 @@ _OF_OTHER_THINGS = (
     r" ?(?:[mck]?m[23]?|[mk]?g|t|[mc]?l|h|min|ohm|v|a|k?w|kwh|bar|hz|°c?|%|percent|prozent|metres?|meters?|km/h|knots)"
 )
 MONEY = re.compile(
-    rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b(?!{_OF_OTHER_THINGS}(?!\w))|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]"
+    rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b(?!{_OF_OTHER_THINGS}(?!\w))|(?:{PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]"
 )
 LENGTH_UNITS = listed("""
 mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter

@@ -5,7 +5,6 @@ from collections.abc import Sequence, Set
 from enum import Enum, auto
 
 from cragside.adapters.embedded import answer_words as listed
-from cragside.adapters.embedded.answer_words import AMOUNTS, DATES, GERMAN_AMOUNT, NAMES_OF_FIGURES, WHAT_IS_THE, YEAR
 from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
@@ -50,7 +49,7 @@ _ASKING = (
     (Kind.AMOUNT, listed.ASKING_FOR_AN_AMOUNT),
     (Kind.DATE, listed.ASKING_FOR_A_DATE),
 )
-# Kinds that have a form of their own.
+# Kinds that a pattern finds. The others are figures or dates.
 _FORMS = {
     Kind.PHONE: listed.PHONE,
     Kind.MAIL_ADDRESS: listed.MAIL_ADDRESS,
@@ -61,15 +60,24 @@ _FORMS = {
 # The words beside a figure of each kind.
 _UNITS = {
     Kind.LENGTH: listed.LENGTH_UNITS,
-    Kind.SPAN: listed.LENGTH_UNITS | listed.TIME_UNITS | DATES,
+    Kind.SPAN: listed.LENGTH_UNITS | listed.TIME_UNITS | listed.DATES,
     Kind.WEIGHT: listed.WEIGHT_UNITS,
     Kind.AGE: listed.AGE_WORDS,
     Kind.SPEED: listed.SPEED_UNITS | listed.LENGTH_UNITS | listed.TIME_UNITS,
     Kind.VOLUME: listed.VOLUME_UNITS,
 }
-_NAMES = (Kind.MONEY, Kind.LENGTH, Kind.SPAN, Kind.WEIGHT, Kind.SPEED, Kind.AMOUNT, Kind.DATE, Kind.COLOUR)
-_NAMED = tuple(zip(_NAMES, NAMES_OF_FIGURES, strict=True))
-_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
+# The names with which a question asks for each kind.
+_NAMED = (
+    (Kind.MONEY, listed.PRICES),
+    (Kind.LENGTH, listed.LENGTHS),
+    (Kind.SPAN, listed.SPANS),
+    (Kind.WEIGHT, listed.WEIGHTS),
+    (Kind.SPEED, listed.SPEEDS),
+    (Kind.AMOUNT, listed.FIGURES),
+    (Kind.DATE, listed.TIMES),
+    (Kind.COLOUR, listed.NAMES_OF_COLOURS),
+)
+_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{listed.WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
 _NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
 # Two letters may be a Roman numeral or an article.
 _SHORTEST_NUMERAL = 3
@@ -109,7 +117,7 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
         return any(map(_is_of_a_date, others)) or bool(listed.TIME.search(lowered)) or bool(dates_in(lowered))
     if kind in _FORMS:
         return _FORMS[kind].search(piece.lower()) is not None
-    if kind is Kind.AGE and any(map(YEAR.fullmatch, others)):
+    if kind is Kind.AGE and any(map(listed.YEAR.fullmatch, others)):
         return True
     if not any(map(_is_amount, others)):
         return False
@@ -122,14 +130,14 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
 
 
 def _is_of_a_date(word: str) -> bool:
-    return word in MONTHS or word in DATES or word in SPELT or listed.YEAR_OR_DECADE.fullmatch(word) is not None
+    return word in MONTHS or word in listed.DATES or word in SPELT or listed.YEAR_OR_DECADE.fullmatch(word) is not None
 
 
 def _is_amount(word: str) -> bool:
     if _has_digit(word):
-        return YEAR.fullmatch(word) is None
+        return listed.YEAR.fullmatch(word) is None
     is_numeral = word in SPELT and len(word) >= _SHORTEST_NUMERAL
-    return is_numeral or word in AMOUNTS or GERMAN_AMOUNT.fullmatch(word) is not None
+    return is_numeral or word in listed.AMOUNTS or listed.GERMAN_AMOUNT.fullmatch(word) is not None
 
 
 def _has_digit(word: str) -> bool:

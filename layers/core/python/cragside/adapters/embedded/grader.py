@@ -19,7 +19,7 @@ from cragside.adapters.embedded.exactness import Identifiers
 from cragside.adapters.embedded.features import FEATURES, Background, Features, compare, novelty, words_found
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.passage_words import PassageWords, read_passage
-from cragside.adapters.embedded.question_words import QuestionWords, read_question
+from cragside.adapters.embedded.question_words import read_question
 from cragside.adapters.embedded.statements import states_something
 from cragside.adapters.embedded.words import Language
 from cragside.domain.document import Document
@@ -103,9 +103,9 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
     whether a passage is about the question, not whether it has the answer. Outside that model, echoes of the question,
-    passages about another number or name, and those without the amount or date that is asked for keep a part of their
-    score. The analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached passage
-    takes about 0.1 ms.
+    passages about another number or name, and those without the kind of answer that is asked for keep a part of
+    their score. The analyses of the last 2,048 passages and the scores of the last 128 questions are cached; a cached
+    passage takes about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
@@ -156,7 +156,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
             weights.probability(features, "english" if english else passage.language)
             for features, passage in zip(table, passages, strict=True)
         ]
-        exact = _Exactly(question, Identifiers(question, query, lexicon), asked_kind(query))
+        exact = _Exactly(Identifiers(question, query, lexicon), asked_kind(query))
         return [
             score * exact.share(score, excerpt, passage)
             for score, excerpt, passage in zip(scores, excerpts, passages, strict=True)
@@ -185,7 +185,6 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 class _Exactly:
     """Holds the names, numbers and kind of answer that a question asks for exactly."""
 
-    question: QuestionWords
     named: Identifiers
     kind: Kind | None
 
@@ -195,9 +194,9 @@ class _Exactly:
         Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
         the kind that is asked for beside the question's words.
         """
-        new = novelty(self.question, passage)
+        new = novelty(self.named.question, passage)
         short = new < _ENOUGH_NEW_WORDS
-        echo = short and not (new and states_something(excerpt.text, self.question, passage.language))
+        echo = short and not (new and states_something(excerpt.text, self.named.question, passage.language))
         share = new / _ENOUGH_NEW_WORDS if echo else 1.0
         if score * share <= _TELLING:
             return share
@@ -207,7 +206,8 @@ class _Exactly:
         return share * _INEXACT if lacking else share
 
     def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
-        return self.kind is None or has_kind(self.kind, self.question.every_word, excerpt.title, excerpt.text, language)
+        every_word = self.named.question.every_word
+        return self.kind is None or has_kind(self.kind, every_word, excerpt.title, excerpt.text, language)
 
 
 @cache

@@ -32,14 +32,14 @@ everything both overview sämtliche sämtlichen beide beiden auflisten auflistun
 quelles
 """)
 # They ask for all of something where that follows: "all boats", "all the boats", "a list of boats".
-ALL = listed("all alle allen aller tous")
 GERMAN_ALL = listed("alle allen aller")
+ALL = GERMAN_ALL | listed("all tous")
 LIST = listed("list lists liste lister listez")
 OF = listed("of all von aller alle des der de")
 ENGLISH_WHICH, GERMAN_WHICH = listed("which what"), listed("welche")
 PLURAL_VERBS = listed("sind gibt")
 # Without one of these words a question is about one thing.
 SIGNS = (
-    JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | GERMAN_ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH
+    JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH
     | frozenset(phrase.split(" ", 1)[0] for phrase in COMPARING)
 )  # fmt: skip
