@@ -127,7 +127,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 
 def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, list[Document]]]) -> Update:
-    """All passages, and of those that are nearer to a part than to the question, the part as it was read."""
+    """Give all passages, and for each that is nearer to a part than to the question, the reading of that part."""
     divided = nearest_question({each: documents for each, (_, documents) in found.items()})
     alone = [part.question for part in asked.parts if part.graded_alone]
     return {

@@ -1,4 +1,4 @@
-"""The languages of questions and documents, and whether an embedding model finds the ones with the others."""
+"""The languages of questions and documents, and if a model finds documents in another language than the question."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ Languages = Mapping[str | None, int]
 _WITHIN_ONE = frozenset({"wordllama-256"})
 # Of texts as short as passages, a few are taken for texts in another language.
 _LEAST_SHARE = 0.05
-# Where more is not known, a language may be there that nobody has seen.
+# With more passages unread, or fewer with a language, the store may hold a language that was not counted.
 _MOST_UNREAD, _LEAST_KNOWN = 0.05, 0.5
 _NAMES = {
     "ar": "Arabic",

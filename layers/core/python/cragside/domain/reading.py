@@ -1,4 +1,4 @@
-"""How a question is read in the words of the documents."""
+"""A question, reworded with the words that the documents use."""
 
 import re
 from collections.abc import Sequence

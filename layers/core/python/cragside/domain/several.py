@@ -7,7 +7,7 @@ from cragside.domain.document import Document
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import Degradation
 
-# Questions that one is read as, besides itself.
+# The most parts that a question is split into. The question itself is searched too.
 MOST_PARTS = 4
 # How many more candidates and places a question that asks for a list gets than another one.
 CANDIDATES_OF_A_LIST, PLACES_OF_A_LIST = 2, 3

@@ -10,7 +10,7 @@ Verdict = Literal["local", "web", "mixed", "none"]
 DEFAULT_THRESHOLD = 0.6
 # The search engine has already ranked its results, so only clearly irrelevant ones are dropped.
 PLAUSIBLE = 0.05
-# What a passage about one of several things keeps of the best score.
+# A passage about one of several things needs more than this share of the best score.
 _BESIDE = 0.4
 
 

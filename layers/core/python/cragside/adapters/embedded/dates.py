@@ -71,7 +71,7 @@ class AskedDate(NamedTuple):
         return list(found)
 
     def in_full(self, stated: Sequence[Period]) -> bool:
-        """Tell if one of these dates is this one, in its year if it has one. A range has its days, a month none."""
+        """Tell if one of these dates is this one, in its year if it has one. A range states each of its days."""
         known = [each for each in stated if not each.is_year]
         return any(
             _share(period, each, needs_year=period.year is not None) == 1 for period in self.periods for each in known

@@ -11,7 +11,7 @@ _SHORTEST = 5
 # A longer one is mostly no word, and has too many.
 _LONGEST = 40
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
-# The rank of a slip that makes another word about as often.
+# The rank of the least likely slips: these turn a word into another word as often as they misspell it.
 WRONG = 4
 
 

@@ -1,4 +1,4 @@
-"""Reads the words of a question that the documents lack as the nearest ones that they have."""
+"""Reads questions in the words of the documents: misspelt words, and abbreviations that passages explain."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

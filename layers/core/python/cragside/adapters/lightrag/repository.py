@@ -144,7 +144,7 @@ class LightRagRepository(RagRepository):
     ) -> tuple[Reading, list[Document]]:
         async def searched(store: Store) -> tuple[Reading, list[Document]]:
             found = await self._retrieved(store, query, limit, mode, wanted)
-            # Searches in a database tell which words are there, and few questions are read otherwise.
+            # The search has counted the question's words, so reading costs a round trip only where one is missing.
             reading = await self._reader.read(query, StoreVocabulary(store))
             if reading.text != query:
                 found = await self._retrieved(store, reading.text, limit, mode, wanted)

@@ -97,7 +97,7 @@ class Store:
         state = await self.ledger.state()
         if self._languages is None or self._languages[0] != state:
             counted = await self.ledger.languages()
-            if None in counted:  # reading a passage is no new state
+            if None in counted:  # annotating a passage does not change the state
                 return counted
             self._languages = state, counted
         return self._languages[1]
