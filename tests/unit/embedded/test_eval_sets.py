@@ -95,6 +95,7 @@ def test_german_and_french_passages_pass_for_their_questions_and_no_others(langu
 
 
 def test_the_web_of_the_evaluations_is_a_whole_search_service() -> None:
+    assert EmptyWeb()
 
 
 @pytest.mark.parametrize("half", HALVES)
