@@ -1,7 +1,7 @@
 """Passages of a question about several things: whose they are, and the order of their places."""
 
 from cragside.domain.document import Document
-from cragside.domain.several import Asked, Part, nearest_question, nothing_on, one_for_each
+from cragside.domain.several import nearest_question, nothing_on, one_for_each
 from cragside.domain.verdict import DecisionPolicy
 
 
@@ -43,12 +43,6 @@ def test_nothing_is_kept_beside_what_does_not_pass() -> None:
 def test_a_low_threshold_keeps_all_that_passes() -> None:
     documents = [passage("a", 0.95), passage("b", 0.3), passage("c", 0.2)]
     assert [each.id for each in DecisionPolicy(0.2).beside(documents)] == ["a", "b"]
-
-
-def test_a_question_with_parts_or_for_a_list_may_need_several_passages() -> None:
-    assert Asked((Part("a"), Part("b"))).several
-    assert Asked(a_list=True).several
-    assert not Asked().several
 
 
 def test_the_things_that_nothing_was_found_on_are_named() -> None:

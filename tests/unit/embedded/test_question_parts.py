@@ -25,7 +25,7 @@ def parts(question: str) -> list[str]:
             "Wie stieg der Beitrag von 2023 auf 2024?",
             ["Wie stieg der Beitrag von 2023 ?", "Wie stieg der Beitrag von 2024 ?"],
         ),
-        ("Was kostet der Saal und was kostet die Küche?", ["Was kostet der Saal?", "and was kostet die Küche?"]),
+        ("Was kostet der Saal und was kostet die Küche?", ["Was kostet der Saal?", "was kostet die Küche?"]),
         ("Prix du billet à Lille et à Metz", ["Prix du billet à Lille", "Prix du billet à Metz"]),
         ("Is the tent heavier than the awning?", ["Is the tent heavier ?", "Is heavier the awning ?"]),
         ("battery life drill vs impact driver", ["battery life drill", "battery life impact driver"]),

@@ -94,11 +94,10 @@ class Explainer:
     async def _reasons(self, reading: Reading, candidate: Candidate, deadline: Deadline) -> Reasons:
         await asyncio.sleep(0)  # others have their turn, and a run that was cancelled ends here
         document = candidate.document
-        text = f"{document.title}\n{document.content}"
-        [words] = await self._matcher.matches(question := reading.asked_of(text), [document])
+        [words] = await self._matcher.matches(question := reading.asked_of(document.whole), [document])
         strip = await self._strip(question, document) if deadline.remaining() else None
-        read = (word for word in reading.words if not set(words).isdisjoint(word.in_lower_case))
-        return Reasons(words, strip, (*read, *reading.read_in(text)))
+        read = (word for word in reading.words if not set(words).isdisjoint(word.read.lower().split()))
+        return Reasons(words, strip, (*read, *reading.read_in(document.whole)))
 
     async def _strip(self, question: str, document: Document) -> Strip:
         """The best strip of a passage. Without its title, which describes all of them."""

@@ -179,7 +179,7 @@ class Stores(Models):
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.question_language import question_language
-        from cragside.adapters.embedded.spelling import EmbeddedSpelling
+        from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
         from cragside.composition.descriptors import most_stores
@@ -211,7 +211,7 @@ class Stores(Models):
             ranker=self.embedded_grader,
             keywords_of=keywords_of,
             language_of=question_language,
-            reader=EmbeddedSpelling(),
+            reader=EmbeddedQuestionReader(),
             saved_queries=settings.saved_queries,
             sha256=settings.home_sha256,
             objects=self.object_store,

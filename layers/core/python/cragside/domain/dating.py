@@ -63,7 +63,7 @@ def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None
     beginning = record.beginning or (passage.text[:BEGINNING] if passage.index == 0 else "")
     told = record.file_type not in _TABLES and record.doc_type != "code"
     entry = _of_entry(record, passage, beginning) if told else None
-    if entry is not None and entry.is_known(today):
+    if entry is not None and entry.is_plausible(today):
         return str(entry)
     claims = _claims(
         _properties(record),
@@ -74,7 +74,7 @@ def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None
         record.title[:_LONGEST_NAME],
         str(record.tier1.get("createdDate", ""))[:_LONGEST_NAME].removeprefix(_TEMPLATE),
     )
-    known = next((claim for claim in claims if claim.is_known(today)), None)
+    known = next((claim for claim in claims if claim.is_plausible(today)), None)
     return None if known is None else str(known)
 
 

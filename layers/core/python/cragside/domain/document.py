@@ -31,6 +31,11 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     similarity: float | None = None
 
+    @property
+    def whole(self) -> str:
+        """The title and the text, as a reader sees them."""
+        return f"{self.title}\n{self.content}"
+
     def __post_init__(self) -> None:
         if not self.id:
             raise ValidationError("A document needs an id.")

@@ -42,7 +42,7 @@ _AHEAD_OF_DOCUMENT = re.compile(rf"(?:['’]s)?[\s-]{{1,3}}{_DOCUMENT}\b")
 
 
 def are_dated_apart(documents: Sequence[Document]) -> bool:
-    """Tell if passages have two dates, without which no one is known to be later."""
+    """Tell if the passages have at least two different dates."""
     return len({document.metadata.get("date") for document in documents} - {None}) > 1
 
 
@@ -61,10 +61,8 @@ def later_first(
         for at in reversed(range(len(ordered))):
             if asked.prefers(passage, ordered[at]):
                 place = at
-            elif asked.alike(passage, ordered[at]) and not (
-                passage.is_after(ordered[at]) and asked.near(passage, ordered[at])
-            ):
-                break  # no third passage helps it ahead of one that answers better, or whose date is unknown
+            elif asked.stays_behind(passage, ordered[at]):
+                break
         ordered.insert(place, passage)
     return [_marked(passage, ordered[:at], asked) for at, passage in enumerate(ordered)]
 
@@ -118,6 +116,10 @@ class _Asked:
         shared = len(one.words & other.words)
         weak = min(one.score, other.score) <= self._threshold
         return shared >= max(_SHARED * max(len(one.words), len(other.words)), 2 if weak else 1)
+
+    def stays_behind(self, one: _Dated, other: _Dated) -> bool:
+        """Tell if no third passage helps it ahead: the other one answers better, or is not known to be earlier."""
+        return self.alike(one, other) and not (one.is_after(other) and self.near(one, other))
 
     def prefers(self, one: _Dated, other: _Dated) -> bool:
         """Tell if a passage comes before one that has the better score."""

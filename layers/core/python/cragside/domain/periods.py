@@ -10,6 +10,11 @@ _SHORTER_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 DAYS_OF_A_YEAR = 12 * LONGEST_MONTH
 
 
+def month_and_day(days: int) -> tuple[int, int]:
+    """The month and the day of so many days after the start of a year, each month with 31 days."""
+    return days // LONGEST_MONTH % 12 + 1, days % LONGEST_MONTH + 1
+
+
 class Period(NamedTuple):
     """The days from `first` to `last`, counted from those of `year` as if each month had 31. Without a year, any."""
 
@@ -43,7 +48,7 @@ class Period(NamedTuple):
 
     def __str__(self) -> str:
         """Its year, month or last day in ISO 8601, as exactly as it is known: 2025, 2025-03 or 2025-03-11."""
-        month, day = self.last // LONGEST_MONTH % 12 + 1, self.last % LONGEST_MONTH + 1
+        month, day = month_and_day(self.last)
         parts = (f"{month:02}", f"{day:02}")[: 0 if self.is_year else 1 if self.is_month else 2]
         return "-".join((f"{self.year or 0:04}", *parts))
 
@@ -74,8 +79,8 @@ class Period(NamedTuple):
         """Tell if it is surely later than another one. Both have a year."""
         return (self.year or 0) * DAYS_OF_A_YEAR + self.first > (other.year or 0) * DAYS_OF_A_YEAR + other.last
 
-    def is_known(self, today: date) -> bool:
-        """Tell if documents can be of then: neither before 1900 nor in the future. Time zones differ by a day."""
+    def is_plausible(self, today: date) -> bool:
+        """Tell if a document can have this date: not before 1900, and not later than tomorrow: time zones differ."""
         tomorrow = date.fromordinal(today.toordinal() + 1)
         return (self.year or 0) >= 1900 and not self.is_after(Period.of(tomorrow.year, tomorrow.month, tomorrow.day))
 

@@ -14,11 +14,6 @@ class ReadWord:
     asked: str
     read: str
 
-    @property
-    def in_lower_case(self) -> list[str]:
-        """The words that are read."""
-        return self.read.lower().split()
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:

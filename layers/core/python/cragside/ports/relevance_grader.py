@@ -37,7 +37,7 @@ class RelevanceGrader(Protocol):
 
     async def judge_read(self, reading: Reading, documents: Sequence[Document], *, model: str | None = None) -> Grades:
         """`judge`, with the question as each document puts it."""
-        asked = [reading.asked_of(f"{document.title}\n{document.content}") for document in documents]
+        asked = [reading.asked_of(document.whole) for document in documents]
         scores, grader = dict[int, float](), EMBEDDED_GRADER
         for question in dict.fromkeys(asked) or [reading.text]:
             places = [place for place, each in enumerate(asked) if each == question]

@@ -266,8 +266,8 @@ class Settings(BaseModel):
     )
     tell_none: bool = Field(
         True,
-        description="Whether the model is told where the documents hold nothing on the question of a prompt with the "
-        "command, so that its answer says so. `/v1/enrich` tells it only on request (`tell_none`).",
+        description="Tell the model when the documents hold nothing on the question of a prompt with the command, so "
+        "that its answer says so. `/v1/enrich` tells it only on request (`tell_none`).",
     )
     context_tokens: int = Field(
         3000, ge=100, description="Most tokens of evidence in a prompt. A model with a small context gets fewer."

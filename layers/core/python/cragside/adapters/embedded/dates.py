@@ -11,7 +11,7 @@ from cragside.adapters.embedded.stopwords import OTHER, STOPWORDS
 from cragside.adapters.embedded.words import words
 from cragside.domain.date_reading import dates_in
 from cragside.domain.named_dates import AMBIGUOUS, MONTHS
-from cragside.domain.periods import LONGEST_MONTH, Date, Period
+from cragside.domain.periods import Date, Period, month_and_day
 
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 # A line that says of what year those below it are.
@@ -62,7 +62,7 @@ class AskedDate(NamedTuple):
         """The words by which texts name it: of a day, the day, its month and its year, of a month these two."""
         found: dict[str, None] = {}
         for period in self.periods:
-            day, month = period.first % LONGEST_MONTH + 1, period.first // LONGEST_MONTH % 12 + 1
+            month, day = month_and_day(period.first)
             days = [] if period.is_month else [str(day), f"{day:02}", f"{day}{_ENDINGS.get(day, 'th')}"]
             years = [] if period.year is None else [str(period.year)]
             names = [name for name, number in MONTHS.items() if number == month]

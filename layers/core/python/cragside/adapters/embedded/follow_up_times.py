@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from cragside.domain.date_reading import dates_in
 from cragside.domain.numerals import CARDINALS
-from cragside.domain.periods import LONGEST_MONTH, Period
+from cragside.domain.periods import Period, month_and_day
 
 _UNITS = {
     word: unit
@@ -58,7 +58,7 @@ def moved(question: str, last: str) -> tuple[str, str] | None:
 
 
 def _day(period: Period, unit: str, distance: int) -> str:
-    year, month, day = period.year or _NO_LEAP_YEAR, period.first // LONGEST_MONTH + 1, period.first % LONGEST_MONTH + 1
+    year, (month, day) = period.year or _NO_LEAP_YEAR, month_and_day(period.first)
     if unit in ("day", "week"):
         there = date(year, month, min(day, calendar.monthrange(year, month)[1]))
         there += timedelta(days=distance * (7 if unit == "week" else 1))
@@ -72,7 +72,8 @@ def _day(period: Period, unit: str, distance: int) -> str:
 def _month(period: Period, unit: str, distance: int) -> str | None:
     if not period.is_month or unit not in ("month", "year"):
         return None
-    return _written(period, *_shifted(period.year or _NO_LEAP_YEAR, period.first // LONGEST_MONTH + 1, unit, distance))
+    month, _ = month_and_day(period.first)
+    return _written(period, *_shifted(period.year or _NO_LEAP_YEAR, month, unit, distance))
 
 
 def _shifted(year: int, month: int, unit: str, distance: int) -> tuple[int, int]:

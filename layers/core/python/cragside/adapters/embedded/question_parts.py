@@ -86,7 +86,8 @@ def _clauses(text: QuestionText) -> list[Part]:
     others = [f"and {text.between(*cut)}?" for cut in cuts[1:]]
     whole = [completed(other, turns) for other in others]
     # Where the second one needs the first one, both ask about one thing.
-    return [Part(question, graded_alone=whole == others) for question in (f"{first}?", *whole)]
+    parts = (f"{first}?", *(question.removeprefix("and ") for question in whole))
+    return [Part(question, graded_alone=whole == others) for question in parts]
 
 
 def _ends_a_question(text: QuestionText, place: int) -> bool:

@@ -58,7 +58,7 @@ class _Word:
         return _terms(self.plain)
 
 
-class EmbeddedSpelling(QuestionReader):
+class EmbeddedQuestionReader(QuestionReader):
     """Corrects one slip in a word, umlauts that are written otherwise, and words that are joined or split wrongly.
 
     A word is left alone if the documents or the question's language have it.

@@ -148,7 +148,7 @@ class LightRagRepository(RagRepository):
             reading = await self._reader.read(query, StoreVocabulary(store))
             if reading.text != query:
                 found = await self._retrieved(store, reading.text, limit, mode, wanted)
-            reading = self._reader.explained(reading, [f"{each.title}\n{each.content}" for each in found])
+            reading = self._reader.explained(reading, [each.whole for each in found])
             if reading.equal:
                 more = [await self._retrieved(store, other, limit, mode, wanted) for other in reading.others]
                 every = chain(found, *more)
