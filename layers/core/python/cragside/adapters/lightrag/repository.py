@@ -153,9 +153,8 @@ class LightRagRepository(RagRepository):
                 more = [await self._retrieved(store, other, limit, mode, wanted) for other in reading.others]
                 every = chain(found, *more)
                 found = await self._ranked(reading, list({each.content: each for each in every}.values()))
-            best = max((each.score or 0.0 for each in found), default=0.0)
-            if best <= DEFAULT_THRESHOLD:
-                await self._tell_language(store, reading.text, weak=best > DecisionPolicy().weak)
+            if not found or (found[0].score or 0.0) <= DEFAULT_THRESHOLD:
+                await self._tell_language(store, reading.text, found)
             return reading, varied(found, limit, document_of_evidence)
 
         with _failing_as_unavailable():
@@ -228,16 +227,16 @@ class LightRagRepository(RagRepository):
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__
 
-    async def _tell_language(self, store: Store, query: str, *, weak: bool) -> None:
-        """Note that a question without an answer is in another language than documents, if so.
-
-        With `weak` evidence, documents in the language of the question are enough.
-        """
+    async def _tell_language(self, store: Store, query: str, found: Sequence[Document]) -> None:
+        """Note that a question that found no more than this is in another language than documents, if so."""
         language = self._language_of(query)
         if language is None or crosses_languages(store.embedding_model):
             return
-        known = await store.languages()
-        if (reason := foreign_question(language, known)) and not (weak and language in known):
+        # To count the languages takes two round trips, and of a large store a third of a second.
+        near = found if found and (found[0].score or 0.0) > DecisionPolicy().weak else ()
+        if any(self._language_of(each.content) == language for each in near):
+            return
+        if reason := foreign_question(language, await store.languages()):
             leave_out("language", reason)
 
     async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
