@@ -21,7 +21,7 @@ _travelled: ContextVar[tuple[str, ...]] = ContextVar("travelled", default=())
 
 
 def is_loop(header: str) -> bool:
-    """Whether a request with this header has been here before, or has passed through too many others."""
+    """Tell if a request with this header has been here before, or has passed through too many others."""
     marks = _marks(header)
     return _OWN_MARK in marks or len(marks) > _MOST_HOPS
 

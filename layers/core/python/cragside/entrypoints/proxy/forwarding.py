@@ -90,7 +90,7 @@ class Forwarder:
         self._upstream.close()
 
     def accepts_preflight(self, headers: Sequence[Header]) -> bool:
-        """Whether cragside answers a preflight itself. It does for pages that it accepts in place of the host."""
+        """Tell if cragside answers a preflight itself: it does for pages that it accepts in place of the host."""
         return self._origins.lists(headers) or (self._upstream.has_credential and self._origins.may_ask(headers))
 
     async def forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:

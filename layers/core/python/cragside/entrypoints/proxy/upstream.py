@@ -44,12 +44,12 @@ class Upstream:
 
     @property
     def has_credential(self) -> bool:
-        """Whether requests carry a credential of cragside's own: a key, or the password in the address."""
+        """Tell if requests carry a credential of cragside's own: a key, or the password in the address."""
         return self._key is not None or self._basic is not None
 
     @property
     def keyed(self) -> bool:
-        """Whether requests carry a key of cragside's own in place of the client's."""
+        """Tell if requests carry a key of cragside's own in place of the client's."""
         return self._key is not None
 
     async def authorization(self) -> bytes | None:
