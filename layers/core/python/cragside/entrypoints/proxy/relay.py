@@ -9,12 +9,16 @@ from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.entrypoints.client_gone import ClientGone, until_gone
 from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.model_names import NAMING_ROUTES
 from cragside.entrypoints.proxy.request_body import Body
+from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
 _WATCH_AFTER = 0.02
+# RFC 9110, section 9.2.2
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 class BrokenOff(Exception):
@@ -37,16 +41,34 @@ async def relay(
     `dropped` names request headers that are not forwarded, `length_changed` tells that `body` is not the client's, and
     `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
     `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that. A host that
-    refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`.
+    refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`. A kept connection that the host
+    closed without an answer is replaced once.
     """
     head = _head(upstream, await upstream.authorization(), scope, body, dropped, length_changed)
+
+    async def on(connection: UpstreamConnection) -> None:
+        guard = _Guard(connection, receive)
+        try:
+            await _exchange(connection, guard, scope, send, head, body, added, keyed=upstream.keyed)
+        finally:
+            guard.dismiss()
+            upstream.release(connection)
+
     connection = await upstream.connection()
-    guard = _Guard(connection, receive)
     try:
-        await _exchange(connection, guard, scope, send, head, body, added, keyed=upstream.keyed)
-    finally:
-        guard.dismiss()
-        upstream.release(connection)
+        await on(connection)
+    except ServiceUnavailable:
+        if not (connection.was_stale and body.complete and _may_be_repeated(scope)):
+            raise
+        await on(await upstream.connection(new=True))
+
+
+def _may_be_repeated(scope: Scope) -> bool:
+    """Tell if a request may reach the host twice, which may have done the first before it closed the connection.
+
+    Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make things.
+    """
+    return scope["method"] in _IDEMPOTENT or (scope["method"] == "POST" and scope["path"] in ROUTES | NAMING_ROUTES)
 
 
 async def _exchange(

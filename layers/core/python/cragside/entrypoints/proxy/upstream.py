@@ -59,10 +59,13 @@ class Upstream:
         """
         return self._basic if self._key is None else b"Bearer " + (await self._key()).encode()
 
-    async def connection(self) -> UpstreamConnection:
-        """A free connection. Raises `ServiceUnavailable("ollama", ...)` if none can be made."""
+    async def connection(self, *, new: bool = False) -> UpstreamConnection:
+        """A free connection, none of the kept ones if `new`.
+
+        Raises `ServiceUnavailable("ollama", ...)` if none can be made.
+        """
         now = asyncio.get_running_loop().time()
-        while self._idle:
+        while self._idle and not new:
             kept = self._idle.pop()
             if kept.reusable and now - kept.idle_since < self._keep_seconds:
                 return kept

@@ -5,6 +5,7 @@ decoded, and the bytes of headers stay unchanged.
 """
 
 import asyncio
+import socket
 from collections import deque
 from typing import cast
 
@@ -16,6 +17,8 @@ from cragside.entrypoints.proxy.headers import Header
 
 _READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pauses
 _LONGEST_HEADERS = 256 * 1024
+# A host that vanishes sends no end of its stream. The system asks it after 30 seconds of silence, and four times.
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -26,6 +29,8 @@ class UpstreamConnection(asyncio.Protocol):
         self.status = 0
         self.headers: list[Header] = []
         self.finished = True
+        self._begun = 0
+        self._heard = False
         self._body_sent = True
         self._keep_alive = True
         self._bodiless = False
@@ -46,8 +51,15 @@ class UpstreamConnection(asyncio.Protocol):
         """Whether the next exchange may use this connection."""
         return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
 
+    @property
+    def was_stale(self) -> bool:
+        """Tell if a kept connection was closed without a byte in answer to what `begin` sent."""
+        return self._begun > 1 and not self._heard and self._transport.is_closing()
+
     def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
         """Send the head of a request and the available part of its body. `bodiless`: the answer has no body (HEAD)."""
+        self._begun += 1
+        self._heard = False
         self.status = 0
         self.headers = []
         self.finished = False
@@ -117,6 +129,7 @@ class UpstreamConnection(asyncio.Protocol):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        keep_alive(transport.get_extra_info("socket"))
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -124,6 +137,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._keep_alive = False
             self._transport.abort()
             return
+        self._heard = True
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -186,3 +200,11 @@ class UpstreamConnection(asyncio.Protocol):
         """The parser\'s callback."""
         if self.status:
             self.finished = True
+
+
+def keep_alive(connected: socket.socket) -> None:
+    """Have the system end a connection whose other side vanished, after a minute of silence."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES.items():
+        if hasattr(socket, name):  # macOS calls the first one TCP_KEEPALIVE
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
