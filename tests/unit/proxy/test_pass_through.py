@@ -421,14 +421,12 @@ async def test_the_address_may_have_a_path_and_credentials(start):
 async def test_a_body_above_the_limit_passes_unread(start):
     proxied = await start(max_body_bytes=2048)
     body = json.dumps({"model": "m", "prompt": "/rag x", "images": ["A" * 100_000]}).encode()
-    assert (await proxied.ask("POST /api/generate", body)).status == 200
+    reply = await proxied.ask("POST /api/generate", body)
+    assert (reply.status, reply.header(b"x-rag-degraded")) == (200, [b"request"])
     assert proxied.ollama.requests[0].body == body
     assert proxied.enricher.calls == []
-
-
-async def test_a_packed_body_passes_unread(proxied):
-    await proxied.ask("POST /api/generate", b'{"model":"m","prompt":"/rag x"}', (b"Content-Encoding: gzip",))
-    assert proxied.ollama.requests[0].body == b'{"model":"m","prompt":"/rag x"}'
+    assert (await proxied.ask("POST /api/create", body)).header(b"x-rag-degraded") == []
+    assert (await proxied.ask("POST /api/generate", body, (b"X-RAG: never",))).header(b"x-rag-degraded") == []
 
 
 async def test_own_routes_do_not_reach_ollama(proxied):

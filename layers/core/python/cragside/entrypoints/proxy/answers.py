@@ -28,18 +28,22 @@ def _generate(body: bytes) -> str | None:
 
 
 def _ollama(body: bytes, text_of: Callable[[Mapping[str, Any]], Any]) -> str | None:
-    """The text of NDJSON. An answer that is not streamed is a single line of NDJSON."""
+    """The text of NDJSON. An answer that is not streamed is a single line of NDJSON, or is indented."""
     texts: list[str] = []
     done = False
-    for line in body.splitlines():
-        if not line.strip():
-            continue
-        part = json.loads(line)
+    for part in _ollama_parts(body):
         if done or "error" in part:
             return None
         texts.append(text_of(part) or "")
         done = part.get("done") is True
     return "".join(texts) if done else None
+
+
+def _ollama_parts(body: bytes) -> list[Any]:
+    try:
+        return [json.loads(body)]
+    except ValueError:
+        return [json.loads(line) for line in body.splitlines() if line.strip()]
 
 
 def _openai(body: bytes) -> str | None:

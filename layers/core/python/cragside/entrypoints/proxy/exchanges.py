@@ -11,7 +11,7 @@ from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.proxy.answers import answered_text
-from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.codings import coding_of, decoded, is_readable
 from cragside.entrypoints.proxy.prompts import user_prompt
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
@@ -40,6 +40,7 @@ class Recording:
     held: int = 0
     usable: bool = True
     ended: bool = False
+    coding: bytes = b""
     remembered: Callable[[str | None], None] | None = None
     recalled: tuple[str, ...] = ()
 
@@ -49,7 +50,8 @@ class Recording:
         if not self.usable:
             return
         if message["type"] == "http.response.start":
-            self.usable = message["status"] == 200 and value_of(message["headers"], b"content-encoding") is None
+            self.coding = coding_of(message["headers"])
+            self.usable = message["status"] == 200 and is_readable(self.coding)
             return
         data: bytes = message.get("body", b"")
         self.ended = not message.get("more_body", False)
@@ -73,7 +75,7 @@ class Exchanges:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def record(self, send: Send, *, path: str, request: bytes, workspace: str) -> Recording:
-        """A `send` that keeps a copy. `request` is the client's body. The caller calls `finish`."""
+        """A `send` that keeps a copy. `request` is the client's body without a coding. The caller calls `finish`."""
         recording = Recording(send, self, path, request, workspace, [])
         recording.usable = self.hold(recording, b"", len(request))
         return recording
@@ -132,7 +134,8 @@ class Exchanges:
 
     def _read(self, recording: Recording) -> Exchange | None:
         user = user_prompt(recording.path, recording.request, self._prefix)
-        answer = None if user is None else answered_text(recording.path, b"".join(recording.chunks))
+        answered = None if user is None else decoded(b"".join(recording.chunks), recording.coding, _LONGEST_ANSWER)
+        answer = None if answered is None else answered_text(recording.path, answered)
         if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None
         return Exchange(user, answer)

@@ -21,11 +21,12 @@ from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accep
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
 from cragside.entrypoints.proxy.asking import Asking
+from cragside.entrypoints.proxy.codings import Unpacked, coding_of, decoded
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import send_explanation
-from cragside.entrypoints.proxy.headers import Header, hops_of, value_of
+from cragside.entrypoints.proxy.headers import Header, hops_of
 from cragside.entrypoints.proxy.model_names import (
     NAMING_ROUTES,
     SuffixedList,
@@ -41,13 +42,15 @@ from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.rag_headers import context_asked
+from cragside.entrypoints.rag_headers import context_asked, wish_of
 
 logger = logging.getLogger(__name__)
 
 # How the host is called, and what to do if it does not answer.
 _OLLAMA = "Ollama", "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
 _OPENAI = "The model host", "Start it, or set RAG_MODEL_HOST to where it runs."
+# Tells the client that a command in its request was not seen.
+_UNREAD = ((b"x-rag-degraded", b"request"),)
 
 
 @dataclass(slots=True)
@@ -58,9 +61,21 @@ class _Call:
     scope: Scope
     receive: Receive
     send: Send
-    body: Body
+    read: "_Read"
     asked: Asked | None
-    suffixed: bool
+    added: Sequence[Header] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A body with the model's name as Ollama knows it. `suffixed`: that name differed, so `body` is not the client's.
+
+    `text` is the body without its content coding. It is None for a body that cannot be read.
+    """
+
+    body: Body
+    text: bytes | None
+    suffixed: bool = False
 
 
 class Forwarder:
@@ -115,8 +130,7 @@ class Forwarder:
             if scope["method"] == "POST" and scope["path"] in ROUTES:
                 await self._prompt(grant, scope, receive, send)
             elif scope["method"] == "POST" and scope["path"] in NAMING_ROUTES:
-                body, _, suffixed = await self._read(scope, receive)
-                await relay(self._upstream, scope, receive, send, body, dropped=grant.headers, length_changed=suffixed)
+                await self._pass_on(_Call(grant, scope, receive, send, await self._read(scope, receive), None))
             elif self._lists_suffixed and is_list(scope):
                 await self._list(grant, scope, receive, send)
             else:
@@ -135,37 +149,39 @@ class Forwarder:
     async def _list(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         listing = SuffixedList(send, scope["path"])
         try:
-            await relay(self._upstream, scope, receive, listing, Body(b"", complete=True), dropped=grant.headers)
+            await relay(
+                self._upstream, scope, receive, Unpacked(listing), Body(b"", complete=True), dropped=grant.headers
+            )
         except BrokenOff as event:
             if listing.begun:
                 raise
             raise ServiceUnavailable("ollama", str(event)) from event
 
     async def _prompt(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
-        body, readable, suffixed = await self._read(scope, receive)
+        read = await self._read(scope, receive)
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
         welcome = self._origins.may_ask(scope["headers"])
-        asked = None
-        if readable:
-            asked = await self._asking.asked(grant, scope, body.data, suffixed=suffixed, welcome=welcome)
-        call = _Call(grant, scope, receive, send, body, asked, suffixed)
+        call = _Call(grant, scope, receive, send, read, None)
+        if read.text is not None:
+            call.asked = await self._asking.asked(grant, scope, read.text, suffixed=read.suffixed, welcome=welcome)
+        elif wish_of(scope["headers"]) != "never":  # the command may stand in there
+            call.added = _UNREAD
+        asked = call.asked
         if asked is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
         elif asked is not None and asked.why:
             await self._explain(call, asked)
-        elif self._exchanges is not None and welcome and readable and grant.allows("write"):
-            await self._record(self._exchanges, call)
+        elif self._exchanges is not None and welcome and read.text is not None and grant.allows("write"):
+            await self._record(self._exchanges, call, read.text)
         else:
             await self._pass_on(call)
 
-    async def _read(self, scope: Scope, receive: Receive) -> tuple[Body, bool, bool]:
-        """The body with the model's name as Ollama knows it, whether it can be read, and whether that name differed."""
+    async def _read(self, scope: Scope, receive: Receive) -> _Read:
         body = await read_body(receive, self._body_limit)
-        # A body that is too long or compressed is not read.
         short = body.complete and len(body.data) <= self._body_limit
-        readable = short and value_of(scope["headers"], b"content-encoding") is None
-        changed = without_suffix(body.data) if readable else None
-        return (body, readable, False) if changed is None else (Body(changed, complete=True), True, True)
+        text = decoded(body.data, coding_of(scope["headers"]), self._body_limit) if short else None
+        changed = None if text is None else without_suffix(text)
+        return _Read(body, text) if changed is None else _Read(Body(changed, complete=True), changed, suffixed=True)
 
     async def _pass_on(self, call: _Call) -> None:
         if call.asked is None:
@@ -174,14 +190,15 @@ class Forwarder:
                 call.scope,
                 call.receive,
                 call.send,
-                call.body,
+                call.read.body,
                 dropped=call.grant.headers,
-                length_changed=call.suffixed,
+                replaced=call.read.suffixed,
+                added=call.added,
             )
         else:
             await self._enrich(call, call.asked)
 
-    async def _record(self, exchanges: Exchanges, call: _Call) -> None:
+    async def _record(self, exchanges: Exchanges, call: _Call, request: bytes) -> None:
         """Pass the request on, and put the exchange into memory once it is complete."""
         scope, named = call.scope, None if call.asked is None else call.asked.request.get("workspace")
         try:
@@ -191,7 +208,7 @@ class Forwarder:
             await self._pass_on(call)
             return
         allow(writing.allowance(workspace))
-        recording = exchanges.record(call.send, path=scope["path"], request=call.body.data, workspace=workspace)
+        recording = exchanges.record(call.send, path=scope["path"], request=request, workspace=workspace)
         if self._audit.wanted:
             recording.remembered = partial(self._note_exchange, scope, writing, workspace)
         call.send = recording
@@ -235,7 +252,8 @@ class Forwarder:
             call.send.recalled = enriched.recalled
         sending: Send = cors_send(call.send, headers)
         if shown and enriched.context is not None:
-            sending = ShownEvidence(sending, scope["path"], passages_of(enriched.context, scope, self._path_prefix))
+            passages = passages_of(enriched.context, scope, self._path_prefix)
+            sending = Unpacked(ShownEvidence(sending, scope["path"], passages))
         await relay(
             self._upstream,
             scope,
@@ -243,7 +261,7 @@ class Forwarder:
             sending,
             Body(enriched.body, complete=True),
             dropped=call.grant.headers,
-            length_changed=True,
+            replaced=True,
             added=enriched.headers,
         )
 

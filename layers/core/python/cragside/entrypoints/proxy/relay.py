@@ -17,6 +17,8 @@ from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
 _WATCH_AFTER = 0.02
+# Headers of the client's body, which one of ours does not have.
+_OF_BODIES = frozenset({b"content-length", b"content-encoding"})
 # RFC 9110, section 9.2.2
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
@@ -33,18 +35,18 @@ async def relay(
     body: Body,
     *,
     dropped: Collection[bytes] = (),
-    length_changed: bool = False,
+    replaced: bool = False,
     added: Sequence[Header] = (),
 ) -> None:
     """Pass a request on and its answer back, each piece as it arrives.
 
-    `dropped` names request headers that are not forwarded, `length_changed` tells that `body` is not the client's, and
+    `dropped` names request headers that are not forwarded, `replaced` tells that `body` is not the client's, and
     `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
     `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that. A host that
     refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`. A kept connection that the host
     closed without an answer is replaced once.
     """
-    head = _head(upstream, await upstream.authorization(), scope, body, dropped, length_changed)
+    head = _head(upstream, await upstream.authorization(), scope, body, dropped, replaced)
 
     async def on(connection: UpstreamConnection) -> None:
         guard = _Guard(connection, receive)
@@ -160,19 +162,20 @@ def _head(
     authorization: bytes | None,
     scope: Scope,
     body: Body,
-    dropped: Collection[bytes],
-    length_changed: bool,
+    given: Collection[bytes],
+    replaced: bool,
 ) -> bytes:
-    given: bytes = scope.get("raw_path") or scope["path"].encode()
-    if not given.startswith(b"/") and given != b"*":
+    dropped = frozenset(given)
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    if not path.startswith(b"/") and path != b"*":
         raise ValidationError("The request's path must begin with a slash.")
     query: bytes = scope.get("query_string") or b""
-    target = b"%b%b?%b" % (upstream.path, given, query) if query else upstream.path + given
+    target = b"%b%b?%b" % (upstream.path, path, query) if query else upstream.path + path
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target), b"host: " + upstream.authority.encode()]
     if authorization is not None:
-        dropped = {*dropped, b"authorization", b"x-api-key"}  # clients of Anthropic's API send their key as the latter
+        dropped |= {b"authorization", b"x-api-key"}  # clients of Anthropic's API send their key as the latter
         lines.append(b"authorization: " + authorization)
-    headers = request_headers(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
+    headers = request_headers(scope["headers"], dropped | _OF_BODIES if replaced else dropped)
     lines += [b"%b: %b" % header for header in headers]
     lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
     if not body.complete:

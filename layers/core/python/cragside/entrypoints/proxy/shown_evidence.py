@@ -17,7 +17,6 @@ from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CH
 _EVENT = b"data:"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
 _MOST_CHOICES = 128  # as OpenAI has them
-_DONE = (b'"done":true', b'"done": true')
 
 
 class ShownEvidence:
@@ -35,7 +34,8 @@ class ShownEvidence:
         self._cited: dict[int, MarksOfPieces] = {}  # by choice
         self._left = MOST_OF_AN_ANSWER  # annotations
         self._passes = False
-        self._streamed = False
+        self._streamed: bool | None = None  # unknown until enough of the answer is here
+        self._opening = b""  # the first byte that is no white space
 
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
@@ -55,7 +55,6 @@ class ShownEvidence:
     def _begun(self, message: Message) -> Message:
         headers = message["headers"]
         self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
-        self._streamed = not (value_of(headers, b"content-type") or b"").startswith(b"application/json")
         if self._passes:
             return message
         return {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
@@ -64,10 +63,29 @@ class ShownEvidence:
         """The lines that have ended. The rest is held."""
         before = len(self._held)
         self._held += piece
+        if self._streamed is None:
+            self._streamed = self._comes_in_lines(piece)
         end = piece.rfind(b"\n") + 1 if self._streamed else 0
         if more:
             return self._changed(self._taken(before + end if end else 0))
         return self._changed(self._taken(None)) + self._responses.rest()
+
+    def _comes_in_lines(self, piece: bytes) -> bool | None:
+        """Tell lines from a whole answer by how it begins, as hosts give either any type. None: not known yet."""
+        if not self._opening:
+            piece = piece.lstrip()
+            self._opening = piece[:1]
+        if self._opening != b"{":
+            return True if self._opening else None
+        if self._path not in OLLAMA_ROUTES:
+            return False
+        if b"\n" not in piece:
+            return None
+        try:
+            json.loads(self._held.lstrip().partition(b"\n")[0])
+        except UNREADABLE:  # it is indented
+            return False
+        return True
 
     def _taken(self, size: int | None) -> bytes:
         """That many of the held bytes, which are held no longer; None means all."""
@@ -86,7 +104,7 @@ class ShownEvidence:
         event = self._streamed and self._path not in OLLAMA_ROUTES
         if event and not line.startswith(_EVENT):
             return line
-        if self._streamed and not event and not any(done in line for done in _DONE):
+        if self._streamed and not event and not (b'"done"' in line and b"true" in line):
             return line
         text = line.removeprefix(_EVENT) if event else line
         try:
