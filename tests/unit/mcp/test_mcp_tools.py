@@ -104,6 +104,7 @@ async def test_each_tool_over_http(tmp_path: Path) -> None:
         assert passage["relevance"] > 0.6
         evidence = await called(client, "ask", question=QUESTION)
         assert evidence["verdict"] == "local"
+        assert json.dumps(evidence).count(NOTE) == 1, "a passage stands in the prompt alone"
         assert NOTE in evidence["prompt"]
         assert [each["title"] for each in evidence["documents"]] == ["Lamps"]
         told = await called(client, "explain", question=QUESTION)
@@ -191,6 +192,36 @@ async def test_what_is_no_message_is_refused(tmp_path: Path, body: str, status: 
     knowledge = Knowledge(tmp_path, pages={})
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     assert (await knowledge.http.post("/mcp", content=body, headers=headers)).status_code == status
+    await knowledge.close()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {"query": QUESTION, "limit": None}),
+        ("recall", {"query": QUESTION, "limit": None}),
+        ("ask", {"question": QUESTION, "limit": None}),
+        ("explain", {"question": QUESTION, "unknown": None}),
+        ("ingest", {"text": NOTE, "name": "lamps.md", "url": None}),
+    ],
+)
+async def test_null_is_an_argument_that_is_left_out(tmp_path: Path, tool: str, arguments: dict[str, Any]) -> None:
+    knowledge = Knowledge(tmp_path, pages={})
+    async with over_http(knowledge) as client:
+        await called(client, tool, **arguments)
+        assert "query" in await refused(client, "search", query=None)
+    await knowledge.close()
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+async def test_the_address_may_end_with_a_slash(tmp_path: Path, path: str) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, api_token=SecretStr("t"))
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json", "Authorization": "Bearer t"}
+    assert (await knowledge.http.post(path, json=message, headers=headers)).status_code == 200
+    assert (await knowledge.http.post(path, json=message)).status_code == 401
+    assert (await knowledge.http.get(path, headers=headers)).status_code == 405
+    assert (await knowledge.http.post(f"{path}x", json=message, headers=headers)).status_code == 404
     await knowledge.close()
 
 

@@ -10,6 +10,7 @@ router = APIRouter(tags=["mcp"], responses=error_responses())
 
 
 @router.post("/mcp", response_class=Response, include_in_schema=False)
+@router.post("/mcp/", response_class=Response, include_in_schema=False)  # some hosts end an address with a slash
 async def mcp(request: Request) -> Response:
     """Answer a message of the Model Context Protocol (streamable HTTP, without sessions and streams)."""
     body = await json_body(request)

@@ -55,6 +55,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /v1/queue/dead": RouteRule("read"),
     "POST /v1/queue/revive": RouteRule("write", "reprocess"),
     "POST /mcp": RouteRule("read"),  # each tool needs the scope of the route that it calls
+    "POST /mcp/": RouteRule("read"),
     "POST /ingest": RouteRule("write", "ingest"),
     "POST /query": RouteRule("read", "search"),
     "POST /query/data": RouteRule("read", "search"),

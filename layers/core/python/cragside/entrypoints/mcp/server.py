@@ -11,9 +11,9 @@ from functools import wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
-from mcp_types import Resource, ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, Resource, ToolAnnotations
 from pydantic import Field
 from typing_extensions import override
 
@@ -70,6 +70,14 @@ def create_server() -> MCPServer[Any]:
 
 class _Server(MCPServer[Any]):
     @override
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Models write null for an argument that they leave out."""
+        given = {argument: value for argument, value in arguments.items() if value is not None}
+        return await super().call_tool(name, given, context)
+
+    @override
     async def list_resources(self) -> list[Resource]:
         """The latest documents."""
         page = await _refusing(_client.get().get, ResourceError)("/v1/documents", limit=_MOST_RESOURCES)
@@ -99,13 +107,16 @@ async def ask(question: Question) -> dict[str, Any]:
     """Get graded, cited evidence for a question: from the documents, or from the web where they have none.
 
     Answer the user from the text in `prompt`, and cite the evidence that you use as [1], [2]. `documents` are its
-    sources, in the order of their numbers. `verdict` says where they come from.
+    sources without their texts, in the order of their numbers. `verdict` says where they come from.
     """
     enriched = await _client.get().post("/v1/enrich", {"prompt": question}, headers=ALWAYS)
     context = enriched["metadata"]["rag_context"]
     return {
         "prompt": enriched["prompt"],
-        **{name: context[name] for name in ("documents", "verdict", "threshold", "degraded")},
+        "documents": [
+            {name: value for name, value in each.items() if name != "content"} for each in context["documents"]
+        ],
+        **{name: context[name] for name in ("verdict", "threshold", "degraded")},
     }
 
 
