@@ -72,6 +72,17 @@ async def test_an_exchange_is_taken_in_under_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    "ahead", ["<think>Under the mat?</think>\n\n", "Under the mat?\n</think>\n", "[THINK]The mat[/THINK]"]
+)
+async def test_thoughts_are_not_remembered(ahead: str) -> None:
+    intake = FakeIntake()
+    await memory(intake).remember(Exchange(EXCHANGE.user, ahead + SECRET, at=EXCHANGE.at), workspace="sea")
+    assert intake.taken[0][0].text == EXCHANGE.text
+    cut_off = await memory(intake).remember(Exchange(SECRET, "<think>Under the mat?"), workspace="sea")
+    assert cut_off.reason == "blank_answer"
+
+
+@pytest.mark.parametrize(
     ("exchange", "reason"),
     [(Exchange("hi!", SECRET), "greeting"), (Exchange("a", "b"), "too_short"), (Exchange(SECRET, " "), "blank_answer")],
 )

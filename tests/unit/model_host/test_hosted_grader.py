@@ -92,13 +92,30 @@ def scripted(batch, single="0.5"):
         '{"1": 0.9, "2": NaN}',
         '{"1": 0.9, "2": 0.',
         "[0.9, 0.1]",
-        '```json\n{"1": 0.9, "2": 0.1}\n```',
+        '{"1": 0.2, "2": 0.2} or rather {"1": 0.9, "2": 0.1}',
     ],
 )
 async def test_after_an_invalid_answer_documents_are_graded_one_by_one(grader, stub, answer):
     stub.say = scripted(answer)
     assert await grader.grade(QUESTION, passages("a", "b"), model="judge") == [0.5, 0.5]
     assert len(prompts(stub)) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '```json\n{"1": 0.9, "2": 0.1}\n```',
+        '```\n{"1": 0.9, "2": 0.1}',
+        '<think>The first {names} it: {"1": 1.0}.</think>\n{"1": 0.9, "2": 0.1}',
+        'It names it.\n</think>\n\n```json\n{"1": 0.9, "2": 0.1}\n```',
+        '[THINK]It names it.[/THINK]{"1": 0.9, "2": 0.1}',
+        'Here are the scores: {"1": 0.9, "2": 0.1}. The first names it.',
+    ],
+)
+async def test_scores_are_read_behind_thoughts_and_out_of_a_fence(grader, stub, answer):
+    stub.say = scripted(answer)
+    assert await grader.grade(QUESTION, passages("a", "b"), model="judge") == [0.9, 0.1]
+    assert len(prompts(stub)) == 1
 
 
 async def test_an_answer_that_was_cut_off_is_not_believed(grader, stub):

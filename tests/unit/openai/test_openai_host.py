@@ -38,6 +38,24 @@ async def test_the_key_goes_to_the_host_and_into_no_message(host, stub, caplog):
     assert "sk-hush" not in refused.value.message_with_place + caplog.text
 
 
+@pytest.mark.parametrize("thought", ["<think>Is it?", ""], ids=["in its text", "apart"])
+async def test_a_model_whose_thoughts_take_the_whole_answer_gets_room_for_them(host, stub, thought):
+    def say(asked):
+        enough = asked["max_tokens"] >= 1000
+        stub.done_reason = "stop" if enough else "length"
+        return f"{thought}</think>yes" if enough and thought else "yes" if enough else thought
+
+    stub.say = say
+    assert [(await host.chat("judge", "ready?", max_tokens=8)).text for _ in range(2)] == ["yes", "yes"]
+    assert [asked["max_tokens"] for asked in stub.asked("/v1/chat/completions")] == [8, 1032, 1032]
+
+
+async def test_an_answer_that_is_merely_too_long_is_not_asked_for_again(host, stub):
+    stub.done_reason = "length"
+    assert not (await host.chat("judge", "ready?", max_tokens=8)).complete
+    assert len(stub.asked("/v1/chat/completions")) == 1
+
+
 @pytest.mark.parametrize("status", [400, 500])
 async def test_a_host_that_quotes_the_key_brings_it_into_no_message(host, stub, status):
     stub.status = (status, "bad header: Bearer sk-hush")

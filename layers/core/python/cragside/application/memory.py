@@ -27,6 +27,7 @@ from cragside.domain.outcome import Degradation
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
+from cragside.domain.thoughts import without_thoughts
 from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.workspaces import Workspaces
 
@@ -96,11 +97,11 @@ class Memory:
         """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
 
         Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
-        the injected evidence. `recalled` are the exchanges that the model got for its answer. An exchange that only
-        repeats them is not stored.
+        the injected evidence, and of the answer none of the model's thoughts. `recalled` are the exchanges that the
+        model got for its answer. An exchange that only repeats them is not stored.
         """
         refuse_overlong(exchange)
-        exchange = replace(exchange, user=behind_blocks(exchange.user))
+        exchange = replace(exchange, user=behind_blocks(exchange.user), assistant=without_thoughts(exchange.assistant))
         reason = reason_to_forget(exchange, self._least)
         # Long texts take a tenth of a second, which must not block other requests.
         if not reason and recalled and await asyncio.to_thread(merely_repeats, exchange.assistant, recalled):

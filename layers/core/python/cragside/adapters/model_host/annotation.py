@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from pydantic import ValidationError as Malformed
 
+from cragside.adapters.model_host.text import json_in
 from cragside.domain.document import DocType
 from cragside.domain.neutral import neutralise
 from cragside.domain.quoting import code_for, quoted
@@ -86,7 +87,7 @@ def answer_schema(doc_type: DocType) -> dict[str, Any]:
 def fields_in(doc_type: DocType, answer: str) -> dict[str, Any] | None:
     """The neutralised fields of a model's answer; None unless all are valid and not blank."""
     try:
-        read = _model_of(doc_type).model_validate_json(answer).model_dump()
+        read = _model_of(doc_type).model_validate_json(json_in(answer)).model_dump()
     except Malformed:
         return None
     return {name: _harmless(value) for name, value in read.items()}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
+from cragside.adapters.model_host.text import json_in
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
@@ -62,7 +63,7 @@ def _question_in(answer: str, *, known: str) -> str:
     Small models drift off: a completed question consists of words of the conversation.
     """
     try:
-        found = json.loads(answer)["question"]
+        found = json.loads(json_in(answer))["question"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return ""
     if not isinstance(found, str) or len(found) > _LONGEST_QUESTION:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as Malformed
 
-from cragside.adapters.model_host.text import abridged
+from cragside.adapters.model_host.text import abridged, json_in
 from cragside.domain.document import Document
 from cragside.domain.neutral import as_name, as_passage, neutralise, unlabelled
 from cragside.domain.quoting import code_for, quoted
@@ -63,9 +63,9 @@ def answer_tokens(count: int) -> int:
 
 
 def scores_in(text: str, count: int) -> list[float] | None:
-    """The scores in the order of the documents; None unless the answer has exactly these, each within 0..1."""
+    """The scores in the order of the documents; None unless the answer's JSON has exactly these, each within 0..1."""
     try:
-        scores = _SCORES.validate_json(text)
+        scores = _SCORES.validate_json(json_in(text))
     except Malformed:
         return None
     if len(scores) != count:

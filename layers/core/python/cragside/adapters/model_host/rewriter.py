@@ -7,6 +7,7 @@ from cragside.adapters.model_host.text import abridged
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
+from cragside.domain.thoughts import without_thoughts
 
 _SYSTEM = (
     "You write web search queries. Turn the user's question into one short query for a search engine: the key words, "
@@ -17,7 +18,6 @@ _QUESTION_CHARACTERS = 2000
 _QUERY_CHARACTERS = 200
 _MOST_TOKENS = 64
 
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
     r"^(?:(?:sure|here is|here's)\b[^:]*:"
     r"|(?:(?:web|optimi[sz]ed|rewritten|revised) )*(?:search )?(?:query|question)\s*:)\s*",
@@ -55,7 +55,7 @@ class HostedRewriter:
 
 def one_line(answer: str, *, about: str) -> str:
     """The query in a model's answer; "" for an excuse, or an answer without words of the question."""
-    lines = (_bare(line) for line in neutralise(_THOUGHTS.sub("", answer)).splitlines())
+    lines = (_bare(line) for line in neutralise(without_thoughts(answer)).splitlines())
     line = next(filter(None, lines), "")
     if _EXCUSE.match(line) or not any(c.isalnum() for c in line) or not _share_a_word(line, about):
         return ""

@@ -15,7 +15,7 @@ QUESTION_TEXTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer. `complete` is False if the token limit cut it off."""
+    """A model's answer without its thoughts. `complete` is False if the token limit cut it off."""
 
     text: str
     complete: bool

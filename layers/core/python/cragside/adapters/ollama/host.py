@@ -14,6 +14,7 @@ from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMi
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.thoughts import without_thoughts
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
@@ -195,7 +196,7 @@ class OllamaHost(TextHost):
             failure = translated(self.url, error)
             self._note(failure)
             raise failure from error
-        return Reply(str(message.text), message.response_metadata.get("done_reason") != "length")
+        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
 
     def _note(self, failure: ServiceUnavailable) -> None:
         if isinstance(failure, HostSilent):

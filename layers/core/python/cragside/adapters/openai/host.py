@@ -17,11 +17,14 @@ from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.thoughts import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
 _MODELS_REMEMBERED = 64
-_SCHEMALESS_SECONDS = 600.0
+_LEARNT_SECONDS = 600.0
+# A model whose thoughts took all of an answer's tokens gets this many more.
+_THINKING_TOKENS = 1024
 # OpenAI's own models refuse `max_tokens`; other hosts may not know the newer name.
 _OPENAIS = ("api.openai.com",)
 # What hosts answer to a text that is longer than the model reads. llama.cpp answers 500.
@@ -51,7 +54,8 @@ class OpenAIHost(TextHost):
         self._chat_model = chat_model
         self._limit = "max_completion_tokens" if urlsplit(url).hostname in _OPENAIS else "max_tokens"
         self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT, clock=clock)
-        self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SCHEMALESS_SECONDS, timer=clock.monotonic)
+        self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
+        self._thinking: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
 
     @property
     @override
@@ -117,19 +121,12 @@ class OpenAIHost(TextHost):
     ) -> Reply:
         turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
         turns = [(role, sendable(text)) for role, text in (*turns, ("user", prompt))]
-        fields: dict[str, Any] = {self._limit: max_tokens}
-        if schema is None or model in self._schemaless:
-            return await self._chat(model, turns, fields)
-        form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
-        try:
-            return await self._chat(model, turns, {**fields, "response_format": form})
-        except Refused as refusal:
-            if refusal.status not in (400, 422):
-                raise
-            # Some hosts know no schemas. The prompt asks for JSON too, and whoever asked checks the answer.
-            reply = await self._chat(model, turns, fields)
-            self._schemaless[model] = True
+        known = model in self._thinking
+        reply = await self._answered(model, turns, schema, max_tokens + (_THINKING_TOKENS if known else 0))
+        if known or reply.complete or reply.text.strip():
             return reply
+        self._thinking[model] = True
+        return await self._answered(model, turns, schema, max_tokens + _THINKING_TOKENS)
 
     @override
     async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
@@ -169,6 +166,23 @@ class OpenAIHost(TextHost):
     async def close(self) -> None:
         await self._clients.close()
 
+    async def _answered(
+        self, model: str, turns: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None, most: int
+    ) -> Reply:
+        fields: dict[str, Any] = {self._limit: most}
+        if schema is None or model in self._schemaless:
+            return await self._chat(model, turns, fields)
+        form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+        try:
+            return await self._chat(model, turns, {**fields, "response_format": form})
+        except Refused as refusal:
+            if refusal.status not in (400, 422):
+                raise
+            # Some hosts know no schemas. The prompt asks for JSON too, and whoever asked checks the answer.
+            reply = await self._chat(model, turns, fields)
+            self._schemaless[model] = True
+            return reply
+
     async def _chat(self, model: str, turns: Sequence[tuple[str, str]], fields: Mapping[str, Any]) -> Reply:
         clients = self._clients.here()
         try:
@@ -178,7 +192,7 @@ class OpenAIHost(TextHost):
                     message = await clients.chat.ainvoke(list(turns), model=model, extra_body=dict(fields))
         except Exception as error:
             raise self._noted(error) from error
-        return Reply(str(message.text), message.response_metadata.get("finish_reason") != "length")
+        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("finish_reason") != "length")
 
     async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
         clients = self._clients.here()
