@@ -114,6 +114,8 @@ def _serve(
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
+            if workers == 1:
+                threading.Thread(target=_build_ahead, args=(settings,), daemon=True).start()
             # One of them does this for all.
             async with (
                 faults_logged(container) if worker else nullcontext(),
@@ -129,6 +131,7 @@ def _serve(
         run(lambda container: server.serve(container, listening, host, announce=announce, metrics=metrics), worker)
         return
     preload(settings)
+    _build_ahead(settings)
 
     def index(arguments: Sequence[str]) -> None:
         handover.close()
@@ -146,6 +149,15 @@ def _serve(
             )
 
         supervise(workers, run_worker, partial(handover.attend, forker=forker))
+
+
+def _build_ahead(settings: "Settings") -> None:
+    """Build what takes a second and would hold up the first request for it: our OpenAPI document, and MCP's types."""
+    from cragside.entrypoints.http.mcp import load_protocol
+    from cragside.entrypoints.http.openapi import openapi_document
+
+    openapi_document(settings.path_prefix)
+    load_protocol()
 
 
 @asynccontextmanager

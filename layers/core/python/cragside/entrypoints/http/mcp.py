@@ -1,5 +1,9 @@
 """The route of the Model Context Protocol."""
 
+import asyncio
+from importlib import import_module
+from types import ModuleType
+
 from fastapi import APIRouter, Request, Response
 
 from cragside.domain.errors import NotFound
@@ -14,8 +18,16 @@ router = APIRouter(tags=["mcp"], responses=error_responses())
 async def mcp(request: Request) -> Response:
     """Answer a message of the Model Context Protocol (streamable HTTP, without sessions and streams)."""
     body = await json_body(request)
+    protocol = await asyncio.to_thread(load_protocol)
+    if protocol is None:
+        raise NotFound("The Model Context Protocol is not installed. Install the extra `mcp` of cragside.")
+    answer: Response = await protocol.answer(request, body)
+    return answer
+
+
+def load_protocol() -> ModuleType | None:
+    """The module that answers messages, None without the extra `mcp`. The first call takes a second: use a thread."""
     try:
-        from cragside.entrypoints.mcp.streamable_http import answer  # the protocol's types take a second
-    except ModuleNotFoundError as error:
-        raise NotFound("The Model Context Protocol is not installed. Install the extra `mcp` of cragside.") from error
-    return await answer(request, body)
+        return import_module("cragside.entrypoints.mcp.streamable_http")
+    except ModuleNotFoundError:
+        return None

@@ -1,6 +1,7 @@
 """The OpenAPI document of cragside's own routes."""
 
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from fastapi.openapi.utils import get_openapi
@@ -38,10 +39,21 @@ _EVENTS = {
     ),
 }
 
+# Several first requests wait for one document.
+_building = Lock()
+
+
+def openapi_document(prefix: str | None) -> dict[str, Any]:
+    """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it.
+
+    The first call takes half a second, so it belongs in a thread.
+    """
+    with _building:
+        return _built(prefix)
+
 
 @cache
-def openapi_document(prefix: str | None) -> dict[str, Any]:
-    """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it."""
+def _built(prefix: str | None) -> dict[str, Any]:
     document = get_openapi(
         title="cragside",
         version=__version__,

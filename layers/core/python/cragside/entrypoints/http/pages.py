@@ -1,5 +1,6 @@
 """Pages for browsers: the list of our routes, and the icon. They say only what the documentation says, to anybody."""
 
+import asyncio
 from html import escape
 from typing import Any
 
@@ -39,7 +40,8 @@ router = APIRouter(include_in_schema=False)
 @router.api_route("/docs", methods=["GET", "HEAD"])
 async def docs(request: Request) -> Response:
     """A page with our routes."""
-    return Response(_page(request.app.openapi()), media_type="text/html", headers=_HEADERS)
+    document = await asyncio.to_thread(request.app.openapi)
+    return Response(_page(document), media_type="text/html", headers=_HEADERS)
 
 
 @router.api_route("/favicon.ico", methods=["GET", "HEAD"])

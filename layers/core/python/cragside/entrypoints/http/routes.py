@@ -1,5 +1,6 @@
 """All of cragside's own routes, built once for all applications of the process: FastAPI needs some time for it."""
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Security
@@ -72,7 +73,7 @@ def _all() -> APIRouter:
     @routes.get("/openapi.json", dependencies=guard, include_in_schema=False)
     async def openapi(request: Request) -> dict[str, Any]:
         """The routes in OpenAPI's form."""
-        document: dict[str, Any] = request.app.openapi()
+        document: dict[str, Any] = await asyncio.to_thread(request.app.openapi)
         return document
 
     return routes
