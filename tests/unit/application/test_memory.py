@@ -140,7 +140,7 @@ async def test_memory_is_recalled_in_the_mode_asked_for_else_the_configured_one(
     assert recollection.text.startswith("# Relevant Memory\n")
     assert re.search(rf"<memory-(\w+)>\n{re.escape(EXCHANGE.text)}\n</memory-\1>\Z", recollection.text)
     assert [document.id for document in recollection.documents] == ["conv_1.txt"]
-    assert repository.asked == [(asked, 1)]
+    assert [mode for mode, _ in repository.asked] == [asked]
 
 
 async def test_an_empty_memory_recalls_nothing() -> None:

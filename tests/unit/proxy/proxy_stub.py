@@ -113,6 +113,7 @@ class FakeEnricher:
         persona: str | None = None,
         memory: bool | None = None,
         tell_none: bool = False,
+        end_user: str = "",
         evidence_tokens: int | None = None,
         timeout: float | None = None,
         watch: Watch | None = None,

@@ -311,7 +311,7 @@ def start_of(exchanges: Exchanges, size: int = 10):
     async def send(_message):
         return
 
-    return exchanges.record(send, path="/api/chat", request=b"x" * size, workspace="w")
+    return exchanges.record(send, path="/api/chat", headers=(), request=b"x" * size, workspace="w")
 
 
 async def test_the_total_size_of_recordings_is_limited(monkeypatch):
@@ -330,7 +330,9 @@ async def test_more_exchanges_than_memory_can_take_are_left_out(monkeypatch, cap
     memory = FakeMemory()
     exchanges = Exchanges(memory, "/rag")
     for _ in range(2):
-        recording = exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
+        recording = exchanges.record(
+            _nowhere, path="/api/chat", headers=(), request=json.dumps(CHAT).encode(), workspace="w"
+        )
         await recording({"type": "http.response.start", "status": 200, "headers": []})
         await recording({"type": "http.response.body", "body": said("Very deep.")})
         recording.finish()
@@ -356,7 +358,9 @@ async def test_a_stopping_server_finishes_pending_memories():
 
     proxy = create_proxy(container, app, keys=Keys(container))
     exchanges = proxy._forwarder._exchanges
-    recording = exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
+    recording = exchanges.record(
+        _nowhere, path="/api/chat", headers=(), request=json.dumps(CHAT).encode(), workspace="w"
+    )
     await recording({"type": "http.response.start", "status": 200, "headers": []})
     await recording({"type": "http.response.body", "body": said("Very deep.")})
     recording.finish()
@@ -414,3 +418,15 @@ def test_no_bytes_break_the_reading(path, body):
 
 def test_a_plain_ok_is_no_answer():
     assert answered_text("/api/generate", OK.partition(b"\r\n\r\n")[2]) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "fields"), [((b"X-OpenWebUI-User-Id: ada",), {}), ((b"X-RAG-User: ada",), {}), ((), {"user": "ada"})]
+)
+async def test_an_exchange_belongs_to_the_user_whom_the_host_names(start, headers, fields):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(said("Very deep."))
+    await proxied.post("/api/chat", {**CHAT, **fields}, headers=headers)
+    assert await remembered(proxied) == [("default", "How deep?", "Very deep.")]
+    assert proxied.memory.exchanges[0][1].end_user == "ada"
+    assert b"x-rag-user" not in {name.lower() for name, _ in proxied.ollama.requests[0].headers}

@@ -13,6 +13,7 @@ from cragside.application.memory import Recollection
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
+from cragside.domain.end_user import end_user as named
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings, RagContext
 from cragside.domain.personas import instruction_of, nothing_found
@@ -65,8 +66,10 @@ class EvidenceFinder(Protocol):
 class Recalling(Protocol):
     """The part of `application.memory.Memory` that prompts need."""
 
-    async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
-        """Earlier exchanges on a question, as a block of at most `tokens` tokens. Failures become degradations."""
+    async def evidence(
+        self, question: str, *, workspace: str, tokens: int, seconds: float, end_user: str
+    ) -> Recollection:
+        """A user's earlier exchanges on a question, in at most `tokens` tokens. Failures become degradations."""
 
 
 class Preferring(Protocol):
@@ -134,6 +137,7 @@ class Enricher:
         persona: str | None = None,
         memory: bool | None = None,
         tell_none: bool = False,
+        end_user: str = "",
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
         watch: Watch | None = None,
@@ -141,10 +145,11 @@ class Enricher:
         """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
         `question` is that of the request, if the caller has read it already. `persona`, `memory` and `tell_none` (tell
-        the model where there is no evidence) are defaults for the fields of the request. `watch` is called with each
-        step when it ends. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a missing or
-        overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if neither the
-        knowledge base nor the web answers.
+        the model where there is no evidence) are defaults for the fields of the request. `end_user`, else the field
+        `user_id`, is the user whose exchanges may come. `watch` is called with each step when it ends. Raises
+        `ValidationError` for fields of a wrong type, an unknown persona, and a missing or overlong question. Raises
+        `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if neither the knowledge base nor the web
+        answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
@@ -163,6 +168,7 @@ class Enricher:
                 persona=persona,
                 wants_memory=wants_memory,
                 tell_none=_wish(request, "tell_none", tell_none),
+                end_user=end_user or named(request.get("user_id")),
                 tokens=tokens,
                 watch=watch if trace is None else _both(trace.step, watch),
             )
@@ -179,6 +185,7 @@ class Enricher:
         persona: str | None,
         wants_memory: bool,
         tell_none: bool,
+        end_user: str,
         tokens: int,
         watch: Watch | None,
     ) -> Enriched:
@@ -207,7 +214,7 @@ class Enricher:
         recollection = None
         if wants_memory and preferred.mode != "off":
             left = tokens - (self._count_tokens(block) if block else 0)
-            recollection = await self._recollected(query, findings, deadline, left, watch)
+            recollection = await self._recollected(query, findings, deadline, left, end_user, watch)
         lost = (*findings.degraded, *(recollection.degraded if recollection else ()))
         context = RagContext(
             query=query.text,
@@ -229,7 +236,7 @@ class Enricher:
         return Enriched(enhanced, context, findings.candidates, findings.reading)
 
     async def _recollected(
-        self, query: Query, findings: Findings, deadline: Deadline, tokens: int, watch: Watch | None
+        self, query: Query, findings: Findings, deadline: Deadline, tokens: int, end_user: str, watch: Watch | None
     ) -> Recollection:
         """Memories within the tokens and the time that are left after the evidence."""
         if self._memory is None:
@@ -240,6 +247,7 @@ class Enricher:
             workspace=query.workspace,
             tokens=tokens,
             seconds=deadline.share(_MEMORY_SHARE),
+            end_user=end_user,
         )
         if watch is not None:
             spent = (time.perf_counter() - started) * 1000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document, SourceText
+from cragside.domain.end_user import FIELD, exchanges_of
 from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
 from cragside.domain.exchange import (
     Exchange,
@@ -26,13 +27,15 @@ from cragside.domain.memory_name import memory_of
 from cragside.domain.outcome import Degradation
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.quoting import behind_blocks
-from cragside.domain.search import Mode
+from cragside.domain.search import Mode, SimilaritySearch
 from cragside.domain.thoughts import without_thoughts
 from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.workspaces import Workspaces
 
 DEFAULT_LIMIT = 5
 _CONVERSATION = {"kind": "conversation"}
+# So many are retrieved for each that is wanted: those of other users are dropped afterwards.
+_WIDE = 4
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +76,8 @@ class KeptExchange:
 class Memory:
     """Stores and finds exchanges. Results report outages, so no conversation fails.
 
+    A search finds the exchanges of its `end_user` alone, and without one those that name none.
+
     The log has the outcome and the length of an exchange, never its text.
     """
 
@@ -110,7 +115,9 @@ class Memory:
             logger.debug("Skipped an exchange: %s", reason)
             return Remembered(False, reason)
         try:
-            acceptance = await self.keep(exchange.text, name=exchange.name, workspace=workspace)
+            acceptance = await self.keep(
+                exchange.text, name=exchange.name, workspace=workspace, end_user=exchange.end_user
+            )
         except (ValidationError, Forbidden):
             raise
         except (CragsideError, OSError) as error:
@@ -121,13 +128,15 @@ class Memory:
         logger.info("Stored an exchange of %d characters in memory", len(exchange.text))
         return Remembered(True, "", acceptance.record.id)
 
-    async def keep(self, text: str, *, name: str, workspace: str, track: str = "") -> Acceptance:
+    async def keep(self, text: str, *, name: str, workspace: str, track: str = "", end_user: str = "") -> Acceptance:
         """Store an exchange that is already written as text. Raises as `Intake.text` does."""
-        source = SourceText(name, text, metadata=_CONVERSATION)
+        metadata = {**_CONVERSATION, FIELD: end_user} if end_user else _CONVERSATION
+        # Two users may say the same at the same moment.
+        source = SourceText(name, text, metadata=metadata, source=f"{end_user}/{name}" if end_user else name)
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
 
     async def recall(
-        self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
+        self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT, end_user: str = ""
     ) -> Recollection:
         """At most `limit` passages for a question, most promising first.
 
@@ -137,7 +146,7 @@ class Memory:
             raise ValidationError("A search of memory needs a text.", field="query")
         refuse_overlong_query(query)
         try:
-            documents = await self._found(query, workspace, limit, mode)
+            documents = await self._found(query, workspace, limit, mode, end_user)
         except ValidationError:
             raise
         except (CragsideError, OSError) as error:
@@ -157,6 +166,7 @@ class Memory:
         mode: Mode | None = None,
         limit: int = DEFAULT_LIMIT,
         least: float = PLAUSIBLE,
+        end_user: str = "",
     ) -> Recollection:
         """Exchanges for a question, as a block of at most `tokens` tokens that follows the evidence.
 
@@ -164,7 +174,7 @@ class Memory:
         """
         try:
             async with asyncio.timeout(seconds):
-                found = await self._found(question, workspace, limit, mode)
+                found = await self._found(question, workspace, limit, mode, end_user)
         except (CragsideError, OSError, TimeoutError) as error:
             logger.warning("Memory could not be asked: %s", _message(error))
             reason = "No answer in time." if isinstance(error, TimeoutError) else _reason(error).reason
@@ -188,9 +198,18 @@ class Memory:
         """Forget an exchange. False if there is none with this id. Raises `ServiceUnavailable`."""
         return await self._intake.delete(exchange_id, workspace=memory_of(workspace))
 
-    async def _found(self, question: str, workspace: str, limit: int, mode: Mode | None) -> list[Document]:
+    async def _found(
+        self, question: str, workspace: str, limit: int, mode: Mode | None, end_user: str
+    ) -> list[Document]:
         repository = (await self._workspaces.open(memory_of(workspace))).passages
-        return await repository.retrieve(question, limit=limit, mode=mode or self._mode)
+        own = exchanges_of(end_user)
+        retrieved = await repository.retrieve(question, limit=limit * _WIDE, mode=mode or self._mode, wanted=own)
+        found = retrieved[:limit]
+        if end_user and len(found) < limit:  # exchanges of many others may have been nearer
+            known = {document.content for document in found}
+            near = await repository.similar(SimilaritySearch(question, limit=limit, filter=own))
+            found += [document for document in near if document.content not in known][: limit - len(found)]
+        return found
 
 
 def _message(error: Exception) -> str:

@@ -45,12 +45,13 @@ _RUN, _REPEATED = 4, 0.8
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A user's text and the assistant's answer. A time without a zone is UTC."""
+    """A user's text and the assistant's answer. A time without a zone is UTC. `end_user` is who the user is."""
 
     user: str
     assistant: str
     skill: str = ""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    end_user: str = ""
 
     @property
     def when(self) -> datetime:

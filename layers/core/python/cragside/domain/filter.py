@@ -9,20 +9,22 @@ from typing import Any, Literal
 class Condition:
     """What the payload's value at `key` has to be. Dots lead into objects.
 
-    It `equals` `value` or is a list with it, `contains` it in any case, or `begins` with it.
+    It `equals` `value` or is a list with it, `contains` it in any case, `begins` with it, or is `absent`.
     """
 
     key: str
     value: Any
-    how: Literal["equals", "contains", "begins"] = "equals"
+    how: Literal["equals", "contains", "begins", "absent"] = "equals"
 
     def holds(self, payload: Mapping[str, Any]) -> bool:
         """Whether the payload meets the condition."""
         found: Any = payload
         for name in self.key.split("."):
             if not isinstance(found, Mapping) or name not in found:
-                return False
+                return self.how == "absent"
             found = found[name]
+        if self.how == "absent":
+            return False
         if self.how == "begins":
             return isinstance(found, str) and found.startswith(str(self.value))
         if self.how == "contains":

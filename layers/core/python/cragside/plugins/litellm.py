@@ -48,7 +48,7 @@ class CragsideGuardrail(CustomGuardrail):
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
         """The request with evidence, if it begins with the command."""
-        return await _enriched(self._agent, data, call_type)
+        return await _enriched(self._agent, data, call_type, user_api_key_dict)
 
 
 # LiteLLM looks for the hook in the class itself, not in its bases.
@@ -67,7 +67,7 @@ class CragsideCallback(CustomLogger):
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
         """The request with evidence, if it begins with the command."""
-        return await _enriched(self._agent, data, call_type)
+        return await _enriched(self._agent, data, call_type, user_api_key_dict)
 
 
 def __getattr__(name: str) -> CragsideCallback:
@@ -93,14 +93,17 @@ def _check(service: Service) -> None:
     Thread(target=check, daemon=True).start()
 
 
-async def _enriched(agent: RagAgent, data: dict[str, Any], call_type: str) -> dict[str, Any]:
-    """LiteLLM's data, changed in place. Only the prompt is sent to cragside: the rest has keys and objects in it."""
+async def _enriched(agent: RagAgent, data: dict[str, Any], call_type: str, key: Any) -> dict[str, Any]:
+    """LiteLLM's data, changed in place. Only prompt and user are sent to cragside: the rest has keys and objects."""
     if call_type not in _CALLS:
         return data
-    request = {name: data[name] for name in ("messages", "prompt") if data.get(name) is not None}
-    enhanced = await agent.on_retrieve(request)
+    prompt = {name: data[name] for name in ("messages", "prompt") if data.get(name) is not None}
+    # The user whom the request names, else the one to whom LiteLLM's key belongs.
+    users = (data.get("user"), *(getattr(key, name, None) for name in ("end_user_id", "user_id")))
+    user = next((each for each in users if isinstance(each, str) and each), None)
+    enhanced = await agent.on_retrieve({**prompt, **({"user_id": user} if user else {})})
     context = (enhanced.get("metadata") or {}).get("rag_context")
     if context is not None:
-        data.update({name: enhanced[name] for name in request})
+        data.update({name: enhanced[name] for name in prompt})
         data["metadata"] = {**(data.get("metadata") or {}), "rag_context": context}
     return data

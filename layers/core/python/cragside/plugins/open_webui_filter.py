@@ -38,7 +38,12 @@ class Filter:
     def __init__(self) -> None:
         self.valves = self.Valves()
 
-    async def inlet(self, body: dict[str, Any], __event_emitter__: Emitter | None = None) -> dict[str, Any]:
+    async def inlet(
+        self,
+        body: dict[str, Any],
+        __event_emitter__: Emitter | None = None,
+        __user__: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """The chat with evidence, if its last message begins with the command."""
         valves = self.valves
         emit = _quietly(__event_emitter__)
@@ -47,7 +52,7 @@ class Filter:
             return body
         await emit(_status("Looking for evidence", done=False))
         try:
-            enriched, evidence = await service.enriched(body["messages"])
+            enriched, evidence = await service.enriched(body["messages"], user=(__user__ or {}).get("id"))
         except CragsideError as error:
             _log.error("The message goes on without evidence: %s", error.message)  # it has the endpoint's address
             await emit(_status(f"No evidence ({error.code})"))

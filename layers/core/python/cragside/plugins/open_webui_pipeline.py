@@ -53,7 +53,7 @@ class Pipeline:
         if not service.is_asked(body):
             return body
         try:
-            enriched, _ = await service.enriched(body["messages"])
+            enriched, _ = await service.enriched(body["messages"], user=(user or {}).get("id"))
         except CragsideError as error:
             _log.error("The message goes on without evidence: %s", error.message)  # it has the endpoint's address
             return body

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from cragside.client import ALWAYS, Client
@@ -60,9 +61,14 @@ class Service:
             return
         checked_context(answer, self.command)
 
-    async def enriched(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Evidence]:
-        """Messages whose last question begins with the command, with evidence before it. Raises cragside's errors."""
-        return await self._enriched(messages, {})
+    async def enriched(
+        self, messages: list[dict[str, Any]], *, user: object = None
+    ) -> tuple[list[dict[str, Any]], Evidence]:
+        """Messages whose last question begins with the command, with evidence before it. Raises cragside's errors.
+
+        `user` is the host's id of the user, whose exchanges alone memory adds. Anything but a text names nobody.
+        """
+        return await self._enriched(messages, {}, {"user_id": user} if isinstance(user, str) else {})
 
     async def evidence(self, question: str) -> Evidence:
         """The evidence for a question, which needs no command. Raises cragside's errors."""
@@ -75,9 +81,12 @@ class Service:
             return thread.submit(asyncio.run, self.evidence(question)).result()
 
     async def _enriched(
-        self, messages: list[dict[str, Any]], headers: Mapping[str, str]
+        self,
+        messages: list[dict[str, Any]],
+        headers: Mapping[str, str],
+        about: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[list[dict[str, Any]], Evidence]:
-        request = {"messages": messages}
+        request = {"messages": messages, **about}
         answer = checked_answer(await self._answer(request, self.seconds, headers), request, self.command)
         enriched, context = answer["messages"], answer["metadata"]["rag_context"]
         block = next((new.get("content") for new in enriched if new["role"] == "system" and new not in messages), "")

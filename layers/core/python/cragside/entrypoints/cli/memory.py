@@ -113,7 +113,7 @@ def list_(
         print_json(answer)
         return
     try:
-        lines = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
+        lines = [(_heading(each), str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
     except (KeyError, TypeError, ValueError) as error:
         raise ProcessingError("The service did not answer with exchanges. Is --api the address of cragside?") from error
@@ -122,6 +122,11 @@ def list_(
         console.print(printable(heading), soft_wrap=True)
         print_prose(console, f"{text}\n")
     console.print(f"{len(lines)} of {total} exchanges.")
+
+
+def _heading(exchange: dict[str, Any]) -> str:
+    """The id, the time, and the user if one is named."""
+    return "  ".join(str(exchange[name]) for name in ("id", "at", "end_user") if exchange.get(name))
 
 
 @memory.command()

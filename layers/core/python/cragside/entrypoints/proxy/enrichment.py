@@ -16,6 +16,7 @@ from cragside.domain.explanation import Explanation
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Asked
@@ -102,6 +103,7 @@ class RequestEnricher:
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
             memory=memory_asked(headers),
             tell_none=asked.commanded and self._settings.tell_none,
+            end_user=end_user_of(headers, request),
             evidence_tokens=budget,
             timeout=self._settings.timeout_seconds - (self._container.clock.monotonic() - began),
             watch=watch,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.types import Message, Send
@@ -10,9 +10,12 @@ from starlette.types import Message, Send
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.codings import coding_of, decoded, is_readable
+from cragside.entrypoints.proxy.headers import Header
 from cragside.entrypoints.proxy.prompts import user_prompt
+from cragside.entrypoints.proxy.request_body import parsed
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024
@@ -34,6 +37,7 @@ class Recording:
     send: Send
     exchanges: "Exchanges"
     path: str
+    headers: Sequence[Header]
     request: bytes
     workspace: str
     chunks: list[bytes]
@@ -74,9 +78,9 @@ class Exchanges:
         self._held = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def record(self, send: Send, *, path: str, request: bytes, workspace: str) -> Recording:
+    def record(self, send: Send, *, path: str, headers: Sequence[Header], request: bytes, workspace: str) -> Recording:
         """A `send` that keeps a copy. `request` is the client's body without a coding. The caller calls `finish`."""
-        recording = Recording(send, self, path, request, workspace, [])
+        recording = Recording(send, self, path, headers, request, workspace, [])
         recording.usable = self.hold(recording, b"", len(request))
         return recording
 
@@ -138,4 +142,4 @@ class Exchanges:
         answer = None if answered is None else answered_text(recording.path, answered)
         if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None
-        return Exchange(user, answer)
+        return Exchange(user, answer, end_user=end_user_of(recording.headers, parsed(recording.request)))

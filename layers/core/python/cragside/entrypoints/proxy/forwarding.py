@@ -208,7 +208,9 @@ class Forwarder:
             await self._pass_on(call)
             return
         allow(writing.allowance(workspace))
-        recording = exchanges.record(call.send, path=scope["path"], request=request, workspace=workspace)
+        recording = exchanges.record(
+            call.send, path=scope["path"], headers=scope["headers"], request=request, workspace=workspace
+        )
         if self._audit.wanted:
             recording.remembered = partial(self._note_exchange, scope, writing, workspace)
         call.send = recording

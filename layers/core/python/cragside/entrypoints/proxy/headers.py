@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from cragside.domain import hops
 from cragside.entrypoints.access import WORKSPACE_HEADERS
+from cragside.entrypoints.end_users import USER_HEADER
 from cragside.entrypoints.rag_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER
 
 Header = tuple[bytes, bytes]
@@ -26,7 +27,7 @@ _HOP_BY_HOP = frozenset(
 )
 # Our server answers the client's `Expect`, and `Host` must name the upstream. The others are meant for cragside, not
 # for Ollama, whether or not the prompt has the command.
-_OWN = frozenset({PERSONA_HEADER, MEMORY_HEADER, RAG_HEADER, CONTEXT_HEADER, *WORKSPACE_HEADERS})
+_OWN = frozenset({PERSONA_HEADER, MEMORY_HEADER, RAG_HEADER, CONTEXT_HEADER, USER_HEADER, *WORKSPACE_HEADERS})
 _NOT_FORWARDED = _HOP_BY_HOP | _OWN | {b"host", b"expect", HOPS_HEADER}
 # `Connection` may not remove the length by which the body was read.
 _FRAMING = frozenset({b"content-length"})

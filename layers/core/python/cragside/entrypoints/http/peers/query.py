@@ -11,6 +11,7 @@ from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.outcome import recalled
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.http.models import Degraded
 from cragside.entrypoints.http.passage_models import GraphAround
 from cragside.entrypoints.http.passage_search import PassageSearch
@@ -49,7 +50,8 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
     budget = container.settings.context_tokens
     if body.max_total_tokens is not None:
         budget = min(budget, body.max_total_tokens)
-    earlier = await _earlier(container, search, body, lookup, tokens=budget // 2 if hits else budget)
+    tokens, user = budget // 2 if hits else budget, end_user_of(request.scope["headers"])
+    earlier = await _earlier(container, search, body, lookup, tokens=tokens, end_user=user)
     if earlier is not None:
         optional["memory"] = [shapes.RecalledPassage(**recalled(d), text=d.content) for d in earlier.documents]
         optional["degraded"] = [Degraded.model_validate(d, from_attributes=True) for d in earlier.degraded]
@@ -70,7 +72,7 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
 
 
 async def _earlier(
-    container: Container, search: PassageSearch, body: shapes.QueryBody, lookup: Lookup, *, tokens: int
+    container: Container, search: PassageSearch, body: shapes.QueryBody, lookup: Lookup, *, tokens: int, end_user: str
 ) -> Recollection | None:
     """Earlier exchanges on the question, for LightRAG's clients. None for others. Never fails."""
     if lookup.mode is None:
@@ -83,6 +85,7 @@ async def _earlier(
         mode=lookup.mode,
         limit=body.top_passages or body.limit or DEFAULT_LIMIT,
         least=-1.0,
+        end_user=end_user,
     )
 
 

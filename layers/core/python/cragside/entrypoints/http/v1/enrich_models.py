@@ -21,7 +21,7 @@ class EnrichRequest(BaseModel):
     id: str | None = Field(None, description="Request id; generated if missing.")
     timestamp: str | None = Field(None, description="ISO 8601; generated if missing.")
     stream: bool | None = Field(None, description="Whether the response should be streamed; passed on.")
-    user_id: str | None = Field(None, description="The user; passed on.")
+    user_id: str | None = Field(None, description="The user, whose exchanges alone memory adds; passed on.")
     model: str | None = Field(None, description="Ollama model of the request; it may also grade the evidence.")
     workspace: str | None = Field(None, description="The knowledge base to ask.")
     persona: str | None = Field(None, description="Template of the system prompt, such as `witness-de`.")

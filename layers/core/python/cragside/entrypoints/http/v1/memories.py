@@ -1,5 +1,6 @@
 """Conversations: add them to memory, recall, list and forget them."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -7,9 +8,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT
+from cragside.domain.end_user import FIELD, end_user
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Citation, Degraded
@@ -22,6 +25,9 @@ from cragside.entrypoints.http.request_access import (
 )
 
 _MOST_RESULTS = 100
+_LONGEST_END_USER = 1000
+_END_USER = "Who the user is, if several share a token; else the header `X-RAG-User` or that of the host."
+EndUser = Annotated[str | None, Field(max_length=_LONGEST_END_USER, description=_END_USER)]
 _MOST_LISTED = 100
 _MOST_OFFSET = 10**9
 
@@ -40,6 +46,7 @@ class ExchangeBody(BaseModel):
     assistant: str | None = Field(description="Null is blank, as when nothing was answered.")
     skill: str | None = Field(None, max_length=200, description="The skill that was active, if any.")
     date: datetime | None = Field(None, description="ISO 8601, in UTC without a zone; now when missing.")
+    end_user: EndUser = None
     workspace: str | None = Field(None, description=WORKSPACE)
 
 
@@ -62,6 +69,7 @@ class MemoryQuery(BaseModel):
     query: str = Field(description="The question.")
     mode: Mode | None = Field(None, description="As LightRAG's; RAG_MEMORY_MODE when missing.")
     limit: Annotated[int, Field(ge=1, le=_MOST_RESULTS, description="Most passages.")] = DEFAULT_LIMIT
+    end_user: EndUser = None
     workspace: str | None = Field(None, description=WORKSPACE)
 
 
@@ -80,6 +88,7 @@ class MemoryBody(BaseModel):
     at: str = Field(description="When it took place, ISO 8601 in UTC.")
     text: str = Field(description="The exchange as it was written down.")
     searchable: bool = Field(description="Whether all of it can be recalled.")
+    end_user: str | None = Field(None, description="Who the user is, if the request named one.")
 
 
 class MemoryPage(BaseModel):
@@ -98,9 +107,13 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=Bounded
 async def add_memory(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
     """Add an exchange to memory, unless it is trivial. It is indexed afterwards."""
     workspace = choose_workspace(request, exchange.workspace)
-    dated = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
-    if exchange.date is not None:
-        dated = Exchange(dated.user, dated.assistant, dated.skill, exchange.date)
+    said = Exchange(
+        exchange.user or "",
+        exchange.assistant or "",
+        exchange.skill or "",
+        end_user=_end_user(request, exchange.end_user),
+    )
+    dated = said if exchange.date is None else replace(said, at=exchange.date)
     remembered = await container.memory.remember(dated, workspace=workspace)
     note_documents(request, [remembered.document_id] if remembered.document_id else [])
     return RememberedBody(
@@ -123,7 +136,14 @@ async def list_memories(
     kept, total = await container.memory.exchanges(workspace=workspace, limit=limit, offset=offset)
     note_documents(request, (each.record.id for each in kept))
     memories = [
-        MemoryBody(id=each.record.id, at=each.at, text=each.text, searchable=each.record.searchable) for each in kept
+        MemoryBody(
+            id=each.record.id,
+            at=each.at,
+            text=each.text,
+            searchable=each.record.searchable,
+            end_user=each.record.metadata.get(FIELD),
+        )
+        for each in kept
     ]
     return MemoryPage(memories=memories, total=total, limit=limit, offset=offset)
 
@@ -139,5 +159,15 @@ async def delete_memory(memory_id: str, container: AppContainer, workspace: Quer
 async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
     """What memory has on a question, as a section for a system prompt."""
     workspace = choose_workspace(request, asked.workspace)
-    found = await container.memory.recall(asked.query, workspace=workspace, mode=asked.mode, limit=asked.limit)
+    found = await container.memory.recall(
+        asked.query,
+        workspace=workspace,
+        mode=asked.mode,
+        limit=asked.limit,
+        end_user=_end_user(request, asked.end_user),
+    )
     return RecollectionBody.model_validate(found, from_attributes=True)
+
+
+def _end_user(request: Request, given: str | None) -> str:
+    return end_user(given) or end_user_of(request.scope["headers"])

@@ -20,6 +20,7 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.ports.library import Library
@@ -125,7 +126,7 @@ router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
 @router.post("/text")
 async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
     """Add a text. A worker makes it searchable within seconds."""
-    insertion = _Insertion(container, choose_workspace(request))
+    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
     await insertion.take(body.text, body.file_source)
     note_documents(request, insertion.documents)
     return insertion.answer()
@@ -138,7 +139,7 @@ async def insert_texts(request: Request, body: InsertTextsRequest, container: Ap
     if len(names) != len(body.texts):
         counts = f"{counted(len(body.texts), 'text')} and {counted(len(names), 'name')} in file_sources"
         raise ValidationError(f"There are {counts}. Name each text, or leave file_sources out.")
-    insertion = _Insertion(container, choose_workspace(request))
+    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
     for text, name in zip(body.texts, names, strict=True):
         await insertion.take(text, name)
     note_documents(request, insertion.documents)
@@ -215,10 +216,11 @@ async def _progress_counts(container: Container, workspace: str) -> Counter[str]
 class _Insertion:
     """The texts of one request, which share a track."""
 
-    def __init__(self, container: Container, workspace: str) -> None:
+    def __init__(self, container: Container, workspace: str, end_user: str) -> None:
         self._intake = container.intake
         self._memory = container.memory
         self._workspace = workspace
+        self._end_user = end_user
         self._track = _stamped("insert")
         self._acceptances: list[Acceptance] = []
 
@@ -227,7 +229,7 @@ class _Insertion:
         named = name if name and name.strip() else f"{_stamped('text')}.txt"
         workspace, track = self._workspace, self._track
         if is_exchange(named, text):
-            taken = await self._memory.keep(text, name=named, workspace=workspace, track=track)
+            taken = await self._memory.keep(text, name=named, workspace=workspace, track=track, end_user=self._end_user)
         else:
             taken = await self._intake.written(text, name=named, workspace=workspace, track=track, rename=True)
         self._acceptances.append(taken)

@@ -1,0 +1,112 @@
+"""Users behind one host share its token, and nobody's memory but their own."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.domain.end_user import end_user
+from cragside.entrypoints.end_users import end_user_of
+from tests.knowledge import Knowledge
+
+QUESTION = "What is my door code at home?"
+ADAS = {"user": "My door code at home is 4471, keep it for me.", "assistant": "I keep it: your door code is 4471."}
+TOMS = {"user": "My door code at home is 9052, keep it for me.", "assistant": "I keep it: your door code is 9052."}
+NOBODYS = {"user": "The door code of the shed is 1818, keep it.", "assistant": "I keep it: the shed's code is 1818."}
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    made = Knowledge(tmp_path)
+    for exchange, user in ((ADAS, "ada"), (TOMS, "tom"), (NOBODYS, None)):
+        await made.http.post("/v1/memories", json={**exchange, "end_user": user})
+    await made.index()
+    yield made
+    await made.close()
+
+
+async def told(knowledge: Knowledge, headers: dict[str, str], **fields: Any) -> str:
+    body = {"prompt": f"/rag {QUESTION}", "memory": True, **fields}
+    answer = await knowledge.http.post("/v1/enrich", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["prompt"])
+
+
+@pytest.mark.attack("another user's memory")
+@pytest.mark.parametrize(
+    ("headers", "fields", "own"),
+    [
+        ({"X-OpenWebUI-User-Id": "ada"}, {}, "4471"),
+        ({"X-OpenWebUI-User-Id": "tom"}, {}, "9052"),
+        ({"X-RAG-User": "ada"}, {}, "4471"),
+        ({"X-LiteLLM-End-User-Id": "tom"}, {}, "9052"),
+        ({}, {"user": "ada"}, "4471"),
+        ({}, {"user_id": "tom"}, "9052"),
+        ({}, {"safety_identifier": "ada"}, "4471"),
+        ({}, {}, "1818"),
+        ({"X-RAG-User": "  "}, {"user": ""}, "1818"),
+        ({"X-RAG-User": "eve"}, {}, None),
+    ],
+)
+async def test_a_prompt_gets_the_exchanges_of_its_user_alone(
+    knowledge: Knowledge, headers: dict[str, str], fields: dict[str, str], own: str | None
+) -> None:
+    prompt = await told(knowledge, headers, **fields)
+    assert {code for code in ("4471", "9052", "1818") if code in prompt} == ({own} if own else set())
+
+
+async def test_a_search_of_memory_finds_the_exchanges_of_its_user_alone(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.post("/v1/memories/search", json={"query": QUESTION, "end_user": "tom"})
+    assert "9052" in answer.json()["text"]
+    assert "4471" not in answer.json()["text"]
+
+
+@pytest.mark.attack("another user's memory")
+async def test_lightrags_routes_separate_users_too(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.post("/query", json={"query": QUESTION, "mode": "mix"}, headers={"X-RAG-User": "tom"})
+    assert "9052" in answer.json()["response"]
+    assert "4471" not in answer.json()["response"]
+
+
+async def test_exchanges_of_many_others_do_not_push_out_ones_own(knowledge: Knowledge) -> None:
+    for number in range(40):
+        said = {
+            "user": f"{QUESTION} I think it is {number}.",
+            "assistant": f"Your door code at home is {number}0{number}.",
+        }
+        await knowledge.http.post("/v1/memories", json={**said, "end_user": f"user {number}"})
+    await knowledge.index()
+    assert "4471" in await told(knowledge, {"X-RAG-User": "ada"})
+
+
+async def test_the_list_of_exchanges_names_their_users(knowledge: Knowledge) -> None:
+    listed = (await knowledge.http.get("/v1/memories")).json()["memories"]
+    assert {each["text"][-5:-1]: each["end_user"] for each in listed} == {"4471": "ada", "9052": "tom", "1818": None}
+
+
+async def test_two_users_may_say_the_same_at_the_same_moment(knowledge: Knowledge) -> None:
+    said = {**ADAS, "date": "2026-01-01T10:00:00Z"}
+    ids = set()
+    for user in ("uma", "vic", None):
+        answer = (await knowledge.http.post("/v1/memories", json={**said, "end_user": user})).json()
+        assert answer["indexed"]
+        ids.add(answer["id"])
+    assert len(ids) == 3
+    again = (await knowledge.http.post("/v1/memories", json={**said, "end_user": "uma"})).json()
+    assert again["reason"] == "known"
+
+
+def test_the_header_of_cragside_comes_before_those_of_hosts_and_the_body() -> None:
+    headers = [(b"x-openwebui-user-id", b"host"), (b"x-rag-user", b"own")]
+    assert end_user_of(headers, {"user": "body"}) == "own"
+    assert end_user_of(headers[:1], {"user": "body"}) == "host"
+    assert end_user_of([], {"user": "body"}) == "body"
+    assert end_user_of([], {"user": ["no", "text"], "safety_identifier": "text"}) == "text"
+    assert end_user_of([]) == ""
+
+
+@pytest.mark.parametrize("given", ["x" * 129, "line\nbreak", "\x00"])
+def test_a_long_or_unprintable_name_is_replaced_by_its_digest(given: str) -> None:
+    assert end_user(given).startswith("sha256:")
+    assert end_user(given) != end_user(f"{given}.")
