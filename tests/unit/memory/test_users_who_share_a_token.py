@@ -33,7 +33,7 @@ async def told(knowledge: Knowledge, headers: dict[str, str], **fields: Any) -> 
     return str(answer.json()["prompt"])
 
 
-@pytest.mark.attack("another user's memory")
+@pytest.mark.attack("other users' memories")
 @pytest.mark.parametrize(
     ("headers", "fields", "own"),
     [
@@ -62,7 +62,7 @@ async def test_a_search_of_memory_finds_the_exchanges_of_its_user_alone(knowledg
     assert "4471" not in answer.json()["text"]
 
 
-@pytest.mark.attack("another user's memory")
+@pytest.mark.attack("other users' memories")
 async def test_lightrags_routes_separate_users_too(knowledge: Knowledge) -> None:
     answer = await knowledge.http.post("/query", json={"query": QUESTION, "mode": "mix"}, headers={"X-RAG-User": "tom"})
     assert "9052" in answer.json()["response"]

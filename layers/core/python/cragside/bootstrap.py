@@ -113,7 +113,14 @@ class Container(Stores):
     @cached_property
     def intake(self) -> Intake:
         """Takes documents in."""
-        return Intake(self.workspaces, self.queue, loader=self.loader, fetcher=self.fetcher, limits=self.limits)
+        return Intake(
+            self.workspaces,
+            self.queue,
+            loader=self.loader,
+            fetcher=self.fetcher,
+            limits=self.limits,
+            spare_room=self.spare_room,
+        )
 
     @cached_property
     def uploads(self) -> Uploads:

@@ -53,6 +53,7 @@ class Explainer:
         watch: Watch | None = None,
         workspace: str | None = None,
         memory: bool | None = None,
+        end_user: str = "",
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that steps share, not a cancellation)
     ) -> Explanation:
         """What a request would get and why. The command in it is optional. Raises what `Enricher.enrich` raises.
@@ -66,6 +67,7 @@ class Explainer:
             question=explained_question_in(request, self._prefix),
             workspace=workspace,
             memory=memory,
+            end_user=end_user,
             tell_none=self._tell_none,
             timeout=deadline.remaining(),
             watch=run.note,

@@ -12,6 +12,7 @@ from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
+from cragside.ports.spare_room import SpareRoom
 from cragside.ports.workspaces import Workspaces
 
 _KEPT = (
@@ -34,17 +35,21 @@ class Intake:
         loader: DocumentLoader,
         fetcher: PageFetcher,
         limits: StorageLimits | None = None,
+        spare_room: SpareRoom | None = None,
     ) -> None:
         self._workspaces = workspaces
         self._queue = queue
         self._loader = loader
         self._fetcher = fetcher
         self._limits = limits or StorageLimits(workspaces)
+        self._spare_room = spare_room
 
     async def text(
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
         """Accept a text; see `Library.accept`. If only the queue fails, `ServiceUnavailable` says that it is stored."""
+        if self._spare_room is not None:
+            self._spare_room.check()
         library = (await self._workspaces.open(workspace)).documents
         async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
             acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
@@ -147,9 +152,17 @@ class Intake:
     async def delete(self, document_id: str, *, workspace: str, content_hash: str | None = None) -> bool:
         """Delete a document and its tasks. False if there is none.
 
-        It disappears from search at once. The worker may remove its contributions to the graph later. Raises
-        `ValidationError` if it no longer has the text with this `content_hash`.
+        It disappears from search at once, on a full disk too. The worker may remove its contributions to the graph
+        later. Raises `ValidationError` if it no longer has the text with this `content_hash`.
         """
+        try:
+            return await self._deleted(document_id, workspace, content_hash)
+        except ServiceUnavailable:
+            if self._spare_room is None or not self._spare_room.give():
+                raise
+            return await self._deleted(document_id, workspace, content_hash)
+
+    async def _deleted(self, document_id: str, workspace: str, content_hash: str | None) -> bool:
         library = (await self._workspaces.open(workspace)).documents
         known = None if content_hash is None else await library.document(document_id)
         if known is not None and known.content_hash != content_hash:

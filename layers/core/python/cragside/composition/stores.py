@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.lightrag.storages.redis.fence import FencedRedis
     from cragside.adapters.local.conversations import Conversations
+    from cragside.adapters.local.spare_room import SpareFile
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.adapters.redis.database import RedisDatabase
 
@@ -72,6 +73,13 @@ class Stores(Models):
         from cragside.adapters.local.conversations import Conversations
 
         return Conversations(self.folder) if self._writable() else None
+
+    @cached_property
+    def spare_room(self) -> "SpareFile | None":
+        """The room on the disk that is kept for deletions, None where RAG_HOME has no store that is written."""
+        from cragside.adapters.local.spare_room import SpareFile
+
+        return SpareFile(self.folder) if self._writable() and not self.settings.on_postgres else None
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:

@@ -112,6 +112,8 @@ def _serve(
     def run(serving: "Callable[[Container], Awaitable[None]]", worker: "Run | None") -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
+            if container.spare_room is not None:
+                container.spare_room.keep()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             if workers == 1:

@@ -136,6 +136,8 @@ async def _outside(request: Request) -> Mapping[str, str]:
 
 
 async def _readable(container: Container, workspace: str) -> None:
+    if container.spare_room is not None:
+        container.spare_room.check()
     await container.workspaces.check(workspace)
     await (await container.workspaces.open(workspace)).documents.documents(limit=1)
 

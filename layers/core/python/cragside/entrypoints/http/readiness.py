@@ -66,6 +66,8 @@ class Readiness:
 
     async def _store(self) -> None:
         name = self._container.settings.workspace
+        if self._container.spare_room is not None:
+            self._container.spare_room.check()
         await self._container.workspaces.check(name)
         await (await self._container.workspaces.open(name)).documents.documents(limit=1)
 

@@ -13,6 +13,7 @@ from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Step, Watch
 from cragside.entrypoints.client_gone import ClientGone, while_connected
+from cragside.entrypoints.end_users import end_user_of
 from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses, for_client, hidden
@@ -55,6 +56,7 @@ async def explain(request: Request) -> Response:
             watch=watch,
             workspace=workspace,
             memory=memory,
+            end_user=end_user_of(request.scope["headers"], body),
             timeout=None if ends is None else ends - container.clock.monotonic(),
         )
         request.state.rag_context = explanation.context

@@ -32,9 +32,13 @@ class Checkup:
         self._found = ""
 
     async def damage(self, *, whole: bool = False) -> str:
-        """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes."""
+        """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes.
+
+        Raises `LedgerError` if nothing can be written until cragside is started again.
+        """
         if damage := await asyncio.to_thread(self._at_sight) or self._database.damage:
             return damage
+        self._database.refuse_lost_log()
         if self._checking is None and (whole or self._clock.monotonic() >= self._due):
             self._checking = asyncio.create_task(self._checked())
         if self._checking is not None:
@@ -50,6 +54,7 @@ class Checkup:
         began = self._clock.monotonic()
         try:
             self._found = await asyncio.to_thread(_pages, self._database.path, self._database.read_only)
+            self._database.damage = self._database.damage or self._found
         finally:
             taken = self._clock.monotonic() - began
             self._due = self._clock.monotonic() + max(_EVERY_SECONDS, taken * _SHARE)

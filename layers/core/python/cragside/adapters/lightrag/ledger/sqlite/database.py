@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +24,8 @@ BUSY_MILLISECONDS = 5_000
 LONGEST_LOG_BYTES = 8_000_000
 # A store has more pages than this: it is replaced in two steps or more.
 _PAGES_BEFORE_CHECK = 16
+# What SQLite keeps beside a file in use. Processes that open the store anew could not see each other without them.
+_BESIDE = ("-wal", "-shm")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
@@ -79,6 +81,7 @@ class Database:
                 migrate(self._connection)
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
+            self._logs = self._logs_now()
         except BaseException:
             self._connection.close()
             raise
@@ -98,6 +101,25 @@ class Database:
                 raise failure_of(error) from error
         database._users += 1
         return database
+
+    def refuse_lost_log(self) -> None:
+        """Raise `LedgerError` if somebody removed SQLite's files beside the store: what is written would be lost.
+
+        All that was accepted before is put into the store first, unless another process may have opened it meanwhile.
+        """
+        if self.read_only or (now := self._logs_now()) == self._logs or self.is_removed():
+            return
+        if now[0] is None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        lost = " and ".join(
+            f"{FILE_NAME}{end}" for end, then, there in zip(_BESIDE, self._logs, now, strict=True) if then != there
+        )
+        why = f"somebody removed {lost} while cragside had the store open. Restart cragside"
+        raise LedgerError("its log was removed", f"cannot be written: {why}")
+
+    def _logs_now(self) -> tuple[tuple[int, int] | None, ...]:
+        return tuple(_identity(self.path.with_name(f"{self.path.name}{end}")) for end in _BESIDE)
 
     def release(self) -> None:
         """Give the connection back; the last one closes it."""
@@ -138,6 +160,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything or nothing. Must not be held across an `await`."""
+        self.refuse_lost_log()
         with self._translating():
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged
 from cragside.adapters.lightrag.ledger.sql_rows import columns_of
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
@@ -30,6 +31,8 @@ class DocumentWrites(Leasing):
 
     @override
     async def enter(self, entry: Entry) -> None:
+        if damage := self._database.damage:
+            raise LedgerDamaged(damage, "is damaged")
         with self._transaction() as connection:
             version = self._make_current(connection, entry)
             if entry.enrich:

@@ -69,6 +69,8 @@ class Tidying:
 def _in_steps(path: Path) -> None:
     """Tidy up in short transactions."""
     with _opened(path) as connection:
+        # On a full disk the rest has only the room that a deletion's log took.
+        _cut_log(connection)
         # What is forgotten from now on has a mark of its own.
         mark = connection.execute("SELECT value FROM meta WHERE key = ?", (UNTIDY,)).fetchone()
         _forget_answers(connection)

@@ -1,0 +1,79 @@
+"""SQLite's files beside a store are removed while it is open: nothing is accepted that would be lost."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.knowledge import Knowledge
+
+NOTE = {"text": "Sea otters eat urchins in the kelp forest.", "name": "otters.md"}
+LATER = {"text": "The tide turns at noon.", "name": "tide.md"}
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    made = Knowledge(tmp_path / "home")
+    assert (await made.http.post("/v1/documents", json=NOTE)).status_code == 202
+    yield made
+    await made.close()
+
+
+@pytest.mark.attack("damaged stores")
+@pytest.mark.parametrize("ends", [("-wal",), ("-shm",), ("-wal", "-shm")])
+async def test_a_store_without_its_log_takes_nothing_and_loses_nothing(
+    knowledge: Knowledge, tmp_path: Path, ends: tuple[str, ...]
+) -> None:
+    store = tmp_path / "home" / "default" / "store.sqlite3"
+    for end in ends:
+        store.with_name(store.name + end).unlink()
+    answer = await knowledge.http.post("/v1/documents", json=LATER)
+    assert answer.status_code == 503
+    for end in ends:
+        assert f"store.sqlite3{end}" in answer.json()["error"]["message"]
+    assert "Restart cragside" in answer.json()["error"]["message"]
+    health = (await knowledge.http.get("/health")).json()
+    assert health["status"] == "unhealthy"
+    assert "Restart cragside" in health["components"]["knowledge_base"]["reason"]
+    assert (await knowledge.http.get("/ready")).status_code == 503
+    # As after a kill: what was accepted before is in the file itself, unless the log is still there to be read.
+    if "-wal" in ends:
+        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            assert connection.execute("SELECT name FROM document").fetchall() == [("otters.md",)]
+    await knowledge.close()
+    again = Knowledge(tmp_path / "home")
+    assert [each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]] == ["otters.md"]
+    assert (await again.http.post("/v1/documents", json=LATER)).status_code == 202
+    await again.close()
+
+
+@pytest.mark.attack("damaged stores")
+async def test_a_workspace_whose_folder_was_removed_begins_anew(knowledge: Knowledge, tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "default"
+    folder.rename(tmp_path / "away")
+    assert (await knowledge.http.post("/v1/documents", json=LATER)).status_code == 202
+    await knowledge.close()
+    again = Knowledge(tmp_path / "home")
+    assert [each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]] == ["tide.md"]
+    await again.close()
+
+
+@pytest.mark.attack("damaged stores")
+async def test_nothing_is_accepted_into_a_store_that_was_found_damaged(knowledge: Knowledge, tmp_path: Path) -> None:
+    for number in range(30):
+        text = " ".join(f"otter{number}x{word}" for word in range(400))
+        await knowledge.http.post("/v1/documents", json={"text": text, "name": f"{number}.md", "enrich": False})
+    await knowledge.close()
+    path = tmp_path / "home" / "default" / "store.sqlite3"
+    content = bytearray(path.read_bytes())
+    for page in range(len(content) // 4096 // 2, len(content) // 4096 - 1):
+        content[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
+    path.write_bytes(content)
+    damaged = Knowledge(tmp_path / "home")
+    assert (await damaged.http.get("/health")).json()["status"] == "unhealthy"
+    answer = await damaged.http.post("/v1/documents", json=LATER)
+    assert answer.status_code == 503
+    assert "damaged" in answer.json()["error"]["message"]
+    await damaged.close()
