@@ -16,7 +16,11 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.headers import Header
 
 _READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pauses
-_LONGEST_HEADERS = 256 * 1024
+# Bytes that a host may send without a byte of a body: its head, trailers, what stands beside the sizes of chunks. The
+# parser keeps an unfinished header, so the bytes count before it has read them.
+_MOST_BESIDE_BODY = 256 * 1024
+_MOST_INTERIM = 32  # answers such as 103 before the answer
+_HEAD_SECONDS = 10.0  # from the first byte of the head to its last
 # A host that vanishes sends no end of its stream. The system asks it after 30 seconds of silence, and four times.
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
@@ -35,7 +39,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._keep_alive = True
         self._bodiless = False
         self._until_close = False
-        self._header_bytes = 0
+        self._beside_body = 0
+        self._interim = 0
+        self._in_head = False
+        self._head_ends: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
         self._chunks: deque[bytes] = deque()
         self._buffered = 0
@@ -65,7 +72,8 @@ class UpstreamConnection(asyncio.Protocol):
         self.finished = False
         self._body_sent = body_sent
         self._bodiless = bodiless
-        self._header_bytes = 0
+        self._beside_body = 0
+        self._interim = 0
         self._buffered = 0
         if not self._transport.is_closing():
             self._transport.write(data)
@@ -124,6 +132,12 @@ class UpstreamConnection(asyncio.Protocol):
         self._writable.set()
         self._wake()
 
+    def _head_has_ended(self) -> None:
+        self._in_head = False
+        if self._head_ends is not None:
+            self._head_ends.cancel()
+            self._head_ends = None
+
     # asyncio.Protocol
 
     @override
@@ -138,11 +152,19 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.abort()
             return
         self._heard = True
+        known = len(self._chunks)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
             return
+        self._beside_body = 0 if len(self._chunks) > known else self._beside_body + len(data)
+        if self._beside_body > _MOST_BESIDE_BODY and not self.finished:
+            self.abort(ServiceUnavailable("ollama", "the answer has endless headers"))
+            return
+        if self._in_head and self._head_ends is None and self._failure is None:
+            late = ServiceUnavailable("ollama", f"the headers of its answer did not end within {_HEAD_SECONDS:g} s")
+            self._head_ends = asyncio.get_running_loop().call_later(_HEAD_SECONDS, self.abort, late)
         self._buffered += len(data)
         if self._buffered > _READ_AHEAD and not self._reading_paused:
             self._reading_paused = True
@@ -156,6 +178,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.finished = True
         self._keep_alive = False
         self._fail(ServiceUnavailable("ollama", "the connection broke off"))
+        self._head_has_ended()
 
     @override
     def pause_writing(self) -> None:
@@ -171,21 +194,23 @@ class UpstreamConnection(asyncio.Protocol):
         """The parser\'s callback."""
         if self.finished:
             raise ValueError("an unrequested answer")
+        self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """The parser\'s callback."""
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > _LONGEST_HEADERS:
-            raise ValueError("headers too long")
         if self.status:  # a trailer: the headers have been sent to the client already
             return
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The parser\'s callback."""
+        self._head_has_ended()
         status = self._parser.get_status_code()
         if status < 200:
             self.headers = []
+            self._interim += 1
+            if self._interim > _MOST_INTERIM:
+                raise ValueError("too many answers before the answer")
             return
         named = {name.lower(): value for name, value in self.headers}
         self._until_close = not named.keys() & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
