@@ -1,10 +1,14 @@
-"""A hostile model host whose head, interim answers, trailers or chunk sizes never end: the client gets a 502, or an end."""
+"""A host whose head, interim answers, trailers or chunk extensions never end: the client gets a 502, or an end."""
 
 import asyncio
 import contextlib
+import gc
+import weakref
 
 import pytest
 
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.client_gone import ClientGone
 from cragside.entrypoints.proxy import upstream_connection
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -86,3 +90,25 @@ async def test_trailers_and_chunk_extensions_without_end_end_the_answer(proxied,
             await proxied.post("/api/chat", CHAT)
     proxied.ollama.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     assert (await proxied.post("/api/chat", CHAT)).body == b"ok"
+
+
+async def test_an_aborted_exchange_keeps_no_memory_until_garbage_is_collected():
+    class Transport(asyncio.Transport):
+        def abort(self):
+            pass
+
+    connection = upstream_connection.UpstreamConnection()
+    connection._transport = Transport()
+    gc.disable()
+    try:
+        reason = ClientGone()
+        kept = weakref.ref(reason)
+        connection.abort(reason)
+        del reason
+        with contextlib.suppress(ClientGone):
+            await connection.response()
+        assert kept() is None
+    finally:
+        gc.enable()
+    with pytest.raises(ServiceUnavailable):
+        await connection.response()

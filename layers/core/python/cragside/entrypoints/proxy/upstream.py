@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import unquote, urlsplit
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.entrypoints.proxy.freed_memory import give_back
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 # Tells the key of the host.
 Key = Callable[[], Awaitable[str]]
 _PORTS = {"http": 80, "https": 443}
+# Once the last of so many exchanges at a time has ended, the memory that they took is given back.
+_MANY = 50
 
 
 class Upstream:
@@ -41,6 +44,8 @@ class Upstream:
         self._keep_seconds = keep_seconds
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
+        self._in_use = 0
+        self._most_in_use = 0
 
     @property
     def has_credential(self) -> bool:
@@ -68,12 +73,16 @@ class Upstream:
         while self._idle and not new:
             kept = self._idle.pop()
             if kept.reusable and now - kept.idle_since < self._keep_seconds:
-                return kept
+                return self._used(kept)
             kept.abort()
-        return await self._connected()
+        return self._used(await self._connected())
 
     def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back after its exchange. Closes it if it cannot be used again."""
+        self._in_use -= 1
+        if not self._in_use and self._most_in_use >= _MANY:
+            self._most_in_use = 0
+            asyncio.get_running_loop().call_later(1.0, asyncio.get_running_loop().run_in_executor, None, give_back)
         if not connection.reusable:
             connection.abort()
             return
@@ -98,6 +107,11 @@ class Upstream:
                 _, connection = await loop.create_connection(UpstreamConnection, self._host, self._port, ssl=self._tls)
         except (OSError, UnicodeError) as error:
             raise ServiceUnavailable("ollama", _reason(error, self._connect_timeout)) from error
+        return connection
+
+    def _used(self, connection: UpstreamConnection) -> UpstreamConnection:
+        self._in_use += 1
+        self._most_in_use = max(self._most_in_use, self._in_use)
         return connection
 
     def _prune(self) -> None:

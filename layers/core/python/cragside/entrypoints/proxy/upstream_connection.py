@@ -7,7 +7,7 @@ decoded, and the bytes of headers stay unchanged.
 import asyncio
 import socket
 from collections import deque
-from typing import cast
+from typing import NoReturn, cast
 
 import httptools
 from typing_extensions import override
@@ -15,7 +15,7 @@ from typing_extensions import override
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.headers import Header
 
-_READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pauses
+_READ_AHEAD = 64 * 1024  # bytes to buffer for a slow client before reading pauses
 # Bytes that a host may send without a byte of a body: its head, trailers, what stands beside the sizes of chunks. The
 # parser keeps an unfinished header, so the bytes count before it has read them.
 _MOST_BESIDE_BODY = 256 * 1024
@@ -40,6 +40,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._bodiless = False
         self._until_close = False
         self._beside_body = 0
+        self._header_bytes = 0
         self._interim = 0
         self._in_head = False
         self._head_ends: asyncio.TimerHandle | None = None
@@ -73,6 +74,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._body_sent = body_sent
         self._bodiless = bodiless
         self._beside_body = 0
+        self._header_bytes = 0
         self._interim = 0
         self._buffered = 0
         if not self._transport.is_closing():
@@ -115,12 +117,22 @@ class UpstreamConnection(asyncio.Protocol):
 
     async def _news(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            self._raise()
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
         finally:
             self._waiter = None
+
+    def _raise(self) -> NoReturn:
+        # Kept here or in the frame, the error would keep the frames that it passes, and the pieces of the answer in
+        # them, until all garbage is collected.
+        failure, self._failure = self._failure, ServiceUnavailable("ollama", "the connection was closed")
+        assert failure is not None  # noqa: S101 (the callers have looked)
+        try:
+            raise failure
+        finally:
+            del failure
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -158,14 +170,17 @@ class UpstreamConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
             return
-        self._beside_body = 0 if len(self._chunks) > known else self._beside_body + len(data)
+        if len(self._chunks) > known:
+            self._beside_body = 0
+            self._buffered += len(data)
+        else:
+            self._beside_body += len(data)
         if self._beside_body > _MOST_BESIDE_BODY and not self.finished:
             self.abort(ServiceUnavailable("ollama", "the answer has endless headers"))
             return
         if self._in_head and self._head_ends is None and self._failure is None:
             late = ServiceUnavailable("ollama", f"the headers of its answer did not end within {_HEAD_SECONDS:g} s")
             self._head_ends = asyncio.get_running_loop().call_later(_HEAD_SECONDS, self.abort, late)
-        self._buffered += len(data)
         if self._buffered > _READ_AHEAD and not self._reading_paused:
             self._reading_paused = True
             self._transport.pause_reading()
@@ -198,6 +213,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """The parser\'s callback."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > _MOST_BESIDE_BODY:
+            raise ValueError("headers too long")
         if self.status:  # a trailer: the headers have been sent to the client already
             return
         self.headers.append((name, value))
