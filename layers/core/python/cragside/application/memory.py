@@ -33,6 +33,8 @@ from cragside.ports.workspaces import Workspaces
 
 DEFAULT_LIMIT = 5
 _CONVERSATION = {"kind": "conversation"}
+# Clients that send a request again do so at once: this many of the latest exchanges are compared.
+_LATEST = 20
 
 logger = logging.getLogger(__name__)
 
@@ -92,13 +94,15 @@ class Memory:
         self._mode = mode
         self._budget = budget
         self._count_tokens = count_tokens
+        self._storing: set[tuple[str, str]] = set()
 
     async def remember(self, exchange: Exchange, *, workspace: str, recalled: Sequence[str] = ()) -> Remembered:
         """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
 
         Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
         the injected evidence, and of the answer none of the model's thoughts. `recalled` are the exchanges that the
-        model got for its answer. An exchange that only repeats them is not stored.
+        model got for its answer. An exchange that only repeats them is not stored, and neither is one that is among the
+        latest already, whatever its time.
         """
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user), assistant=without_thoughts(exchange.assistant))
@@ -109,7 +113,19 @@ class Memory:
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
             return Remembered(False, reason)
+        said = workspace, _undated(exchange.text)
+        if said in self._storing:
+            return Remembered(False, "known")
+        self._storing.add(said)
         try:
+            return await self._stored(exchange, workspace)
+        finally:
+            self._storing.discard(said)
+
+    async def _stored(self, exchange: Exchange, workspace: str) -> Remembered:
+        try:
+            if known := await self._known(exchange.text, workspace):
+                return Remembered(False, "known", known)
             acceptance = await self.keep(exchange.text, name=exchange.name, workspace=workspace)
         except (ValidationError, Forbidden):
             raise
@@ -125,6 +141,17 @@ class Memory:
         """Store an exchange that is already written as text. Raises as `Intake.text` does."""
         source = SourceText(name, text, metadata=_CONVERSATION)
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
+
+    async def _known(self, text: str, workspace: str) -> str | None:
+        """The id of the same exchange, if it is among the latest."""
+        library = (await self._workspaces.open(memory_of(workspace))).documents
+        for record in (await library.documents(limit=_LATEST))[0]:
+            if record.characters != len(text) or record.metadata != _CONVERSATION:
+                continue
+            source = await library.source(record.id)
+            if source is not None and _undated(source.text) == _undated(text):
+                return record.id
+        return None
 
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
@@ -191,6 +218,10 @@ class Memory:
     async def _found(self, question: str, workspace: str, limit: int, mode: Mode | None) -> list[Document]:
         repository = (await self._workspaces.open(memory_of(workspace))).passages
         return await repository.retrieve(question, limit=limit, mode=mode or self._mode)
+
+
+def _undated(text: str) -> str:
+    return text.partition("\n")[2]
 
 
 def _message(error: Exception) -> str:
