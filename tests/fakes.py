@@ -95,15 +95,23 @@ class FakeRepository(RagRepository):
         return Indexed(document.name, "unchanged" if known.text == document.text else "updated", passages=1)
 
 
+class EmptyLibrary:
+    """A library that lists no documents."""
+
+    async def documents(self, *, limit: int) -> tuple[list[Any], int]:
+        return [], 0
+
+
 class FakeWorkspaces:
-    """One repository for every workspace."""
+    """One repository for every workspace, and no documents to list."""
 
     def __init__(self, repository: RagRepository) -> None:
         self._repository = repository
 
     async def open(self, name: str) -> Workspace:
         nothing: Any = None
-        return Workspace(name, nothing, self._repository, nothing, nothing, read_only=False)
+        documents: Any = EmptyLibrary()
+        return Workspace(name, documents, self._repository, nothing, nothing, read_only=False)
 
     async def names(self) -> list[str]:
         return ["default"]

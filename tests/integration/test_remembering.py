@@ -1,7 +1,9 @@
 """Exchanges on the embedded store: taken in, indexed by the worker, recalled in every mode."""
 
+import asyncio
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
@@ -42,6 +44,25 @@ async def test_two_exchanges_within_one_second_are_both_found_in_every_mode(cont
             rf"^# Relevant Memory\n.*\n<memory-(\w+)>\n{re.escape(REDIS.text)}\n</memory-\1>\Z", found.text
         ), mode
     assert (await container.memory.recall("Redis?", workspace="other")).text == ""
+
+
+async def test_the_same_exchange_at_another_time_is_remembered_once(container):
+    remember = container.memory.remember
+    first = await remember(OTTERS, workspace="bot")
+    for later in (AT + timedelta(seconds=1), AT + timedelta(minutes=5), AT + timedelta(days=2)):
+        again = await remember(replace(OTTERS, at=later), workspace="bot")
+        assert (again.indexed, again.reason, again.document_id) == (False, "known", first.document_id)
+    assert (await remember(replace(OTTERS, at=AT + timedelta(days=2)), workspace="other")).indexed
+    assert (await remember(replace(OTTERS, assistant=f"{OTTERS.assistant} They float."), workspace="bot")).indexed
+    await container.memory.forget(first.document_id, workspace="bot")
+    assert (await remember(replace(OTTERS, at=AT + timedelta(minutes=5)), workspace="bot")).indexed
+
+
+async def test_the_same_exchange_twice_at_once_is_remembered_once(container):
+    several = [replace(OTTERS, at=AT + timedelta(minutes=minutes)) for minutes in range(4)]
+    told = await asyncio.gather(*(container.memory.remember(each, workspace="bot") for each in several))
+    assert sorted(each.reason for each in told) == ["", "known", "known", "known"]
+    assert (await container.memory.exchanges(workspace="bot"))[1] == 1
 
 
 async def test_a_cached_search_is_repeated_after_the_store_has_changed(container):

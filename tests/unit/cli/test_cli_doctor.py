@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.bootstrap import Container
 from cragside.composition.databases import DatabaseState
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints import component_checks, model_checks
+from cragside.entrypoints import component_checks, model_checks, searxng_checks
 from cragside.entrypoints import findings as findings_module
 from cragside.entrypoints.findings import FOR_OPERATORS
 from cragside.settings import Settings
@@ -168,6 +168,13 @@ def test_the_error_for_a_searxng_without_json_says_how_to_enable_it(run, contain
     assert "403" in found["detail"]
 
 
+def test_lines_of_a_remedy_stand_below_each_other(run, container, environment):
+    environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
+    container.search = Search(ServiceUnavailable("search", "SearXNG refused JSON (403)", answered=403))
+    shown = run("doctor").stdout
+    assert "restart it:\n" + " " * 38 + "search:\n" + " " * 40 + "formats:\n" + " " * 42 + "- html\n" in shown
+
+
 async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -175,7 +182,7 @@ async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(mo
         monkeypatch.delenv(name, raising=False)
     async with StubSearxng() as searxng:
         searxng.body = {"version": "2026.1.2"}
-        assert await component_checks._searxng_version(searxng.url) == "2026.1.2"
+        assert await searxng_checks.version_at(searxng.url) == "2026.1.2"
 
 
 def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):

@@ -1,11 +1,12 @@
 import hmac
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.domain.errors import Unauthorized, ValidationError
-from cragside.entrypoints.access import Grant, Pass, local_host, workspace_of
+from cragside.entrypoints.access import Grant, Pass, local_host, near_host, workspace_of
 from cragside.entrypoints.keyring import Keyring
 
 
@@ -89,14 +90,76 @@ def test_other_names_are_not_local(host):
     assert not local_host([(b"host", host)])
 
 
-def test_the_bound_host_is_local():
-    assert local_host([(b"host", b"rag.lan:8642")], "RAG.lan")
-    assert not local_host([(b"host", b"rag.lan:8642")])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "app.localhost:8642",
+        "127.0.0.1:8642",
+        "host.docker.internal:8642",
+        "HOST.Docker.Internal.",
+        "gateway.containers.internal",
+        "metadata.google.internal",
+        "mymac.local:8642",
+        "my-mac.fritz.local",
+        socket.gethostname(),
+        f"{socket.gethostname().upper()}:8642",
+        "192.168.1.20:8642",
+        "10.0.0.1",
+        "172.17.0.1:80",
+        "100.100.1.2",
+        "169.254.1.1",
+        "0.0.0.0:8642",
+        "[fd00::1]:8642",
+        "[fe80::1]",
+        "[::1]",
+        "rag.lan:8642",
+    ],
+)
+def test_names_of_this_machine_and_of_its_network_are_near(host):
+    assert near_host([(b"host", host.encode())], "RAG.lan")
+
+
+@pytest.mark.attack("foreign origins")
+@pytest.mark.parametrize(
+    "host",
+    [
+        "rebound.example",
+        "local",
+        "internal",
+        "evillocal",
+        "evil-internal",
+        "mymac.local.evil.example",
+        "host.docker.internal.evil.example",
+        f"{socket.gethostname()}.evil.example",
+        f"evil{socket.gethostname()}",
+        "192.168.1.20.nip.io",
+        "192-168-1-20.sslip.io",
+        "8.8.8.8",
+        "[2001:4860:4860::8888]",
+        "192.168.1",
+        "0xc0a80114",
+        "3232235796",
+        "192.168.1.020",
+        "rag.lan",
+        "nas",
+        "",
+        "192.168.1.20@evil.example",
+        "mymac.local, evil.example",
+        "mymac.local:80:80",
+        "mymac.local/",
+        "\xff.local/x",
+    ],
+)
+def test_no_name_that_a_page_can_rebind_is_near(host):
+    assert not near_host([(b"host", host.encode())], "127.0.0.1")
 
 
 def test_a_request_without_host_is_allowed_and_one_with_two_is_refused():
     assert local_host([])
     assert not local_host([(b"host", b"localhost"), (b"host", b"localhost")])
+    assert near_host([], "")
+    assert not near_host([(b"host", b"mymac.local"), (b"host", b"evil.example")], "")
 
 
 BOUND = {"a-key": ["a"], "both-key": ["a", "b"]}

@@ -166,6 +166,20 @@ async def test_a_rebound_name_is_refused(start):
     assert proxied.ollama.requests == []
 
 
+@pytest.mark.parametrize("host", ["host.docker.internal", "mymac.local:80", socket.gethostname(), "192.168.1.20"])
+async def test_a_program_may_call_by_a_name_of_the_network(start, host):
+    proxied = await start()
+    raw = f"GET %s HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n%s\r\n"
+    for path in ("/api/tags", "/healthz", "/v1/models"):
+        assert (await proxied.raw((raw % (path, "")).encode())).startswith(b"HTTP/1.1 200")
+    foreign = raw % ("/healthz", "Origin: http://evil.example\r\n")
+    assert (await proxied.raw(foreign.encode())).startswith(b"HTTP/1.1 403")
+    other = raw % ("/healthz", "Origin: http://localhost:3000\r\n")
+    assert (await proxied.raw(other.encode())).startswith(b"HTTP/1.1 403"), (
+        "this machine's pages call it as this machine"
+    )
+
+
 async def test_any_name_will_do_with_a_token(start):
     proxied = await start(api_token="s3cret")
     raw = b"GET /x HTTP/1.1\r\nHost: rag.example\r\nX-Api-Key: s3cret\r\nConnection: close\r\n\r\n"

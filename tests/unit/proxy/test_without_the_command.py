@@ -1,5 +1,6 @@
 """Evidence without the command: by header, by the model's name and by the workspace's setting, and who wins."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -103,6 +104,61 @@ async def test_a_workspace_that_always_asks_leaves_other_requests_as_they_are(
     await proxied.ask(f"POST {path}", body)
     assert proxied.ollama.requests[0].body == body
     assert proxied.enricher.calls == []
+
+
+TOOLS = {
+    "/api/chat": {"messages": [USER, {"role": "assistant", "content": ""}, {"role": "tool", "content": "42"}]},
+    "/v1/chat/completions": {
+        "messages": [USER, {"role": "assistant", "content": ""}, {"role": "tool", "tool_call_id": "t", "content": "42"}]
+    },
+    "/v1/messages": {"max_tokens": 9, "messages": [USER, {"role": "assistant", "content": "x"}, RESULT]},
+    "/v1/responses": {"input": [USER, {"type": "function_call_output", "call_id": "c", "output": "42"}]},
+}
+
+
+@pytest.mark.parametrize(("model", "headers"), [("m", ALWAYS), ("m+rag", ())])
+@pytest.mark.parametrize("path", TOOLS)
+async def test_header_and_suffix_give_evidence_after_the_result_of_a_tool_too(
+    proxied: Proxied, path: str, model: str, headers: tuple[bytes, ...]
+) -> None:
+    reply = await proxied.post(path, {"model": model, **TOOLS[path]}, headers)
+    assert reply.header(b"x-rag-verdict") == [b"local"]
+    assert b"[1] a passage" in proxied.ollama.requests[-1].body
+    assert b"42" in proxied.ollama.requests[-1].body
+
+
+TASK = "Provide a concise, 5-word-or-less title for the conversation.\n\nConversation:\nUser: why?\nAI: so."
+SETS_A_TASK = {"role": "system", "content": "You are a chat summarizer. Generate a title for the conversation."}
+TALKED = [{"role": "assistant", "content": "so."}, {"role": "user", "content": "and how?"}]
+
+
+@pytest.mark.parametrize("headers", [ALWAYS, ()])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"messages": [{"role": "user", "content": TASK}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": TASK}]}]},
+        {"messages": [USER, TALKED[0], {"role": "user", "content": TASK}]},
+        {"messages": [SETS_A_TASK, {"role": "user", "content": "user: why?\nassistant: so."}]},
+        {"messages": [USER], "metadata": {"task": "title_generation"}},
+    ],
+)
+async def test_a_clients_task_gets_no_evidence_and_is_not_remembered(
+    start: Any, headers: tuple[bytes, ...], payload: dict[str, Any]
+) -> None:
+    proxied = await start(prompts={"default": "always"}, store_exchanges=True)
+    proxied.ollama.answer = http(b'{"message": {"content": "Why"}, "done": true}')
+    await proxied.post("/api/chat", {"model": "m", **payload}, headers)
+    await proxied.post("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "/rag " + TASK}]})
+    async with asyncio.timeout(5):
+        await proxied.memory.news.wait()
+    assert len(proxied.enricher.calls) == len(proxied.memory.exchanges) == 1, "the command is typed by a person"
+
+
+async def test_a_system_message_that_speaks_of_titles_does_not_stop_a_chat(proxied: Proxied) -> None:
+    messages = [SETS_A_TASK, USER, *TALKED]
+    await proxied.post("/api/chat", {"model": "m", "messages": messages}, ALWAYS)
+    assert len(proxied.enricher.calls) == 1
 
 
 async def test_a_setting_refuses_nobody(start: Any) -> None:

@@ -80,8 +80,9 @@ async def test_an_empty_query_is_not_sent(search, stub):
         (403, "Add json to search.formats"),
         (429, "limiter"),
         (500, "answered 500"),
-        (401, "answered 401"),
-        (404, "answered 404"),
+        (401, "wants a password"),
+        (404, "no search there"),
+        (418, "answered 418"),
     ],
 )
 async def test_the_error_for_a_refusal_has_a_remedy(search, stub, status, says):

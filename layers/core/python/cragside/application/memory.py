@@ -36,6 +36,8 @@ DEFAULT_LIMIT = 5
 _CONVERSATION = {"kind": "conversation"}
 # So many are retrieved for each that is wanted: those of other users are dropped afterwards.
 _WIDE = 4
+# Clients that send a request again do so at once: this many of the latest exchanges are compared.
+_LATEST = 20
 
 logger = logging.getLogger(__name__)
 
@@ -97,13 +99,15 @@ class Memory:
         self._mode = mode
         self._budget = budget
         self._count_tokens = count_tokens
+        self._storing: set[tuple[str, str, str]] = set()
 
     async def remember(self, exchange: Exchange, *, workspace: str, recalled: Sequence[str] = ()) -> Remembered:
         """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
 
         Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
         the injected evidence, and of the answer none of the model's thoughts. `recalled` are the exchanges that the
-        model got for its answer. An exchange that only repeats them is not stored.
+        model got for its answer. An exchange that only repeats them is not stored, and neither is one that is among the
+        latest already, whatever its time.
         """
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user), assistant=without_thoughts(exchange.assistant))
@@ -114,7 +118,19 @@ class Memory:
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
             return Remembered(False, reason)
+        said = workspace, exchange.end_user, _undated(exchange.text)
+        if said in self._storing:
+            return Remembered(False, "known")
+        self._storing.add(said)
         try:
+            return await self._stored(exchange, workspace)
+        finally:
+            self._storing.discard(said)
+
+    async def _stored(self, exchange: Exchange, workspace: str) -> Remembered:
+        try:
+            if known := await self._known(exchange, workspace):
+                return Remembered(False, "known", known)
             acceptance = await self.keep(
                 exchange.text, name=exchange.name, workspace=workspace, end_user=exchange.end_user
             )
@@ -130,10 +146,22 @@ class Memory:
 
     async def keep(self, text: str, *, name: str, workspace: str, track: str = "", end_user: str = "") -> Acceptance:
         """Store an exchange that is already written as text. Raises as `Intake.text` does."""
-        metadata = {**_CONVERSATION, FIELD: end_user} if end_user else _CONVERSATION
         # Two users may say the same at the same moment.
-        source = SourceText(name, text, metadata=metadata, source=f"{end_user}/{name}" if end_user else name)
+        own = f"{end_user}/{name}" if end_user else name
+        source = SourceText(name, text, metadata=_metadata(end_user), source=own)
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
+
+    async def _known(self, exchange: Exchange, workspace: str) -> str | None:
+        """The id of the same exchange of the same user, if it is among the latest."""
+        text, metadata = exchange.text, _metadata(exchange.end_user)
+        library = (await self._workspaces.open(memory_of(workspace))).documents
+        for record in (await library.documents(limit=_LATEST))[0]:
+            if record.characters != len(text) or record.metadata != metadata:
+                continue
+            source = await library.source(record.id)
+            if source is not None and _undated(source.text) == _undated(text):
+                return record.id
+        return None
 
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT, end_user: str = ""
@@ -210,6 +238,14 @@ class Memory:
             near = await repository.similar(SimilaritySearch(question, limit=limit, filter=own))
             found += [document for document in near if document.content not in known][: limit - len(found)]
         return found
+
+
+def _metadata(end_user: str) -> dict[str, str]:
+    return {**_CONVERSATION, FIELD: end_user} if end_user else _CONVERSATION
+
+
+def _undated(text: str) -> str:
+    return text.partition("\n")[2]
 
 
 def _message(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """What a request may do: its grant and its workspace. Without tokens, a check of `Host` prevents DNS rebinding."""
 
 import ipaddress
-from collections.abc import Iterable
+import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -16,6 +17,8 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 # The id and name of whoever needs no token.
 ANONYMOUS = "anonymous"
+# Networks give these names out: multicast DNS, Docker Desktop (`host.docker.internal`), clouds.
+_LOCAL_ENDS = (".local", ".internal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +130,53 @@ def _named_by_header(headers: RawHeaders) -> str | None:
     return next((name for name in names if name), None)
 
 
-def local_host(headers: RawHeaders, bound: str | None = None) -> bool:
-    """Whether `Host` names this machine: localhost, a name below it, a loopback address, or `bound`.
+def local_host(headers: RawHeaders) -> bool:
+    """Whether `Host` names this machine: localhost, a name below it, or a loopback address.
 
-    A web page whose name was rebound to 127.0.0.1 sends its own name. A client without `Host` is not a browser.
+    A client without `Host` is not a browser.
     """
+    return _each_host(headers, _is_local)
+
+
+def near_host(headers: RawHeaders, bound: str) -> bool:
+    """Whether `Host` is what Ollama answers to on loopback: this machine, its network, or the address `bound`.
+
+    A web page whose name was rebound to 127.0.0.1 sends its own name, which is a public one. No page can rebind an
+    address, the name of this machine, or a name below `.local` and `.internal`, which public servers do not know.
+    """
+    return _each_host(headers, lambda host: _is_near(host, bound))
+
+
+def _each_host(headers: RawHeaders, fits: Callable[[bytes], bool]) -> bool:
     hosts = [value for name, value in headers if name == b"host"]
-    return all(_is_local(host, bound) for host in hosts) and len(hosts) < 2
+    return all(fits(host) for host in hosts) and len(hosts) < 2
 
 
 @lru_cache(maxsize=256)
-def _is_local(host: bytes, bound: str | None) -> bool:
-    name = _without_port(host.decode("latin-1").strip().lower()).rstrip(".")
-    if name == "localhost" or name.endswith(".localhost") or (bound is not None and name == bound.lower()):
+def _is_local(host: bytes) -> bool:
+    name = _named(host)
+    address = _address(name)
+    return address.is_loopback if address else name == "localhost" or name.endswith(".localhost")
+
+
+@lru_cache(maxsize=256)
+def _is_near(host: bytes, bound: str) -> bool:
+    name = _named(host)
+    if _is_local(host) or name == bound.lower():
         return True
+    address = _address(name)
+    return not address.is_global if address else name.endswith(_LOCAL_ENDS) or name == socket.gethostname().lower()
+
+
+def _named(host: bytes) -> str:
+    return _without_port(host.decode("latin-1").strip().lower()).rstrip(".")
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(name).is_loopback
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
+        return None
 
 
 def _without_port(host: str) -> str:

@@ -19,6 +19,7 @@ from cragside.domain.languages import REMEDY, crosses_languages, languages_of
 from cragside.entrypoints import model_checks
 from cragside.entrypoints.error_lines import address_of
 from cragside.entrypoints.findings import Finding, Manner, State
+from cragside.entrypoints.searxng_checks import examine_searxng
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -69,7 +70,7 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     servers = await asyncio.gather(
         _patiently(host, lambda: model_checks.examine_host(container, manner), manner, more_seconds=loading),
         _patiently("reranker", lambda: model_checks.examine_reranker(container, manner), manner),
-        _patiently("searxng", lambda: _searxng(container, manner), manner),
+        _patiently("searxng", lambda: examine_searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
         _patiently("postgres", lambda: _postgres(container, manner), manner),
@@ -213,32 +214,6 @@ def _holds_something(settings: "Settings") -> bool:
 def _damage(settings: "Settings") -> str:
     """The differences from a baked store's manifest, by hash. A fetched store was checked already."""
     return damage_in(settings.home) if isinstance(settings.home, Path) else ""
-
-
-async def _searxng(container: "Container", manner: Manner) -> list[Finding]:
-    if container.search is None or container.settings.searxng_host is None:
-        return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
-    if not manner.thorough:
-        await container.search.check()
-        return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), "answers")]
-    results = await container.search.search("cragside")
-    return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), _found(len(results)))]
-
-
-async def _searxng_version(address: str) -> str:
-    """The version from SearXNG's /config, "" if it has none."""
-    import httpx
-
-    try:
-        # Asked as searches are, directly: a proxy of the environment would tell of another network.
-        async with httpx.AsyncClient(timeout=3, trust_env=False) as client:
-            return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
-    except (httpx.HTTPError, ValueError, AttributeError):
-        return ""
-
-
-def _found(count: int) -> str:
-    return f"answers in JSON, {count} results for a test search"
 
 
 def _at(finding: Finding, address: str | None) -> Finding:

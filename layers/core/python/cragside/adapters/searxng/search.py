@@ -93,11 +93,15 @@ class SearxngSearch(SearchService):
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         if response.status == 403:
-            raise self._down("refused JSON (403). Add json to search.formats in its settings.yml")
+            raise self._down("refused JSON (403). Add json to search.formats in its settings.yml", 403)
         if response.status == 429:
-            raise self._down("limits our requests (429). Turn its limiter off, or let this address pass")
+            raise self._down("limits our requests (429). Turn its limiter off, or let this address pass", 429)
+        if response.status == 401:
+            raise self._down("wants a password (401). Write it into SEARXNG_HOST: https://NAME:PASSWORD@HOST", 401)
+        if response.status == 404:
+            raise self._down("has no search there (404). Correct the path in SEARXNG_HOST", 404)
         if response.status != 200:
-            raise self._down(f"answered {response.status}")
+            raise self._down(f"answered {response.status}", response.status)
         body = bytearray()
         async for chunk in response.content.iter_chunked(65_536):
             body += chunk
@@ -115,13 +119,14 @@ class SearxngSearch(SearchService):
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._down("did not answer JSON. Is this a SearXNG? Correct SEARXNG_HOST") from error
+            raise self._down("did not answer JSON. Is this a SearXNG? Correct SEARXNG_HOST", 200) from error
         if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
-            raise self._down("answered JSON without results. Is this a SearXNG? Correct SEARXNG_HOST")
+            raise self._down("answered JSON without results. Is this a SearXNG? Correct SEARXNG_HOST", 200)
         return answer
 
-    def _down(self, reason: str) -> ServiceUnavailable:
-        return ServiceUnavailable("search", f"SearXNG {reason}").at(self.url)
+    def _down(self, reason: str, answered: int | None = None) -> ServiceUnavailable:
+        details = {} if answered is None else {"answered": answered}
+        return ServiceUnavailable("search", f"SearXNG {reason}", **details).at(self.url)
 
     def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

@@ -65,4 +65,5 @@ def _show(findings: Sequence["Finding"]) -> None:
         line = f"{finding.component:<17}{finding.state:<16}{printable(text)}".rstrip()
         console.print(line, style=_STYLES[finding.state], soft_wrap=True)
         if finding.remedy:
-            console.print(f"{'':<33}-> {finding.remedy}", soft_wrap=True)
+            remedy = finding.remedy.replace("\n", f"\n{'':<36}")
+            console.print(f"{'':<33}-> {remedy}", soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.bootstrap import Container
 from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Unauthorized
-from cragside.entrypoints.access import Grant, local_host
+from cragside.entrypoints.access import Grant, near_host
 from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http.cross_origin import CrossOrigin, cors_send_if_accepted
 from cragside.entrypoints.http.pages import START
@@ -25,6 +25,8 @@ from cragside.entrypoints.proxy.own_paths import is_own
 # Caches must not give a browser's answer to Ollama's clients.
 _TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept"), (b"content-length", b"0")]
 
+_NOT_NEAR = "The Host header names neither this machine nor a private address. Use localhost, or set RAG_API_TOKEN."
+
 
 def create_proxy(
     container: Container, app: ASGIApp, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
@@ -32,7 +34,7 @@ def create_proxy(
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
     A request needs one of the `keys`, with the scope of its route. If `check_host` is set and no token is required,
-    `Host` must name this machine or `bound_host`.
+    `Host` must name this machine, its network or `bound_host`.
     """
     return _Proxy(container, app, keys=keys, check_host=check_host, bound_host=bound_host)
 
@@ -48,7 +50,7 @@ class _Proxy:
         self._forwarder = Forwarder(container, self._origins, self._audit)
         self._keys = keys
         self._check_host = check_host and not keys.asked
-        self._bound_host = bound_host
+        self._bound_host = bound_host or ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -77,9 +79,9 @@ class _Proxy:
         own = is_own(path)
         if not own and hops.is_loop(hops_of(headers)):
             await self._forwarder.refuse_loop(path, send)
-        elif not is_open(path) and self._check_host and not local_host(headers, self._bound_host):
+        elif not is_open(path) and self._check_host and not near_host(headers, self._bound_host):
             scope.setdefault("state", {})["refused"] = True
-            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
+            await answer(send, path, "forbidden", _NOT_NEAR, own=own)
         elif own:
             await self._own(scope, receive, send)
         elif path == "/" and _is_browser(scope["method"], headers):

@@ -55,7 +55,7 @@ class Asking:
         if await self._wish_of(grant, scope, request or {}) != "always":
             return None
         try:
-            found = self._finder.without_command(scope["path"], body)
+            found = self._finder.without_command(scope["path"], body, typed_last=True)
         except ValidationError:
             return None
         return found if found and len(found.question) <= self._settings.max_prompt_characters else None

@@ -17,6 +17,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
+from cragside.entrypoints.proxy.answer_ends import Ending, Unframed
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
@@ -112,6 +113,7 @@ class ClientConnection(HttpToolsProtocol):
         self._unparsed = 0
         self._stalled: tuple[float, int] | None = None
         self._closing_since: float | None = None
+        self._half_closed_since: float | None = None
         self._refused = False
         self._serve: ASGIApp = self.app
 
@@ -139,6 +141,7 @@ class ClientConnection(HttpToolsProtocol):
             self._check_body(now)
         elif self._answering:
             self._check_reader(now)
+            self._check_half_closed(now)
         else:
             idle = self._stage == "none" and self.cycle is not None
             if now - self._since > (self._limits.keep_alive_seconds if idle else self._limits.head_seconds):
@@ -168,6 +171,11 @@ class ClientConnection(HttpToolsProtocol):
         elif now - self._stalled[0] > self._limits.stall_seconds:
             self.drop()
 
+    def _check_half_closed(self, now: float) -> None:
+        since = self._half_closed_since
+        if since is not None and not self.cycle.response_started and now - since > self._limits.half_closed_seconds:
+            self.drop()
+
     def _refuse(self, code: str, message: str) -> None:
         """Close the connection. A client that waits for an answer gets the reason."""
         if self._stage == "none" or (self._stage == "body" and self.cycle.response_started):
@@ -186,6 +194,13 @@ class ClientConnection(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+
+    def _end(self) -> None:
+        """Close the connection behind an answer. The client may still send the request that it answers."""
+        if self._stage == "body" and self.cycle.response_complete:
+            self._end_refused()
+        else:
+            self.transport.close()
 
     def _end_refused(self) -> None:
         """Half-close the connection, and discard what the client still sends until it closes too.
@@ -211,6 +226,18 @@ class ClientConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     @override
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps it, asyncio lets it
+        """asyncio's callback. True keeps the connection open for the answer to a request that has come whole.
+
+        The client has closed its own side, or both: only what is written to it tells.
+        """
+        if self._refused or self._stage == "body" or not self._answering:
+            return False
+        self._half_closed_since = self._clients.clock.monotonic()
+        self.cycle.keep_alive = False  # the last request's
+        return True
+
+    @override
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
@@ -229,12 +256,13 @@ class ClientConnection(HttpToolsProtocol):
     @override
     def on_headers_complete(self) -> None:
         self._clients.busy(self)
-        self.app = self._application()
+        application = self._application()
+        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else application
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()
-        if self.app != self._serve:
-            self.cycle.transport = cast(asyncio.Transport, _Refusing(self.transport, self._end_refused))
+        end = self._end if application == self._serve else self._end_refused
+        self.cycle.transport = cast(asyncio.Transport, Ending(self.transport, end))
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
@@ -283,15 +311,6 @@ class ClientConnection(HttpToolsProtocol):
         path: str = scope["path"]
         message = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
         await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
-
-
-class _Refusing:
-    """The transport of a refused request. `close` replaces its closing."""
-
-    def __init__(self, transport: Any, close: Callable[[], None]) -> None:
-        self.write = transport.write
-        self.is_closing = transport.is_closing
-        self.close = close
 
 
 def _readable(descriptor: int) -> bool:

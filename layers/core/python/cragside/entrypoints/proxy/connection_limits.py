@@ -11,7 +11,8 @@ class ConnectionLimits:
     `head_seconds` and has at most `head_bytes` and `most_headers`. Of its body, at least `body_bytes` must arrive in
     each `body_seconds`. A client may be idle for `keep_alive_seconds` after an answer: chat clients pause for longer
     than uvicorn's 5 seconds. It may read nothing of an answer for `stall_seconds`, and may keep a closed connection
-    open for `close_seconds`.
+    open for `close_seconds`. One that has closed its own side counts as gone if its answer does not begin within
+    `half_closed_seconds`.
     """
 
     most: int
@@ -24,6 +25,7 @@ class ConnectionLimits:
     keep_alive_seconds: float = 75
     stall_seconds: float = 120
     close_seconds: float = 15
+    half_closed_seconds: float = 10
     check_seconds: float = 1
 
     @property

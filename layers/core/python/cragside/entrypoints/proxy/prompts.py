@@ -71,11 +71,12 @@ class CommandFinder:
         question = asks_why(text, self._prefix)
         return None if question is None else Asked(request, question, place, why=True)
 
-    def without_command(self, path: str, body: bytes) -> Asked | None:
-        """The request, if a user typed its end, for those who ask for evidence without the command.
+    def without_command(self, path: str, body: bytes, *, typed_last: bool = False) -> Asked | None:
+        """The request with what a user typed last in it, for those who ask for evidence without the command.
 
-        None for the results of tools, for what hosts ask by themselves, for code to complete and prompts without a
-        template, and for what cannot be told apart. Raises `ValidationError` for too many keys or values.
+        With `typed_last` nothing may follow that, such as the results of tools. None for what clients ask by
+        themselves, for code to complete and prompts without a template, and for what cannot be told apart. Raises
+        `ValidationError` for too many keys or values.
         """
         bounded(body)
         request = parsed(body)
@@ -84,7 +85,7 @@ class CommandFinder:
         if _is_no_users(path, request):
             return None
         place = place_in(path, in_one_form(path, request), self._prefix)
-        question = "" if place is None or not place.last else place.typed.text.strip()
+        question = "" if place is None or (typed_last and not place.last) else place.typed.text.strip()
         return Asked(request, question, place, commanded=False) if place is not None and question else None
 
     def _may_hold(self, body: bytes) -> bool:

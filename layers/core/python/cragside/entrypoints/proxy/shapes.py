@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cragside.domain.client_tasks import is_client_task, sets_a_client_task
 from cragside.domain.command import asks_why, question_of
 from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
 
@@ -50,7 +51,31 @@ def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
-    """Where the user typed last. None if no user did, or if that cannot be told."""
+    """Where the user typed last. None if no user did, or if that cannot be told. The command is always typed."""
+    place = _place_in(path, form, prefix)
+    if place is None or has_command(place.typed.text, prefix) or not _is_clients(form, place):
+        return place
+    return None
+
+
+def _is_clients(form: Mapping[str, Any], place: Place) -> bool:
+    """Whether the client asks by itself, for a title or the like."""
+    metadata = form.get("metadata")
+    if isinstance(metadata, dict) and str(metadata.get("task")).endswith("_generation"):  # Open WebUI's
+        return True
+    turns = [each for each in form.get("messages") or () if each.get("role") in ("assistant", "tool")]
+    return is_client_task(place.typed.text) or (not turns and sets_a_client_task(_system_of(form)))
+
+
+def _system_of(form: Mapping[str, Any]) -> str:
+    first: Mapping[str, Any] = next(iter(form.get("messages") or ()), {})
+    system = first.get("content") if first.get("role") in ("system", "developer") else form.get("system")
+    if isinstance(system, list):
+        return "".join(system[i]["text"] for i in text_parts(system))
+    return system if isinstance(system, str) else ""
+
+
+def _place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
     messages = form.get("messages")
     if messages is None:
         prompt = form.get("prompt")
