@@ -91,7 +91,7 @@ class StubOllama:
 
     @web.middleware
     async def _note(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        body = await request.json() if request.method == "POST" else {}
+        body = await request.json() if request.content_type == "application/json" and request.can_read_body else {}
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
         working = request.path in ("/api/chat", "/api/embed", "/v1/chat/completions", "/v1/embeddings")

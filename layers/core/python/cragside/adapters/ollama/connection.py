@@ -13,8 +13,10 @@ import orjson
 
 from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport, read_bounded
 from cragside.adapters.host_address import HostAddress
+from cragside.adapters.sessions import session_with
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 
 if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
@@ -46,7 +48,7 @@ class LoopConnection:
         self._headers = {"Content-Type": "application/json", **address.authorization}
         # The limiter bounds concurrent calls. A second limit here would only hide a queue.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = session_with(address.url, connector=connector)
         self._chat: asyncio.Task[ChatOllama] | None = None
 
     async def exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
@@ -78,16 +80,16 @@ class LoopConnection:
             raise
 
     def _build_chat(self) -> "ChatOllama":
-        from langchain_ollama import ChatOllama
+        from cragside.adapters.ollama.chat_client import chat_client
 
         credentials = self._address.credentials
-        shared = {
-            "transport": BoundedTransport(self._session),
-            "auth": httpx.BasicAuth(*credentials) if credentials else None,
-            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
-            "follow_redirects": False,
-        }
-        return ChatOllama(model="", base_url=self._address.url, temperature=0.0, async_client_kwargs=shared)
+        return chat_client(
+            self._address.url,
+            BoundedTransport(self._session),
+            auth=httpx.BasicAuth(*credentials) if credentials else None,
+            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
+            follow_redirects=False,
+        )
 
     async def close(self) -> None:
         """Close the session."""
@@ -162,7 +164,7 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
     if isinstance(error, httpx.ReadTimeout | aiohttp.SocketTimeoutError):
         return ServiceUnavailable("ollama", "Ollama took too long to answer").at(url)
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
-        return HostSilent("ollama", "Ollama does not answer").at(url)
+        return HostSilent("ollama", f"Ollama does not answer{way_to(url)}").at(url)
     return ServiceUnavailable(
         "ollama", f"the answer is not Ollama's ({type(error).__name__}). Correct OLLAMA_BASE_URL"
     ).at(url)

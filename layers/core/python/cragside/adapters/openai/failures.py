@@ -8,6 +8,7 @@ import openai
 from cragside.adapters.bounded_answers import AnswerTooLong
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 
 COMPONENT = "model_host"
 _REASON_CHARACTERS = 200
@@ -39,11 +40,11 @@ def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavai
         return ServiceUnavailable(COMPONENT, "The model host's answer is too long").at(url)
     # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
     if any(isinstance(each, httpx.ConnectTimeout | httpx.ConnectError) for each in _causes(error)):
-        return HostSilent(COMPONENT, "The model host does not answer").at(url)
+        return HostSilent(COMPONENT, f"The model host does not answer{way_to(url)}").at(url)
     if isinstance(error, openai.APITimeoutError | httpx.ReadTimeout):
         return ServiceUnavailable(COMPONENT, "The model host took too long to answer").at(url)
     if isinstance(error, openai.APIConnectionError | httpx.TransportError | OSError):
-        return HostSilent(COMPONENT, "The model host does not answer").at(url)
+        return HostSilent(COMPONENT, f"The model host does not answer{way_to(url)}").at(url)
     kind = type(error).__name__
     return ServiceUnavailable(COMPONENT, f"The answer is not one of OpenAI's API ({kind}). Correct RAG_MODEL_HOST").at(
         url

@@ -15,6 +15,7 @@ from typing_extensions import override
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
+from cragside.domain.forward_proxy import forward_proxy
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
@@ -121,15 +122,18 @@ class QdrantDatabase:
                 api_key=key or None,
                 check_compatibility=False,
                 trust_env=False,
-                transport=_Bounded(most, self._seconds),
+                transport=_Bounded(self.address.url, most, self._seconds),
             )
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
     """Connects in a few seconds. The client has one limit for connecting, writing and reading."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        super().__init__(limits=httpx.Limits(max_connections=most), retries=0)
+    def __init__(self, url: str, most: int, seconds: float) -> None:
+        proxy = forward_proxy(url)
+        super().__init__(
+            limits=httpx.Limits(max_connections=most), retries=0, proxy=proxy.signed_url if proxy else None
+        )
         bounds = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=CONNECT_SECONDS + seconds)
         self._bounds = bounds.as_dict()
 
