@@ -6,7 +6,7 @@ import pytest
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost, tagged
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import InputRefused, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -362,3 +362,22 @@ async def test_a_host_that_fails_while_it_writes_is_an_outage(host, stub):
     stub.status = (500, "out of memory")
     with pytest.raises(ServiceUnavailable, match="out of memory"):
         [piece async for piece in host.write("judge", [{"role": "user", "content": "Why?"}], max_tokens=9)]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+async def test_texts_are_cut_until_the_model_reads_them(host, stub, status):
+    stub.longest_text, stub.too_long = 3000, status
+    assert len(await host.embed("judge", ["short", "x" * 10_000])) == 2
+    sent = [[len(text) for text in body["input"]] for body in stub.asked("/api/embed")]
+    assert sent == [[5, 10_000], [5, 5000], [5, 2500]]
+
+
+@pytest.mark.parametrize(("status", "blamed"), [(400, True), (422, True), (500, False)])
+async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_host_is_out_of_order(
+    host, stub, status, blamed
+):
+    stub.longest_text, stub.too_long = 10, status
+    with pytest.raises(ServiceUnavailable, match=f"Ollama answered {status}: the input length exceeds") as failure:
+        await host.embed("judge", ["x" * 1000])
+    assert isinstance(failure.value, InputRefused) is blamed
+    assert len(stub.asked("/api/embed")) == 4

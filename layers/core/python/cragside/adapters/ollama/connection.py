@@ -13,6 +13,7 @@ import orjson
 
 from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport, read_bounded
 from cragside.adapters.host_address import HostAddress
+from cragside.adapters.model_host.refusals import Refused
 from cragside.adapters.sessions import session_with
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable
@@ -64,7 +65,10 @@ class LoopConnection:
             answer = await read_bounded(response)
             if response.status != 200:
                 raise refused(self._address.url, response.status, answer.decode("utf-8", "replace"))
-            return orjson.loads(answer)
+            try:
+                return orjson.loads(answer)
+            except orjson.JSONDecodeError:
+                return json.loads(answer)  # it knows NaN, which some hosts answer for a vector
 
     async def chat_model(self) -> "ChatOllama":
         """The chat client. Each call names its model."""
@@ -149,9 +153,7 @@ def refused(url: str, status: int, text: str) -> ServiceUnavailable:
         return ServiceUnavailable(
             "ollama", "Its address does not speak Ollama's API (404). Correct OLLAMA_BASE_URL or RAG_MODEL_HOST"
         ).at(url)
-    return ServiceUnavailable(
-        "ollama", f"Ollama answered {status}: {message}" if message else f"Ollama answered {status}"
-    ).at(url)
+    return Refused("ollama", status, f"Ollama answered {status}{f': {message}' if message else ''}").at(url)
 
 
 def translated(url: str, error: Exception) -> ServiceUnavailable:

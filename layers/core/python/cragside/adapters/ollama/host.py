@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from cachetools import FIFOCache
 from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
+from cragside.adapters.model_host.refusals import embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
@@ -161,17 +163,10 @@ class OllamaHost(TextHost):
 
     @override
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
-        try:
-            async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
-                answer = await self._connections.answer("/api/embed", body)
-        except ServiceUnavailable as failure:
-            self._note(failure)
-            raise
-        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
-        if not isinstance(vectors, list) or len(vectors) != len(texts):
-            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text")
-        return vectors
+        sent = [sendable(text) for text in texts]
+        async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
+            # Some versions refuse a text that is too long, though they are told to cut it.
+            return await embedded(partial(self._vectors, model), sent)
 
     @override
     async def prepare(self) -> None:
@@ -180,6 +175,17 @@ class OllamaHost(TextHost):
     @override
     async def close(self) -> None:
         await self._connections.close()
+
+    async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
+        try:
+            answer = await self._connections.answer("/api/embed", {"model": model, "input": texts, "truncate": True})
+        except ServiceUnavailable as failure:
+            self._note(failure)
+            raise
+        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
+        if not isinstance(vectors, list) or len(vectors) != len(texts):
+            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text").at(self.url)
+        return vectors
 
     async def _chat(self, turns: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> Reply:
         connection = self._connections.here()

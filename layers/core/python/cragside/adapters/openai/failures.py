@@ -6,6 +6,7 @@ import httpx
 import openai
 
 from cragside.adapters.bounded_answers import AnswerTooLong
+from cragside.adapters.model_host.refusals import Refused
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
@@ -16,14 +17,6 @@ _REASON_CHARACTERS = 200
 
 class HostSilent(ServiceUnavailable):
     """The host does not answer."""
-
-
-class Refused(ServiceUnavailable):
-    """The host refused a request; `status` is what it answered."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(COMPONENT, message)
-        self.status = status
 
 
 def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavailable:
@@ -56,11 +49,13 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
         if not any(keys):
-            return Refused(status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
-        return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
+            return Refused(COMPONENT, status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
+        return Refused(COMPONENT, status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
     reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
     remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
-    return Refused(status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(url)
+    return Refused(COMPONENT, status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(
+        url
+    )
 
 
 def _message_in(body: object) -> str:

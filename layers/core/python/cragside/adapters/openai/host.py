@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,10 +10,11 @@ from cachetools import TTLCache
 from langsmith import tracing_context
 from typing_extensions import override
 
+from cragside.adapters.model_host.refusals import Refused, embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.openai.clients import Clients
-from cragside.adapters.openai.failures import COMPONENT, HostSilent, Refused, translated
+from cragside.adapters.openai.failures import COMPONENT, HostSilent, translated
 from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
@@ -24,9 +26,6 @@ _MODELS_REMEMBERED = 64
 _SCHEMALESS_SECONDS = 600.0
 # OpenAI's own models refuse `max_tokens`; other hosts may not know the newer name.
 _OPENAIS = ("api.openai.com",)
-# What hosts answer to a text that is longer than the model reads. llama.cpp answers 500.
-_TOO_LONG = frozenset({400, 413, 422, 500})
-_SHORTEST_CUT = 200
 # llama.cpp closes the connection behind each stream, though it says otherwise: the next request would be lost on it.
 _LAST_REQUEST = {"Connection": "close"}
 
@@ -151,15 +150,7 @@ class OpenAIHost(TextHost):
         clients = self._clients.here()
         sent = [sendable(text) for text in texts]
         async with clients.bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
-            while True:
-                try:
-                    return await self._vectors(model, sent)
-                except Refused as refusal:
-                    longest = max(map(len, sent), default=0)
-                    if refusal.status not in _TOO_LONG or longest <= _SHORTEST_CUT:
-                        raise
-                # Which text was too long the host does not say, nor how long a text may be.
-                sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
+            return await embedded(partial(self._vectors, model), sent)
 
     @override
     async def prepare(self) -> None:
