@@ -7,6 +7,7 @@ from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost, tagged
 from cragside.domain.errors import InputRefused, ServiceUnavailable
+from cragside.domain.model_windows import brought
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -381,3 +382,49 @@ async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_hos
         await host.embed("judge", ["x" * 1000])
     assert isinstance(failure.value, InputRefused) is blamed
     assert len(stub.asked("/api/embed")) == 4
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["qwen2.5:7b", "Qwen2.5:7B", "library/qwen2.5:7b", "registry.ollama.ai/library/qwen2.5:7b", " qwen2.5:7b"],
+)
+async def test_a_model_is_found_in_any_spelling_and_asked_for_as_the_host_lists_it(host, stub, spelling):
+    stub.loaded["qwen2.5:7b"] = 2048
+    assert await host.has(spelling)
+    assert await host.choose(spelling) == await host.writer(spelling) == "qwen2.5:7b"
+    assert (await host.context_length(spelling), await host.window(spelling)) == (32_768, 2048)
+    assert [asked["model"] for asked in stub.asked("/api/show")] == ["qwen2.5:7b"]
+
+
+@pytest.mark.parametrize("spelling", ["qwen2.5", "other/qwen2.5:7b", "qwen2.5:7b:7b", "hf.co/library/qwen2.5:7b"])
+async def test_another_model_is_not_found(host, spelling):
+    assert not await host.has(spelling)
+
+
+async def test_a_list_in_capitals_is_asked_for_as_it_is(stub):
+    stub.models = ["hf.co/Maker/Judge-GGUF:Q4_K_M"]
+    host = named(stub, "hf.co/maker/judge-gguf:q4_k_m")
+    assert await host.choose(None) == "hf.co/Maker/Judge-GGUF:Q4_K_M"
+    await host.close()
+
+
+async def test_a_window_that_was_raised_is_kept(host, stub):
+    stub.loaded["judge:latest"] = 2048
+    await host.chat("judge", "word " * 3000, max_tokens=10)
+    await host.chat("judge:latest", "short", max_tokens=10)
+    assert [asked["options"]["num_ctx"] for asked in stub.asked("/api/chat")] == [8192, 8192]
+    assert await host.window("judge", load=False) == 8192
+
+
+async def test_a_window_that_the_request_brings_is_that_of_all_its_work(host, stub):
+    with brought("Judge", 16_384):
+        await host.chat("judge", "short", max_tokens=10)
+    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
+    assert stub.asked("/api/generate") == []
+    assert host.windows.kept("judge") is None
+
+
+async def test_a_model_that_is_not_loaded_is_told_without_loading_it(host, stub):
+    assert await host.window("judge", load=False) == 0
+    assert await host.window("never-heard-of", load=False) is None
+    assert stub.asked("/api/generate") == []

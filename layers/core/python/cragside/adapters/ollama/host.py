@@ -16,6 +16,7 @@ from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMi
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brought
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
@@ -46,6 +47,7 @@ class OllamaHost(TextHost):
         self._connections = Connections(HostAddress.parse(base_url), parallel)
         self._chat_model = chat_model
         self._clock = clock
+        self.windows = ModelWindows()
         self._version = RememberedAnswer(self._fetch_version, clock=clock)
         self._models = RememberedAnswer(self._fetch_models, clock=clock)
         self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS, clock=clock)
@@ -67,7 +69,7 @@ class OllamaHost(TextHost):
 
     @override
     async def has(self, model: str) -> bool:
-        return tagged(model) in await self.models()
+        return await self._listed_as(model) is not None
 
     @override
     def lacking(self, model: str) -> ServiceUnavailable:
@@ -78,14 +80,17 @@ class OllamaHost(TextHost):
         return (await self._card(model)).context_length if await self.has(model) else None
 
     @override
-    async def window(self, model: str) -> int | None:
-        name = tagged(model)
+    async def window(self, model: str, *, load: bool = True) -> int | None:
+        name = spelt_alike(model)
         loaded = await self._loaded.get()
-        if loaded is None or name in loaded or not await self.has(name):
-            return (loaded or {}).get(name)
+        kept = None if loaded is None or load else self.windows.kept(name)
+        if kept or loaded is None or name in loaded or not await self.has(name):
+            return max(kept or 0, (loaded or {}).get(name, 0)) or None
         card = await self._card(name)
         if card.num_ctx is not None:
             return min(card.num_ctx, card.context_length or card.num_ctx)
+        if not load:
+            return 0
         return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name), clock=self._clock)).get()
 
     @override
@@ -95,8 +100,9 @@ class OllamaHost(TextHost):
         if self._chat_model is not None:
             return await self._writing(self._chat_model)
         for model in (requested, FALLBACK_MODEL):
-            if model and await self.has(model) and (await self._card(model)).completes:
-                return tagged(model)
+            listed = await self._listed_as(model) if model else None
+            if listed and (await self._card(listed)).completes:
+                return listed
         return None
 
     @override
@@ -211,22 +217,30 @@ class OllamaHost(TextHost):
             self._models.forget()
 
     async def _writing(self, model: str) -> str:
-        if not await self.has(model):
+        listed = await self._listed_as(model)
+        if listed is None:
             raise self.lacking(model)
-        if not (await self._card(model)).completes:
+        if not (await self._card(listed)).completes:
             raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
-        return tagged(model)
+        return listed
+
+    async def _listed_as(self, model: str) -> str | None:
+        """The name under which the host lists a model, however it is spelt here."""
+        wanted = spelt_alike(model)
+        return next((name for name in await self.models() if spelt_alike(name) == wanted), None)
 
     async def _context_for(self, model: str, tokens: int) -> int | None:
-        window = await self.window(model)
+        window = window_brought(model) or self.windows.kept(model) or await self.window(model)
         if tokens <= (window or _SMALLEST_DEFAULT):
             return window
         longest = (await self._card(model)).context_length
         wanted = 1 << (tokens - 1).bit_length()
-        return max(window or 0, min(wanted, longest or wanted))
+        raised = max(window or 0, min(wanted, longest or wanted))
+        self.windows.keep(model, raised)
+        return raised
 
     async def _card(self, model: str) -> ModelCard:
-        name = tagged(model)
+        name = await self._listed_as(model) or tagged(model)
         return await self._cards.setdefault(
             name, RememberedAnswer(lambda: self._fetch_card(name), clock=self._clock)
         ).get()
@@ -241,7 +255,8 @@ class OllamaHost(TextHost):
 
     async def _load(self, model: str) -> int | None:
         """Have the host load a model. Return its window."""
-        await self._connections.answer("/api/generate", {"model": model, "stream": False})
+        listed = await self._listed_as(model) or model
+        await self._connections.answer("/api/generate", {"model": listed, "stream": False})
         self._loaded.forget()
         return (await self._loaded.get() or {}).get(model)
 
@@ -262,7 +277,9 @@ class OllamaHost(TextHost):
         except ServiceUnavailable:
             return None
         contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
-        return {tagged(name): context for name, context in contexts if isinstance(name, str) and is_number(context)}
+        return {
+            spelt_alike(name): context for name, context in contexts if isinstance(name, str) and is_number(context)
+        }
 
 
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:

@@ -19,6 +19,7 @@ from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.model_windows import ModelWindows
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
@@ -48,6 +49,7 @@ class OpenAIHost(TextHost):
     ) -> None:
         self._clients = Clients(url, key, parallel)
         self._chat_model = chat_model
+        self.windows = ModelWindows()  # none: such a host decides its windows itself
         self._limit = "max_completion_tokens" if urlsplit(url).hostname in _OPENAIS else "max_tokens"
         self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT, clock=clock)
         self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SCHEMALESS_SECONDS, timer=clock.monotonic)
@@ -81,7 +83,7 @@ class OpenAIHost(TextHost):
         return (await self._model(model)).longest
 
     @override
-    async def window(self, model: str) -> int | None:
+    async def window(self, model: str, *, load: bool = True) -> int | None:
         return (await self._model(model)).window
 
     @override

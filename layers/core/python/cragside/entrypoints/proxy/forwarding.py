@@ -1,5 +1,6 @@
 """Forwards requests to Ollama, with evidence for those that ask for it."""
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accep
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
 from cragside.entrypoints.proxy.asking import Asking
+from cragside.entrypoints.proxy.context_window import with_kept_window
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
@@ -37,8 +39,8 @@ from cragside.entrypoints.proxy.own_answers import own_answer
 from cragside.entrypoints.proxy.passages import passages_of
 from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.request_body import Body, read_body
-from cragside.entrypoints.proxy.shapes import ROUTES
+from cragside.entrypoints.proxy.request_body import Body, parsed_if_bounded, read_body
+from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, ROUTES
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.rag_headers import context_asked
@@ -60,6 +62,7 @@ class _Call:
     send: Send
     body: Body
     asked: Asked | None
+    readable: bool
     suffixed: bool
 
 
@@ -72,6 +75,7 @@ class Forwarder:
         self._audit = audit
         self._upstream = Upstream(settings.upstream, container.upstream_key)
         self._host, self._remedy = _OPENAI if settings.openai_address else _OLLAMA
+        self._container = container
         self._asking = Asking(container)
         self._lists_suffixed = settings.list_rag_models
         self._enricher = RequestEnricher(container)
@@ -148,7 +152,7 @@ class Forwarder:
         asked = None
         if readable:
             asked = await self._asking.asked(grant, scope, body.data, suffixed=suffixed, welcome=welcome)
-        call = _Call(grant, scope, receive, send, body, asked, suffixed)
+        call = _Call(grant, scope, receive, send, body, asked, readable, suffixed)
         if asked is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
         elif asked is not None and asked.why:
@@ -169,17 +173,27 @@ class Forwarder:
 
     async def _pass_on(self, call: _Call) -> None:
         if call.asked is None:
+            kept = self._in_kept_window(call)
             await relay(
                 self._upstream,
                 call.scope,
                 call.receive,
                 call.send,
-                call.body,
+                kept or call.body,
                 dropped=call.grant.headers,
-                length_changed=call.suffixed,
+                length_changed=call.suffixed or kept is not None,
             )
         else:
             await self._enrich(call, call.asked)
+
+    def _in_kept_window(self, call: _Call) -> Body | None:
+        """The body with the window that its model keeps. None if it stays as it is."""
+        if call.scope["path"] not in OLLAMA_ROUTES or not call.readable:
+            return None
+        windows = self._container.upstream.windows
+        request = parsed_if_bounded(call.body.data) if windows else None
+        changed = with_kept_window(request, windows) if request else None
+        return Body(json.dumps(changed).encode(), complete=True) if changed else None
 
     async def _record(self, exchanges: Exchanges, call: _Call) -> None:
         """Pass the request on, and put the exchange into memory once it is complete."""
