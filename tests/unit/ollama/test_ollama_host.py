@@ -6,6 +6,7 @@ import pytest
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost, tagged
+from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.model_windows import brought
 from tests.services.stub_ollama import StubOllama
@@ -428,3 +429,67 @@ async def test_a_model_that_is_not_loaded_is_told_without_loading_it(host, stub)
     assert await host.window("judge", load=False) == 0
     assert await host.window("never-heard-of", load=False) is None
     assert stub.asked("/api/generate") == []
+
+
+class Exchanged:
+    """A key that was exchanged for another one."""
+
+    def __init__(self):
+        self.key = "sk-old"
+
+    async def current(self):
+        return self.key
+
+    async def after_refusal(self, refused):
+        self.key = "sk-new"
+        return None if refused == self.key else self.key
+
+
+async def all_asked(host):
+    await host.check_chat("judge")
+    await host.check_embedding("judge")
+    async for _ in host.write("judge:latest", [{"role": "user", "content": "?"}], max_tokens=9):
+        pass
+    return await host.version(), await host.window("judge")
+
+
+async def test_the_key_is_sent_with_every_request_and_read_anew_when_it_is_refused(stub):
+    stub.key = "sk-new"
+    host = OllamaHost(stub.url.replace("//", "//a:b@"), Exchanged(), parallel=2)
+    await all_asked(host)
+    assert stub.authorisations[:2] == ["Bearer sk-old", "Bearer sk-new"]
+    assert set(stub.authorisations[1:]) == {"Bearer sk-new"}
+    await host.close()
+
+
+async def test_without_a_key_none_of_the_environment_is_sent(stub, monkeypatch):
+    monkeypatch.setenv("OLLAMA_API_KEY", "sk-hush")
+    host = OllamaHost(stub.url, parallel=2)
+    await all_asked(host)
+    assert set(stub.authorisations) == {None}
+    await host.close()
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+async def test_a_key_that_the_host_quotes_is_in_no_message(stub, status, caplog):
+    caplog.set_level("DEBUG")
+    host = OllamaHost(stub.url, Fixed("sk-hush"), parallel=2)
+    stub.status = (status, "bad header: Bearer sk-hush")
+    for call in (host.check_chat("judge"), host.check_embedding("judge")):
+        with pytest.raises(ServiceUnavailable, match=str(status)) as failure:
+            await call
+        assert "sk-hush" not in failure.value.message_with_place
+    assert "sk-hush" not in caplog.text
+    await host.close()
+
+
+async def test_a_key_that_cannot_be_read_is_told(stub):
+    class Away(Fixed):
+        async def current(self):
+            raise Unreadable("OLLAMA_API_KEY_SECRET cannot be read")
+
+    host = OllamaHost(stub.url, Away(""), parallel=2)
+    for call in (host.version(), host.check_embedding("judge")):
+        with pytest.raises(ServiceUnavailable, match="OLLAMA_API_KEY_SECRET cannot be read"):
+            await call
+    await host.close()

@@ -12,15 +12,17 @@ from cragside.adapters.host_address import HostAddress
 from cragside.adapters.model_host.refusals import embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
-from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.remembered import RememberedAnswer
+from cragside.adapters.renewable import Fixed, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brought
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
+NO_KEY = Fixed("")
 FALLBACK_MODEL = "qwen2.5:7b"
 # Ollama's smallest default window. On GPUs of 23 and 47 GiB the default is 32,768 and 262,144 tokens (server/routes.go
 # of 0.17.4). A client sees it only in /api/ps, once the model is loaded.
@@ -37,14 +39,20 @@ class OllamaHost(TextHost):
     """Calls models, at most `parallel` at once; other calls wait.
 
     Answers about the host are cached for 30 seconds, and its silence for five. So a new Ollama is noticed soon, and a
-    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the credentials in
-    `base_url`.
+    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the key, or the
+    credentials in `base_url`.
     """
 
     def __init__(
-        self, base_url: str, *, parallel: int, chat_model: str | None = None, clock: Clock = SYSTEM_CLOCK
+        self,
+        base_url: str,
+        key: Renewable[str] = NO_KEY,
+        *,
+        parallel: int,
+        chat_model: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._connections = Connections(HostAddress.parse(base_url), parallel)
+        self._connections = Connections(HostAddress.parse(base_url), key, parallel)
         self._chat_model = chat_model
         self._clock = clock
         self.windows = ModelWindows()
@@ -163,7 +171,7 @@ class OllamaHost(TextHost):
                     async for piece in chat.astream(turns, model=model, options=options):
                         yield str(piece.text)
         except Exception as error:
-            failure = translated(self.url, error)
+            failure = self._connections.translated(error)
             self._note(failure)
             raise failure from error
 
@@ -204,7 +212,7 @@ class OllamaHost(TextHost):
                 with tracing_context(enabled=False):
                     message = await chat.ainvoke(list(turns), **asked)
         except Exception as error:
-            failure = translated(self.url, error)
+            failure = self._connections.translated(error)
             self._note(failure)
             raise failure from error
         return Reply(str(message.text), message.response_metadata.get("done_reason") != "length")

@@ -9,8 +9,8 @@ import httpx
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 from cragside.adapters.bounded_answers import BoundedTransport
+from cragside.adapters.model_host.key_auth import KeyAuth
 from cragside.adapters.openai.failures import refused
-from cragside.adapters.openai.key_auth import KeyAuth
 from cragside.adapters.renewable import Renewable
 from cragside.adapters.sessions import session_with
 

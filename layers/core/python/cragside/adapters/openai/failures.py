@@ -6,6 +6,7 @@ import httpx
 import openai
 
 from cragside.adapters.bounded_answers import AnswerTooLong
+from cragside.adapters.model_host.key_auth import without
 from cragside.adapters.model_host.refusals import Refused
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -51,7 +52,7 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
         if not any(keys):
             return Refused(COMPONENT, status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
         return Refused(COMPONENT, status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
-    reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
+    reason = " ".join(without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
     remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
     return Refused(COMPONENT, status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(
         url
@@ -69,13 +70,6 @@ def _message_in(body: object) -> str:
         )
         return message if isinstance(message, str) else ""
     return body if isinstance(body, str) else ""
-
-
-def _without(keys: Iterable[str], text: str) -> str:
-    """The text without the keys: some hosts quote the headers of a request that they refuse."""
-    for key in sorted(filter(None, keys), key=len, reverse=True):  # one may begin with another
-        text = text.replace(key, "********")
-    return text
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
