@@ -12,6 +12,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 from typing_extensions import override
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
@@ -80,7 +81,7 @@ class QdrantDatabase:
         await self._gate.stop()
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await close_quietly("Qdrant", client.close())
 
     async def _once(self, work: Callable[[AsyncQdrantClient], Awaitable[T]], key: str) -> T:
         try:
@@ -104,7 +105,7 @@ class QdrantDatabase:
             with suppress(UnexpectedResponse):  # a refusal is an answer
                 await client.info()
         finally:
-            await client.close()
+            await close_quietly("Qdrant", client.close())
 
     def _opened(self, key: str) -> AsyncQdrantClient:
         loop = asyncio.get_running_loop()
