@@ -98,6 +98,8 @@ UNSUITED: Mapping[str, str] = {
     "RAG_AUDIT_LOG": f"{_NO_FILE}; API Gateway logs each request",
     "RAG_OCR_DATA": "the layers hold the languages of the extra `ocr`, and no other file",
     "RAG_MODEL_HOST": "the layers have the client of Ollama's API alone; set servers.ollama_url",
+    "OLLAMA_API_KEY": "a value would stand in the template; functions reach an Ollama in their network",
+    "OLLAMA_API_KEY_SECRET": "functions reach an Ollama in their network, without a key",
     "OPENAI_API_KEY": "it is for RAG_MODEL_HOST",
     "OPENAI_API_KEY_SECRET": "it is for RAG_MODEL_HOST",
     **dict.fromkeys(

@@ -312,6 +312,37 @@ async def test_with_rename_a_text_that_another_name_has_is_taken_all_the_same(li
     assert (taken.outcome, taken.record.name) == ("new", "conv.txt")
 
 
+async def test_a_stage_that_goes_on_keeps_the_reason_for_which_the_other_was_given_up(
+    library: Library, indexer: PartIndexer
+) -> None:
+    accepted = await library.accept(text("a.md", ARMSTRONG))
+    embedding, enriching = accepted.tasks
+    await indexer.failed(embedding, "the host refused it")
+    await indexer.begin_enrichment(enriching)
+    await indexer.annotate(enriching, [{}], None)
+    await indexer.extend_graph(enriching)
+    record = await library.document(accepted.record.id)
+    assert record is not None
+    assert (record.status, record.error, record.enrichment) == ("failed", "the host refused it", "enriched")
+    await indexer.embed(embedding)
+    record = await library.document(accepted.record.id)
+    assert record is not None
+    assert (record.status, record.error) == ("enriched", "")
+
+    accepted = await library.accept(text("b.md", "Grease the bearing of the windlass in April."))
+    embedding, enriching = accepted.tasks
+    await indexer.failed(enriching, "no model writes")
+    await indexer.embed(embedding)
+    record = await library.document(accepted.record.id)
+    assert record is not None
+    assert (record.status, record.error, record.searchable) == ("failed", "no model writes", True)
+    await indexer.begin_enrichment(enriching)
+    await indexer.extend_graph(enriching)
+    record = await library.document(accepted.record.id)
+    assert record is not None
+    assert (record.status, record.error) == ("enriched", "")
+
+
 async def test_two_workers_with_the_same_tasks_do_them_once(
     container: Container, library: Library, indexer: PartIndexer
 ) -> None:

@@ -47,6 +47,7 @@ class StubOllama:
         self.key: str | None = None
         self.schemas = True
         self.longest_text: int | None = None
+        self.too_long = 400
         self.listed: dict[str, dict[str, Any]] = {}
         self.in_flight = 0
         self.most_in_flight = 0
@@ -91,7 +92,7 @@ class StubOllama:
 
     @web.middleware
     async def _note(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        body = await request.json() if request.method == "POST" else {}
+        body = await request.json() if request.content_type == "application/json" and request.can_read_body else {}
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
         working = request.path in ("/api/chat", "/api/embed", "/v1/chat/completions", "/v1/embeddings")
@@ -175,6 +176,8 @@ class StubOllama:
     async def _embed(self, request: web.Request) -> web.Response:
         asked = await request.json()
         await asyncio.sleep(self.seconds)
+        if self.longest_text is not None and max(map(len, asked["input"])) > self.longest_text:
+            return web.json_response({"error": "the input length exceeds the context length"}, status=self.too_long)
         rows = [_direction(text, self.dimensions) for text in asked["input"]]
         return web.json_response({"model": asked["model"], "embeddings": rows})
 

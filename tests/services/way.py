@@ -17,6 +17,7 @@ class Way:
         self.accepted = 0
         self.most = 0
         self.silent = False
+        self.lingers = False  # while it is set, clients are not told that the server has ended their connection
         self.holds_after = b""  # while it is set, the rest of an answer of HTTP waits behind the piece that has this
         self.holding = False
         self.heard = bytearray()  # what clients sent, if it is kept
@@ -82,7 +83,8 @@ class Way:
                 if not self.silent:
                     writer.write(data)
                     await writer.drain()
-        writer.close()
+        if not (answers and self.lingers):
+            writer.close()
 
     async def _held(self, data: bytes, writer: asyncio.StreamWriter) -> bytes:
         """Pass on what comes up to the end of the piece, and return the rest when it is its turn."""

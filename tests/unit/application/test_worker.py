@@ -10,7 +10,13 @@ from cragside.adapters.local.queue import LocalQueue
 from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, reason_of
 from cragside.application.indexer import Indexer
 from cragside.application.worker import Worker
-from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
+from cragside.domain.errors import (
+    ConfigurationError,
+    InputRefused,
+    ProcessingError,
+    ServiceUnavailable,
+    ValidationError,
+)
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import QueueStats
 from tests.clocks import MovedClock
@@ -199,6 +205,19 @@ async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue) -> None:
     attempts = attempts_of(queue, workspaces, longest_pause=0.0)
     tally = await queue.clock.run(worker_of(queue, workspaces, attempts=attempts).run(until_idle=True))
     assert tally == {"retried": 3 * OUTAGE_PATIENCE - 1, "buried": 1}
+
+
+async def test_a_task_whose_input_is_refused_is_given_up_soon_and_holds_no_other_up(queue: HastyQueue) -> None:
+    def before(each: Task) -> None:
+        if each.document_id == "doc-bad":
+            raise InputRefused("embedder", "the host answered 400")
+
+    await queue.send([task("doc-bad"), task("doc-good")])
+    workspaces = MemoryWorkspaces(before=before)
+    attempts = attempts_of(queue, workspaces, longest_pause=0.0)
+    tally = await queue.clock.run(worker_of(queue, workspaces, attempts=attempts).run(until_idle=True))
+    assert tally == {"done": 1, "retried": 2, "buried": 1}
+    assert [letter.reason for letter in await queue.dead()] == ["embedder: the host answered 400"]
 
 
 async def test_embedding_continues_while_the_enriching_model_is_down(queue: HastyQueue) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder, HostlessEmbedder
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 
 
@@ -52,7 +52,7 @@ async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
     embedder = HostedEmbedder(host, "nomic")
     await embedder.embed([])
     stub.dimensions = 9
-    with pytest.raises(ServiceUnavailable, match="8 dimensions"):
+    with pytest.raises(ServiceUnavailable, match="of 9 dimensions and no longer of 8"):
         await embedder.embed(["a"])
 
 
@@ -68,6 +68,44 @@ async def test_vectors_without_a_direction_are_refused(host, stub, row):
     with pytest.raises(ServiceUnavailable) as failure:
         await embedder.embed(["a"])
     assert failure.value.component == "embedder"
+
+
+@pytest.mark.parametrize(
+    ("vectors", "told"),
+    [
+        ("[[NaN, 1, 1, 1, 1, 1, 1, 1]]", r"a value that is no number \(NaN\)"),
+        ("[[1, 1, 1, 1, 1, 1, 1, -Infinity]]", r"a value that is no number \(NaN\)"),
+        ("[[1, 1, 1, 1, 1, 1, 1, null]]", r"a value that is no number \(NaN\)"),
+        ("[[0, 0, 0, 0, 0, 0, 0, 0]]", "without a direction"),
+        ("[[1, 2, 3]]", "vectors of 3 dimensions and no longer of 8: another model has this name"),
+        ("[[]]", "without numbers"),
+        ("[[1, 1, 1, 1, 1, 1, 1, 1], [1]]", "did not answer one vector for each text"),
+        ("[]", "did not answer one vector for each text"),
+        ("[[1, [2]]]", "what is no vector"),
+    ],
+)
+async def test_vectors_that_are_none_are_told_as_what_they_are(host, stub, vectors, told):
+    embedder = HostedEmbedder(host, "nomic")
+    await embedder.embed([])
+    stub.nonsense["/api/embed"] = f'{{"embeddings": {vectors}}}'
+    with pytest.raises(ServiceUnavailable, match=told) as failure:
+        await embedder.embed(["a"])
+    assert failure.value.component == "embedder"
+
+
+async def test_a_text_that_the_host_does_not_take_is_to_blame_but_not_for_the_first_word(stub):
+    host = OllamaHost(stub.url, parallel=2)
+    embedder = HostedEmbedder(host, "nomic")
+    stub.longest_text = 5
+    with pytest.raises(ServiceUnavailable) as failure:
+        await embedder.embed(["short"])
+    assert not isinstance(failure.value, InputRefused)
+    stub.longest_text = 20
+    await embedder.embed(["short"])
+    with pytest.raises(InputRefused, match="exceeds the context length") as failure:
+        await embedder.embed(["a longer text than that"])
+    assert failure.value.component == "embedder"
+    await host.close()
 
 
 @pytest.mark.parametrize("asked_before", [True, False])

@@ -6,7 +6,9 @@ import pytest
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost, tagged
-from cragside.domain.errors import ServiceUnavailable
+from cragside.adapters.renewable import Fixed, Unreadable
+from cragside.domain.errors import InputRefused, ServiceUnavailable
+from cragside.domain.model_windows import brought
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -362,3 +364,132 @@ async def test_a_host_that_fails_while_it_writes_is_an_outage(host, stub):
     stub.status = (500, "out of memory")
     with pytest.raises(ServiceUnavailable, match="out of memory"):
         [piece async for piece in host.write("judge", [{"role": "user", "content": "Why?"}], max_tokens=9)]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+async def test_texts_are_cut_until_the_model_reads_them(host, stub, status):
+    stub.longest_text, stub.too_long = 3000, status
+    assert len(await host.embed("judge", ["short", "x" * 10_000])) == 2
+    sent = [[len(text) for text in body["input"]] for body in stub.asked("/api/embed")]
+    assert sent == [[5, 10_000], [5, 5000], [5, 2500]]
+
+
+@pytest.mark.parametrize(("status", "blamed"), [(400, True), (422, True), (500, False)])
+async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_host_is_out_of_order(
+    host, stub, status, blamed
+):
+    stub.longest_text, stub.too_long = 10, status
+    with pytest.raises(ServiceUnavailable, match=f"Ollama answered {status}: the input length exceeds") as failure:
+        await host.embed("judge", ["x" * 1000])
+    assert isinstance(failure.value, InputRefused) is blamed
+    assert len(stub.asked("/api/embed")) == 4
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["qwen2.5:7b", "Qwen2.5:7B", "library/qwen2.5:7b", "registry.ollama.ai/library/qwen2.5:7b", " qwen2.5:7b"],
+)
+async def test_a_model_is_found_in_any_spelling_and_asked_for_as_the_host_lists_it(host, stub, spelling):
+    stub.loaded["qwen2.5:7b"] = 2048
+    assert await host.has(spelling)
+    assert await host.choose(spelling) == await host.writer(spelling) == "qwen2.5:7b"
+    assert (await host.context_length(spelling), await host.window(spelling)) == (32_768, 2048)
+    assert [asked["model"] for asked in stub.asked("/api/show")] == ["qwen2.5:7b"]
+
+
+@pytest.mark.parametrize("spelling", ["qwen2.5", "other/qwen2.5:7b", "qwen2.5:7b:7b", "hf.co/library/qwen2.5:7b"])
+async def test_another_model_is_not_found(host, spelling):
+    assert not await host.has(spelling)
+
+
+async def test_a_list_in_capitals_is_asked_for_as_it_is(stub):
+    stub.models = ["hf.co/Maker/Judge-GGUF:Q4_K_M"]
+    host = named(stub, "hf.co/maker/judge-gguf:q4_k_m")
+    assert await host.choose(None) == "hf.co/Maker/Judge-GGUF:Q4_K_M"
+    await host.close()
+
+
+async def test_a_window_that_was_raised_is_kept(host, stub):
+    stub.loaded["judge:latest"] = 2048
+    await host.chat("judge", "word " * 3000, max_tokens=10)
+    await host.chat("judge:latest", "short", max_tokens=10)
+    assert [asked["options"]["num_ctx"] for asked in stub.asked("/api/chat")] == [8192, 8192]
+    assert await host.window("judge", load=False) == 8192
+
+
+async def test_a_window_that_the_request_brings_is_that_of_all_its_work(host, stub):
+    with brought("Judge", 16_384):
+        await host.chat("judge", "short", max_tokens=10)
+    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
+    assert stub.asked("/api/generate") == []
+    assert host.windows.kept("judge") is None
+
+
+async def test_a_model_that_is_not_loaded_is_told_without_loading_it(host, stub):
+    assert await host.window("judge", load=False) == 0
+    assert await host.window("never-heard-of", load=False) is None
+    assert stub.asked("/api/generate") == []
+
+
+class Exchanged:
+    """A key that was exchanged for another one."""
+
+    def __init__(self):
+        self.key = "sk-old"
+
+    async def current(self):
+        return self.key
+
+    async def after_refusal(self, refused):
+        self.key = "sk-new"
+        return None if refused == self.key else self.key
+
+
+async def all_asked(host):
+    await host.check_chat("judge")
+    await host.check_embedding("judge")
+    async for _ in host.write("judge:latest", [{"role": "user", "content": "?"}], max_tokens=9):
+        pass
+    return await host.version(), await host.window("judge")
+
+
+async def test_the_key_is_sent_with_every_request_and_read_anew_when_it_is_refused(stub):
+    stub.key = "sk-new"
+    host = OllamaHost(stub.url.replace("//", "//a:b@"), Exchanged(), parallel=2)
+    await all_asked(host)
+    assert stub.authorisations[:2] == ["Bearer sk-old", "Bearer sk-new"]
+    assert set(stub.authorisations[1:]) == {"Bearer sk-new"}
+    await host.close()
+
+
+async def test_without_a_key_none_of_the_environment_is_sent(stub, monkeypatch):
+    monkeypatch.setenv("OLLAMA_API_KEY", "sk-hush")
+    host = OllamaHost(stub.url, parallel=2)
+    await all_asked(host)
+    assert set(stub.authorisations) == {None}
+    await host.close()
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+async def test_a_key_that_the_host_quotes_is_in_no_message(stub, status, caplog):
+    caplog.set_level("DEBUG")
+    host = OllamaHost(stub.url, Fixed("sk-hush"), parallel=2)
+    stub.status = (status, "bad header: Bearer sk-hush")
+    for call in (host.check_chat("judge"), host.check_embedding("judge")):
+        with pytest.raises(ServiceUnavailable, match=str(status)) as failure:
+            await call
+        assert "sk-hush" not in failure.value.message_with_place
+    assert "sk-hush" not in caplog.text
+    await host.close()
+
+
+async def test_a_key_that_cannot_be_read_is_told(stub):
+    class Away(Fixed):
+        async def current(self):
+            raise Unreadable("OLLAMA_API_KEY_SECRET cannot be read")
+
+    host = OllamaHost(stub.url, Away(""), parallel=2)
+    for call in (host.version(), host.check_embedding("judge")):
+        with pytest.raises(ServiceUnavailable, match="OLLAMA_API_KEY_SECRET cannot be read"):
+            await call
+    await host.close()

@@ -18,6 +18,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
+from cragside.domain.model_windows import ModelWindows
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.preferences import Preferences, Prompts
@@ -188,6 +189,7 @@ class FakeHost:
 
     def __init__(self, limit: int | None, window: int | None = 4096, failure: bool = False) -> None:
         self.limit, self.reported, self.failure = limit, window, failure
+        self.windows = ModelWindows()
 
     async def version(self) -> str:
         return "0.17.4"
@@ -200,7 +202,7 @@ class FakeHost:
             raise ServiceUnavailable("ollama", "silent")
         return self.limit
 
-    async def window(self, model: str) -> int | None:
+    async def window(self, model: str, *, load: bool = True) -> int | None:
         return self.reported
 
 

@@ -39,6 +39,13 @@ async def test_a_key_by_reference_is_read_from_its_secret():
     assert await Upstream("http://gpu", key).authorization() == b"Bearer sk-hush"
 
 
+async def test_ollamas_key_is_read_from_its_secret_too():
+    secrets = SecretsManager(lambda: Secrets(**{"arn:of-the-key": " sk-hush\n"}))
+    given = {"OLLAMA_BASE_URL": "http://gpu", "OLLAMA_API_KEY_SECRET": "arn:of-the-key"}
+    key = Container(load_settings(given), secrets=secrets).upstream_key
+    assert await Upstream("http://gpu", key).authorization() == b"Bearer sk-hush"
+
+
 async def test_a_key_that_cannot_be_read_is_an_outage():
     key = Container(load_settings(BY_REFERENCE), secrets=SecretsManager(Secrets)).upstream_key
     with pytest.raises(ServiceUnavailable, match="OPENAI_API_KEY_SECRET") as outage:
@@ -53,9 +60,15 @@ async def test_a_key_that_cannot_be_read_is_an_outage():
         ({"OPENAI_API_KEY": "sk-hush", "OLLAMA_BASE_URL": "http://gpu"}, None),
         ({"RAG_MODEL_HOST": "openai+http://gpu/v1"}, None),
         ({"OPENAI_API_KEY": "sk-hush", "RAG_MODEL_HOST": "openai+http://gpu/v1"}, "sk-hush"),
+        ({"OLLAMA_API_KEY": "sk-hush"}, None),
+        ({"OLLAMA_API_KEY": "sk-hush", "OLLAMA_HOST": "gpu"}, None),
+        ({"OLLAMA_API_KEY": "sk-hush", "OLLAMA_BASE_URL": "http://gpu"}, "sk-hush"),
+        ({"OLLAMA_API_KEY": "sk-hush", "RAG_MODEL_HOST": "ollama+http://gpu"}, "sk-hush"),
+        ({"OLLAMA_API_KEY": "sk-hush", "RAG_MODEL_HOST": "openai+http://gpu/v1"}, None),
+        ({"OLLAMA_API_KEY": "sk-a", "OPENAI_API_KEY": "sk-b", "RAG_MODEL_HOST": "openai+http://gpu/v1"}, "sk-b"),
     ],
 )
-async def test_a_key_goes_to_a_host_with_openais_api_alone(environment, sent):
+async def test_a_key_goes_to_the_host_that_it_is_for_alone(environment, sent):
     key = Container(load_settings(environment)).upstream_key
     assert (None if key is None else await key()) == sent
 
@@ -68,6 +81,14 @@ async def test_a_host_that_refuses_the_key_is_an_outage_and_its_words_stay_here(
     assert reply.status == 503
     assert b"refuses the key that cragside has for it" in reply.body
     assert b"sk-hush" not in reply.body
+
+
+async def test_ollamas_key_takes_the_place_of_what_a_client_sends(start):
+    proxied = await start(ollama_api_key=SecretStr("sk-hush"))
+    for sent in ((), (b"Authorization: Bearer client",), (b"X-API-Key: client",)):
+        assert (await proxied.ask("GET /api/tags", None, sent)).status == 200
+    assert {tuple(each.header(b"authorization")) for each in proxied.ollama.requests} == {(b"Bearer sk-hush",)}
+    assert [each.header(b"x-api-key") for each in proxied.ollama.requests] == [[], [], []]
 
 
 async def test_a_host_without_a_key_of_ours_refuses_the_client_itself(start):

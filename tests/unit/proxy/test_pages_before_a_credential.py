@@ -13,6 +13,10 @@ CREDENTIALS: dict[str, tuple[dict[str, Any], bytes]] = {
         {"model_host": "openai+http://127.0.0.1:{port}/v1", "openai_api_key": SecretStr("sk-hush")},
         b"Bearer sk-hush",
     ),
+    "key of Ollama": (
+        {"base": "http://a:b@127.0.0.1:{port}", "ollama_api_key": SecretStr("sk-hush")},
+        b"Bearer sk-hush",
+    ),
     "password": ({"base": "http://a:b@127.0.0.1:{port}"}, b"Basic YTpi"),
 }
 CHAT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()

@@ -336,7 +336,7 @@ def preload(settings: Settings) -> None:
         graphs.append("cragside.adapters.lightrag.storages.qdrant.vectors")
     if settings.kv_storage == "RedisKVStorage":
         graphs.append("cragside.adapters.lightrag.storages.redis.values")
-    clients = ["langchain_ollama"] if settings.ollama_address else []
+    clients = ["cragside.adapters.ollama.chat_client"] if settings.ollama_address else []
     clients += ["cragside.adapters.openai.clients"] if settings.openai_address else []
     for module in (*_FOR_REQUESTS, *database, *graphs, *clients):
         import_module(module)

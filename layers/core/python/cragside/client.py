@@ -22,6 +22,7 @@ from cragside.domain.errors import (
     UnsupportedMediaType,
     ValidationError,
 )
+from cragside.domain.forward_proxy import forward_proxy, way_to
 
 # With these headers a prompt needs no command, whichever the service has.
 ALWAYS: Mapping[str, str] = {"X-RAG": "always"}
@@ -54,9 +55,10 @@ class Client:
 
     `address` is where it listens; with a `transport` requests take that way instead of the network. `setting` is what
     the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
-    that takes longer than `seconds` raises `DeadlineExceeded`; with None there is no such limit. HTTP_PROXY and its
-    like count only with `trust_env`. It follows no redirect, keeps no cookie, unpacks nothing, and reads 64 MB of an
-    answer at most. Each event loop has connections of its own; `close` closes those of the loop that it runs in.
+    that takes longer than `seconds` raises `DeadlineExceeded`; with None there is no such limit. It
+    takes the proxy that the environment has for the host, follows no redirect, keeps no cookie, unpacks nothing, and
+    reads 64 MB of an answer at most. Each event loop has connections of its own; `close` closes those of the loop that
+    it runs in.
     """
 
     def __init__(
@@ -67,7 +69,6 @@ class Client:
         token: str | None = None,
         workspace: str | None = None,
         seconds: float | None = 35.0,
-        trust_env: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if token and not (token.isascii() and token.isprintable()):
@@ -79,7 +80,7 @@ class Client:
             if not (workspace.isascii() and workspace.isprintable()):
                 raise ConfigurationError("The name of a workspace has printable ASCII characters only.")
             headers["X-RAG-Workspace"] = workspace
-        self._setting, self._seconds = setting, seconds
+        self._setting, self._seconds, self._transport = setting, seconds, transport
         self._url = _checked(address, setting)
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
         self._opened = partial(
@@ -87,11 +88,6 @@ class Client:
             base_url=self._url,
             headers=headers,
             timeout=httpx.Timeout(seconds, connect=min(seconds or _CONNECT_SECONDS, _CONNECT_SECONDS)),
-            limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
-            trust_env=trust_env,
-            transport=transport,
-            # Only https needs certificates. Reading them takes longer than most requests, and no redirect is followed.
-            verify=self._url.scheme == "https",
             # A plug asks for many users with one client.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
@@ -134,7 +130,7 @@ class Client:
         """Upload one file to a bucket, without cragside's headers."""
         try:
             async with (
-                httpx.AsyncClient(timeout=self._seconds) as elsewhere,
+                httpx.AsyncClient(timeout=self._seconds, transport=_transport_to(url)) as elsewhere,
                 elsewhere.stream("POST", url, data=dict(fields), files={"file": content}) as response,
             ):
                 taken, status = response.is_success, response.status_code  # the rest may have no end
@@ -168,7 +164,7 @@ class Client:
                 raise DeadlineExceeded(f"{self._service} did not answer within {self._seconds:.0f} s.") from error
             raise ServiceUnavailable(
                 "api",
-                f"{self._service} cannot be reached ({type(error).__name__}). "
+                f"{self._service} cannot be reached{way_to(str(self._url))} ({type(error).__name__}). "
                 f"Start `cragside serve` there, or correct {self._setting}.",
             ) from error
         if response.status_code == httpx.codes.NO_CONTENT:
@@ -204,13 +200,23 @@ class Client:
             for other in list(self._by_loop):  # a copy: loops of other threads come and go
                 if other.is_closed():
                     self._by_loop.pop(other, None)
-            self._by_loop[loop] = self._opened()
+            self._by_loop[loop] = self._opened(transport=self._transport or _transport_to(str(self._url)))
         return self._by_loop[loop]
 
     @property
     def _service(self) -> str:
         # without a password that it may have
         return f"The service at {self._url.scheme}://{self._url.netloc.decode()}"
+
+
+def _transport_to(url: str) -> httpx.AsyncBaseTransport:
+    proxy = forward_proxy(url)
+    return httpx.AsyncHTTPTransport(
+        proxy=proxy.signed_url if proxy else None,
+        limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
+        # Only https needs certificates. Reading them takes longer than most requests, and no redirect is followed.
+        verify=url.startswith("https:"),
+    )
 
 
 def error_of(answer: Any, status: int = 500) -> CragsideError | None:

@@ -53,13 +53,3 @@ class _Bounded(httpx.AsyncByteStream):
     @override
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-async def read_bounded(response: aiohttp.ClientResponse) -> bytes:
-    """The body of an answer. Raises `AnswerTooLong`, and what aiohttp raises."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise AnswerTooLong(f"The answer has more than {MOST_BYTES:,} bytes.")
-    return bytes(body)

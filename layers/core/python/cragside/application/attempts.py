@@ -11,7 +11,14 @@ from functools import partial
 from typing import Literal
 
 from cragside.application.indexer import Indexer
-from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    InputRefused,
+    NotFound,
+    ServiceUnavailable,
+    ValidationError,
+)
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
@@ -91,7 +98,8 @@ class Attempts:
 
     - A failed task is retried after min(2^attempt, 60) seconds plus jitter, `attempts` times in all. Then the library
       records the failure, and the task is buried. Invalid input is buried at once.
-    - While something is down and no task of a stage succeeds, tasks wait in hand and get ten times the attempts.
+    - While something is down and no task of a stage succeeds, tasks wait in hand and get ten times the attempts. One
+      whose input is refused by what works does not wait.
     - A wrong configuration does not count as an attempt.
     - A failing store or configuration of one workspace delays only the tasks of that workspace.
     """
@@ -139,7 +147,7 @@ class Attempts:
             raise
         except Exception as error:
             outcome, reason = await self._settled(delivery, error), reason_of(error)
-            unavailable = isinstance(error, ServiceUnavailable)
+            unavailable = isinstance(error, ServiceUnavailable) and not isinstance(error, InputRefused)
         else:
             await self._queue.finish(delivery)
             outcome, reason = "done", ""
@@ -153,7 +161,8 @@ class Attempts:
         try:
             await self._indexer.do(task)
         except (ServiceUnavailable, ConfigurationError) as error:
-            self._broken(task, error).failed()
+            if not isinstance(error, InputRefused):
+                self._broken(task, error).failed()
             raise
         self._store(task).succeeded()
         self._circuits[task.stage].succeeded()
@@ -190,7 +199,8 @@ class Attempts:
         """The attempts of a task that failed with this error."""
         if isinstance(error, (ValidationError, NotFound)):
             return 0
-        return self._attempts * (OUTAGE_PATIENCE if isinstance(error, ServiceUnavailable) and circuit.down else 1)
+        outage = isinstance(error, ServiceUnavailable) and not isinstance(error, InputRefused)
+        return self._attempts * (OUTAGE_PATIENCE if outage and circuit.down else 1)
 
 
 def reason_of(error: Exception) -> str:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 
-def ollama_host(settings: "Settings", address: str, clock: Clock, chat_model: str | None = None) -> "OllamaHost":
+def ollama_host(
+    settings: "Settings", address: str, key: "Renewable[str]", clock: Clock, chat_model: str | None = None
+) -> "OllamaHost":
     """The Ollama at an address."""
     from cragside.adapters.ollama.host import OllamaHost
 
-    return OllamaHost(address, parallel=settings.ollama_parallel, chat_model=chat_model, clock=clock)
+    return OllamaHost(address, key, parallel=settings.ollama_parallel, chat_model=chat_model, clock=clock)
 
 
 def openai_host(settings: "Settings", address: str, key: "Renewable[str]", clock: Clock) -> "OpenAIHost":

@@ -15,6 +15,7 @@ from cragside.composition.model_hosts import (
 )
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.model_windows import spelt_alike
 from cragside.domain.token_counts import count_tokens
 from cragside.ports.annotator import Annotator
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
@@ -60,6 +61,15 @@ class Models(Members):
         return model_key(self.settings, "openai_api_key", lambda: self.secrets)
 
     @cached_property
+    def ollama_key(self) -> "Renewable[str]":
+        """The key of the configured Ollama; "" if there is none. The one at the usual address never gets it."""
+        if self.settings.ollama_address is None:
+            from cragside.adapters.renewable import Fixed
+
+            return Fixed("")
+        return model_key(self.settings, "ollama_api_key", lambda: self.secrets)
+
+    @cached_property
     def host(self) -> "TextHost | None":
         """The configured host of models, None if there is none."""
         settings = self.settings
@@ -78,8 +88,12 @@ class Models(Members):
     def upstream_key(self) -> Callable[[], Awaitable[str]] | None:
         """Tells the proxy the key that it sends with each request, None if there is none."""
         settings = self.settings
-        keyed = settings.openai_api_key is not None or settings.openai_api_key_secret is not None
-        return signing(self.openai_key) if keyed and settings.openai_address is not None else None
+        if settings.openai_address is not None:
+            field, key = "openai_api_key", self.openai_key
+        else:
+            field, key = "ollama_api_key", self.ollama_key
+        keyed = getattr(settings, field) is not None or getattr(settings, f"{field}_secret") is not None
+        return signing(key) if keyed and (settings.openai_address or settings.ollama_address) else None
 
     @cached_property
     def word_vectors(self) -> "WordLlamaEmbedder":
@@ -200,7 +214,7 @@ class Models(Members):
         return count_tokens
 
     def _ollama(self, address: str, chat_model: str | None = None) -> "TextHost":
-        host = ollama_host(self.settings, address, self.clock, chat_model)
+        host = ollama_host(self.settings, address, self.ollama_key, self.clock, chat_model)
         return self._connected(host, host.close)
 
 
@@ -224,6 +238,6 @@ async def _open_embedder(embedded: "Embedder", host: "TextHost | None", name: st
 
 async def _has(host: ModelHost, model: str) -> bool:
     try:
-        return not {model, f"{model}:latest"}.isdisjoint(await host.models())
+        return spelt_alike(model) in map(spelt_alike, await host.models())
     except ServiceUnavailable:
         return False

@@ -10,6 +10,7 @@ CragsideError
 ├── Forbidden              forbidden             the token or the origin does not allow this
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
+│   └── InputRefused       service_unavailable   a component works, but does not take this input
 ├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
 └── ProcessingError        processing_error      our own fault
 """
@@ -122,6 +123,10 @@ class ServiceUnavailable(CragsideError):
     def __init__(self, component: str, reason: str, **details: Any) -> None:
         super().__init__(reason, component=component, **details)
         self.component = component
+
+
+class InputRefused(ServiceUnavailable):
+    """A component works, but refuses this input or cannot cope with it. Waiting brings nothing."""
 
 
 class DeadlineExceeded(CragsideError):

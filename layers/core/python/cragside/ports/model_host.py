@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
+from cragside.domain.model_windows import ModelWindows
+
 # The name of the models that need no host.
 EMBEDDED = "embedded"
 
@@ -10,8 +12,10 @@ EMBEDDED = "embedded"
 class ModelHost(Protocol):
     """An Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.
 
-    Failures are of the component "ollama" or "model_host".
+    Failures are of the component "ollama" or "model_host". `windows` are those that its models keep.
     """
+
+    windows: ModelWindows
 
     async def version(self) -> str:
         """The host's version, or what else it says of itself. Raises `ServiceUnavailable`."""
@@ -22,10 +26,11 @@ class ModelHost(Protocol):
     async def context_length(self, model: str) -> int | None:
         """The model's longest context in tokens; None if the host does not say."""
 
-    async def window(self, model: str) -> int | None:
+    async def window(self, model: str, *, load: bool = True) -> int | None:
         """The context in tokens of a request without `num_ctx`; None if the host does not say.
 
-        The host may have to load the model. Raises `ServiceUnavailable`.
+        The host may have to load the model. Without `load` it does not: then it is the window that the model keeps or
+        is loaded with, 0 if neither. Raises `ServiceUnavailable`.
         """
 
     async def writer(self, wanted: str | None) -> str:

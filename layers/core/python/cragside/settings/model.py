@@ -50,6 +50,17 @@ class Settings(BaseModel):
         description="Where Ollama listens, written as for Ollama's own programs: `host`, `:port` or a URL. The proxy "
         "and `cragside ask` use it while OLLAMA_BASE_URL is unset. It makes no other part use Ollama.",
     )
+    ollama_api_key: ApiKey | None = Field(
+        None,
+        validation_alias="OLLAMA_API_KEY",
+        description="The key of the Ollama at OLLAMA_BASE_URL, where a gateway or Ollama's cloud asks for one. It is "
+        "sent to that host alone, and in place of what clients of the proxy send as their key.",
+    )
+    ollama_api_key_secret: str | None = Field(
+        None,
+        validation_alias="OLLAMA_API_KEY_SECRET",
+        description="ARN of the secret whose text is the key, in place of OLLAMA_API_KEY; see POSTGRES_URI_SECRET.",
+    )
     model_host: ModelHostAddress | None = Field(
         None,
         description="The host of the models, with the API that it speaks: `ollama+http://HOST:11434`, or "

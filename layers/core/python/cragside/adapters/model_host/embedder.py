@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.adapters.model_host.text_host import TextHost
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
 _BATCH = 32
@@ -49,15 +49,17 @@ class HostedEmbedder(Embedder):
         try:
             if not await self._host.has(self._model):
                 raise self._host.lacking(self._model)
-        except ServiceUnavailable as failure:
+            self._dimensions = (await self._batch(["dimensions"])).shape[1]
+        except ServiceUnavailable as failure:  # also of a host that does not take this word: no document is to blame
             raise ServiceUnavailable("embedder", failure.message) from failure
-        self._dimensions = (await self._batch(["dimensions"])).shape[1]
         return self._dimensions
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
         try:
             # For a blank text, which has no tokens, the host answers an error or an empty vector.
             rows = await self._host.embed(self._model, [text if text.strip() else "." for text in texts])
+        except InputRefused as refusal:
+            raise InputRefused("embedder", refusal.message) from refusal
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("embedder", failure.message) from failure
         return self._unit(rows)
@@ -66,14 +68,22 @@ class HostedEmbedder(Embedder):
         try:
             vectors = np.asarray(rows, dtype=np.float32)
         except (ValueError, TypeError) as error:
-            raise ServiceUnavailable("embedder", f"{self._model} answered vectors of unequal length") from error
-        if vectors.ndim != 2 or vectors.shape[1] == 0 or vectors.shape[1] != (self._dimensions or vectors.shape[1]):
-            raise ServiceUnavailable("embedder", f"{self._model} no longer answers {self._dimensions} dimensions")
+            raise self._unfit("vectors of unequal length, or what is no vector") from error
+        if vectors.ndim != 2 or vectors.shape[1] == 0:
+            raise self._unfit("vectors without numbers")
+        if vectors.shape[1] != (self._dimensions or vectors.shape[1]):
+            found = f"vectors of {vectors.shape[1]} dimensions and no longer of {self._dimensions}"
+            raise self._unfit(f"{found}: another model has this name now, or the host cuts its vectors")
+        if not np.all(np.isfinite(vectors)):
+            raise self._unfit("a vector with a value that is no number (NaN)")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(lengths)) or not np.all(lengths > 0):
-            raise ServiceUnavailable("embedder", f"{self._model} answered vectors without a direction")
+            raise self._unfit("a vector without a direction")
         unit: Vectors = vectors / lengths
         return unit
+
+    def _unfit(self, answer: str) -> ServiceUnavailable:
+        return ServiceUnavailable("embedder", f"{self._model} answered {answer}")
 
 
 class HostlessEmbedder(Embedder):

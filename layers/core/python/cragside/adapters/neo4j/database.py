@@ -19,6 +19,7 @@ from neo4j.exceptions import (
     UnsupportedServerProduct,
 )
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
 from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.neo4j.login import Login
@@ -124,9 +125,7 @@ class Neo4jDatabase:
         await self._gate.stop()
         driver, self._driver = self._driver, None
         if driver is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    await driver.close()
+            await close_quietly("Neo4j", driver.close())
 
     def _bounded(self, cypher: str) -> neo4j.Query:
         return neo4j.Query(cypher, metadata=_metadata(), timeout=self._seconds)

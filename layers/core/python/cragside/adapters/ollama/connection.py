@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -11,10 +11,14 @@ import aiohttp
 import httpx
 import orjson
 
-from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport, read_bounded
+from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport
 from cragside.adapters.host_address import HostAddress
-from cragside.domain import hops
-from cragside.domain.errors import ServiceUnavailable
+from cragside.adapters.model_host.key_auth import KeyAuth, without
+from cragside.adapters.model_host.refusals import Refused
+from cragside.adapters.renewable import Renewable, Unreadable
+from cragside.adapters.sessions import session_with
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 
 if TYPE_CHECKING:
     from langchain_ollama import ChatOllama
@@ -39,30 +43,39 @@ class ModelMissing(ServiceUnavailable):
 class LoopConnection:
     """The session, limiters and chat client of one event loop."""
 
-    def __init__(self, address: HostAddress, parallel: int) -> None:
+    def __init__(self, address: HostAddress, key: Renewable[str], parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self.bulk_limiter = asyncio.Semaphore(_BULK_AT_ONCE)
         self._address = address
-        self._headers = {"Content-Type": "application/json", **address.authorization}
+        # The key goes before a password in the address.
+        self.auth = KeyAuth(key, address.authorization.get("Authorization", ""))
         # The limiter bounds concurrent calls. A second limit here would only hide a queue.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = session_with(address.url, connector=connector)
+        self._clients: dict[str, Any] = {
+            "transport": BoundedTransport(self._session),
+            "auth": self.auth,
+            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
+            "follow_redirects": False,
+        }
+        self._http = httpx.AsyncClient(**self._clients)
         self._chat: asyncio.Task[ChatOllama] | None = None
 
     async def exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
-        """The JSON of the answer. Raises errors of aiohttp, and `ServiceUnavailable` for a status other than 200."""
-        async with self._session.request(
+        """The JSON of the answer. Raises errors of httpx, and `ServiceUnavailable` for a status other than 200."""
+        response = await self._http.request(
             method,
             self._address.url + path,
-            data=None if body is None else orjson.dumps(body),
-            headers={**self._headers, hops.HEADER: hops.marked()},
-            allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds),
-        ) as response:
-            answer = await read_bounded(response)
-            if response.status != 200:
-                raise refused(self._address.url, response.status, answer.decode("utf-8", "replace"))
-            return orjson.loads(answer)
+            content=None if body is None else orjson.dumps(body),
+            headers={"Content-Type": "application/json"},
+            timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=None),
+        )
+        if response.status_code != httpx.codes.OK:
+            raise refused(self._address.url, response.status_code, response.text, self.auth.sent)
+        try:
+            return orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            return json.loads(response.content)  # it knows NaN, which some hosts answer for a vector
 
     async def chat_model(self) -> "ChatOllama":
         """The chat client. Each call names its model."""
@@ -78,16 +91,9 @@ class LoopConnection:
             raise
 
     def _build_chat(self) -> "ChatOllama":
-        from langchain_ollama import ChatOllama
+        from cragside.adapters.ollama.chat_client import chat_client
 
-        credentials = self._address.credentials
-        shared = {
-            "transport": BoundedTransport(self._session),
-            "auth": httpx.BasicAuth(*credentials) if credentials else None,
-            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
-            "follow_redirects": False,
-        }
-        return ChatOllama(model="", base_url=self._address.url, temperature=0.0, async_client_kwargs=shared)
+        return chat_client(self._address.url, **self._clients)
 
     async def close(self) -> None:
         """Close the session."""
@@ -97,8 +103,9 @@ class LoopConnection:
 class Connections:
     """One connection for each event loop that uses the host."""
 
-    def __init__(self, address: HostAddress, parallel: int) -> None:
+    def __init__(self, address: HostAddress, key: Renewable[str], parallel: int) -> None:
         self.address = address
+        self._key = key
         self._parallel = parallel
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnection] = WeakKeyDictionary()
 
@@ -107,7 +114,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         connection = self._by_loop.get(loop)
         if connection is None:
-            connection = self._by_loop[loop] = LoopConnection(self.address, self._parallel)
+            connection = self._by_loop[loop] = LoopConnection(self.address, self._key, self._parallel)
         return connection
 
     async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -128,41 +135,46 @@ class Connections:
     async def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
         try:
             return await self.here().exchange(method, path, body, seconds)
-        except ServiceUnavailable:
-            raise
         except Exception as error:
-            raise translated(self.address.url, error) from error
+            raise self.translated(error) from error
+
+    def translated(self, error: Exception) -> ServiceUnavailable:
+        """The error for a failed call."""
+        return translated(self.address.url, error, self.here().auth.sent)
 
 
-def refused(url: str, status: int, text: str) -> ServiceUnavailable:
-    """The error for a status other than 200."""
-    message = _message_in(text)
+def refused(url: str, status: int, text: str, keys: Iterable[str]) -> ServiceUnavailable:
+    """The error for a status other than 200, to a request that was sent with one of the keys."""
+    message = without(keys, _message_in(text))[:_REASON_CHARACTERS]
     if status == 404 and "model" in message.lower():
         return ModelMissing("ollama", message)
     if status in (401, 403):
         return ServiceUnavailable(
-            "ollama", f"Ollama refused the credentials ({status}). Correct them in OLLAMA_BASE_URL"
+            "ollama",
+            f"Ollama refused the credentials ({status}). Correct OLLAMA_API_KEY, or the password in OLLAMA_BASE_URL",
         ).at(url)
     if status == 404:
         return ServiceUnavailable(
             "ollama", "Its address does not speak Ollama's API (404). Correct OLLAMA_BASE_URL or RAG_MODEL_HOST"
         ).at(url)
-    return ServiceUnavailable(
-        "ollama", f"Ollama answered {status}: {message}" if message else f"Ollama answered {status}"
-    ).at(url)
+    return Refused("ollama", status, f"Ollama answered {status}{f': {message}' if message else ''}").at(url)
 
 
-def translated(url: str, error: Exception) -> ServiceUnavailable:
+def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavailable:
     """The error for a failed exchange. It never quotes the request."""
+    if isinstance(error, ServiceUnavailable):
+        return error
+    if isinstance(error, Unreadable | ConfigurationError):  # of the key
+        return ServiceUnavailable("ollama", str(error)).at(url)
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 300:
-        return refused(url, status, str(getattr(error, "error", "")))
+        return refused(url, status, str(getattr(error, "error", "")), keys)
     if isinstance(error, AnswerTooLong):
         return ServiceUnavailable("ollama", "Ollama's answer is too long").at(url)
     if isinstance(error, httpx.ReadTimeout | aiohttp.SocketTimeoutError):
         return ServiceUnavailable("ollama", "Ollama took too long to answer").at(url)
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
-        return HostSilent("ollama", "Ollama does not answer").at(url)
+        return HostSilent("ollama", f"Ollama does not answer{way_to(url)}").at(url)
     return ServiceUnavailable(
         "ollama", f"the answer is not Ollama's ({type(error).__name__}). Correct OLLAMA_BASE_URL"
     ).at(url)
@@ -174,4 +186,4 @@ def _message_in(text: str) -> str:
         body = json.loads(text)
         if isinstance(body, dict):
             message = str(body.get("error", ""))
-    return " ".join(message.split())[:_REASON_CHARACTERS]
+    return " ".join(message.split())

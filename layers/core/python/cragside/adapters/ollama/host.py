@@ -2,23 +2,28 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from cachetools import FIFOCache
 from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
+from cragside.adapters.model_host.refusals import embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
-from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing
 from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.remembered import RememberedAnswer
+from cragside.adapters.renewable import Fixed, Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brought
 from cragside.domain.thoughts import without_thoughts
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
 
+NO_KEY = Fixed("")
 FALLBACK_MODEL = "qwen2.5:7b"
 # Ollama's smallest default window. On GPUs of 23 and 47 GiB the default is 32,768 and 262,144 tokens (server/routes.go
 # of 0.17.4). A client sees it only in /api/ps, once the model is loaded.
@@ -35,16 +40,23 @@ class OllamaHost(TextHost):
     """Calls models, at most `parallel` at once; other calls wait.
 
     Answers about the host are cached for 30 seconds, and its silence for five. So a new Ollama is noticed soon, and a
-    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the credentials in
-    `base_url`.
+    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the key, or the
+    credentials in `base_url`.
     """
 
     def __init__(
-        self, base_url: str, *, parallel: int, chat_model: str | None = None, clock: Clock = SYSTEM_CLOCK
+        self,
+        base_url: str,
+        key: Renewable[str] = NO_KEY,
+        *,
+        parallel: int,
+        chat_model: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._connections = Connections(HostAddress.parse(base_url), parallel)
+        self._connections = Connections(HostAddress.parse(base_url), key, parallel)
         self._chat_model = chat_model
         self._clock = clock
+        self.windows = ModelWindows()
         self._version = RememberedAnswer(self._fetch_version, clock=clock)
         self._models = RememberedAnswer(self._fetch_models, clock=clock)
         self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS, clock=clock)
@@ -66,7 +78,7 @@ class OllamaHost(TextHost):
 
     @override
     async def has(self, model: str) -> bool:
-        return tagged(model) in await self.models()
+        return await self._listed_as(model) is not None
 
     @override
     def lacking(self, model: str) -> ServiceUnavailable:
@@ -77,14 +89,17 @@ class OllamaHost(TextHost):
         return (await self._card(model)).context_length if await self.has(model) else None
 
     @override
-    async def window(self, model: str) -> int | None:
-        name = tagged(model)
+    async def window(self, model: str, *, load: bool = True) -> int | None:
+        name = spelt_alike(model)
         loaded = await self._loaded.get()
-        if loaded is None or name in loaded or not await self.has(name):
-            return (loaded or {}).get(name)
+        kept = None if loaded is None or load else self.windows.kept(name)
+        if kept or loaded is None or name in loaded or not await self.has(name):
+            return max(kept or 0, (loaded or {}).get(name, 0)) or None
         card = await self._card(name)
         if card.num_ctx is not None:
             return min(card.num_ctx, card.context_length or card.num_ctx)
+        if not load:
+            return 0
         return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name), clock=self._clock)).get()
 
     @override
@@ -94,8 +109,9 @@ class OllamaHost(TextHost):
         if self._chat_model is not None:
             return await self._writing(self._chat_model)
         for model in (requested, FALLBACK_MODEL):
-            if model and await self.has(model) and (await self._card(model)).completes:
-                return tagged(model)
+            listed = await self._listed_as(model) if model else None
+            if listed and (await self._card(listed)).completes:
+                return listed
         return None
 
     @override
@@ -156,23 +172,16 @@ class OllamaHost(TextHost):
                     async for piece in chat.astream(turns, model=model, options=options):
                         yield str(piece.text)
         except Exception as error:
-            failure = translated(self.url, error)
+            failure = self._connections.translated(error)
             self._note(failure)
             raise failure from error
 
     @override
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
-        try:
-            async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
-                answer = await self._connections.answer("/api/embed", body)
-        except ServiceUnavailable as failure:
-            self._note(failure)
-            raise
-        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
-        if not isinstance(vectors, list) or len(vectors) != len(texts):
-            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text")
-        return vectors
+        sent = [sendable(text) for text in texts]
+        async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
+            # Some versions refuse a text that is too long, though they are told to cut it.
+            return await embedded(partial(self._vectors, model), sent)
 
     @override
     async def prepare(self) -> None:
@@ -181,6 +190,17 @@ class OllamaHost(TextHost):
     @override
     async def close(self) -> None:
         await self._connections.close()
+
+    async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
+        try:
+            answer = await self._connections.answer("/api/embed", {"model": model, "input": texts, "truncate": True})
+        except ServiceUnavailable as failure:
+            self._note(failure)
+            raise
+        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
+        if not isinstance(vectors, list) or len(vectors) != len(texts):
+            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text").at(self.url)
+        return vectors
 
     async def _chat(self, turns: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> Reply:
         connection = self._connections.here()
@@ -193,7 +213,7 @@ class OllamaHost(TextHost):
                 with tracing_context(enabled=False):
                     message = await chat.ainvoke(list(turns), **asked)
         except Exception as error:
-            failure = translated(self.url, error)
+            failure = self._connections.translated(error)
             self._note(failure)
             raise failure from error
         return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
@@ -206,22 +226,30 @@ class OllamaHost(TextHost):
             self._models.forget()
 
     async def _writing(self, model: str) -> str:
-        if not await self.has(model):
+        listed = await self._listed_as(model)
+        if listed is None:
             raise self.lacking(model)
-        if not (await self._card(model)).completes:
+        if not (await self._card(listed)).completes:
             raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
-        return tagged(model)
+        return listed
+
+    async def _listed_as(self, model: str) -> str | None:
+        """The name under which the host lists a model, however it is spelt here."""
+        wanted = spelt_alike(model)
+        return next((name for name in await self.models() if spelt_alike(name) == wanted), None)
 
     async def _context_for(self, model: str, tokens: int) -> int | None:
-        window = await self.window(model)
+        window = window_brought(model) or self.windows.kept(model) or await self.window(model)
         if tokens <= (window or _SMALLEST_DEFAULT):
             return window
         longest = (await self._card(model)).context_length
         wanted = 1 << (tokens - 1).bit_length()
-        return max(window or 0, min(wanted, longest or wanted))
+        raised = max(window or 0, min(wanted, longest or wanted))
+        self.windows.keep(model, raised)
+        return raised
 
     async def _card(self, model: str) -> ModelCard:
-        name = tagged(model)
+        name = await self._listed_as(model) or tagged(model)
         return await self._cards.setdefault(
             name, RememberedAnswer(lambda: self._fetch_card(name), clock=self._clock)
         ).get()
@@ -236,7 +264,8 @@ class OllamaHost(TextHost):
 
     async def _load(self, model: str) -> int | None:
         """Have the host load a model. Return its window."""
-        await self._connections.answer("/api/generate", {"model": model, "stream": False})
+        listed = await self._listed_as(model) or model
+        await self._connections.answer("/api/generate", {"model": listed, "stream": False})
         self._loaded.forget()
         return (await self._loaded.get() or {}).get(model)
 
@@ -257,7 +286,9 @@ class OllamaHost(TextHost):
         except ServiceUnavailable:
             return None
         contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
-        return {tagged(name): context for name, context in contexts if isinstance(name, str) and is_number(context)}
+        return {
+            spelt_alike(name): context for name, context in contexts if isinstance(name, str) and is_number(context)
+        }
 
 
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:

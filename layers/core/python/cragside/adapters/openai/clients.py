@@ -9,9 +9,10 @@ import httpx
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 from cragside.adapters.bounded_answers import BoundedTransport
+from cragside.adapters.model_host.key_auth import KeyAuth
 from cragside.adapters.openai.failures import refused
-from cragside.adapters.openai.key_auth import KeyAuth
 from cragside.adapters.renewable import Renewable
+from cragside.adapters.sessions import session_with
 
 CONNECT_SECONDS = 5.0
 METADATA_SECONDS = 10.0
@@ -32,7 +33,7 @@ class LoopClients:
         self._url = url
         # The limiter bounds concurrent calls. A second limit here would only hide a queue.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = session_with(url, connector=connector)
         self.auth = KeyAuth(key)
         self._http = httpx.AsyncClient(
             transport=BoundedTransport(self._session),
@@ -45,6 +46,9 @@ class LoopClients:
             "base_url": url,
             "api_key": _NO_KEY,
             "http_async_client": self._http,
+            # The library would make a client for calls that wait, which nobody makes here, and read the environment.
+            "http_client": httpx.Client(transport=httpx.BaseTransport()),
+            "openai_proxy": None,
             "max_retries": 0,
         }
         self.chat = ChatOpenAI(**shared, temperature=0.0, use_responses_api=False, stream_usage=False)

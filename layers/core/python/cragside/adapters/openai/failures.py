@@ -6,8 +6,11 @@ import httpx
 import openai
 
 from cragside.adapters.bounded_answers import AnswerTooLong
+from cragside.adapters.model_host.key_auth import without
+from cragside.adapters.model_host.refusals import Refused
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 
 COMPONENT = "model_host"
 _REASON_CHARACTERS = 200
@@ -15,14 +18,6 @@ _REASON_CHARACTERS = 200
 
 class HostSilent(ServiceUnavailable):
     """The host does not answer."""
-
-
-class Refused(ServiceUnavailable):
-    """The host refused a request; `status` is what it answered."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(COMPONENT, message)
-        self.status = status
 
 
 def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavailable:
@@ -39,11 +34,11 @@ def translated(url: str, error: Exception, keys: Iterable[str]) -> ServiceUnavai
         return ServiceUnavailable(COMPONENT, "The model host's answer is too long").at(url)
     # httpx-aiohttp reports a refused connection as one that took too long, and OpenAI's client as a late answer.
     if any(isinstance(each, httpx.ConnectTimeout | httpx.ConnectError) for each in _causes(error)):
-        return HostSilent(COMPONENT, "The model host does not answer").at(url)
+        return HostSilent(COMPONENT, f"The model host does not answer{way_to(url)}").at(url)
     if isinstance(error, openai.APITimeoutError | httpx.ReadTimeout):
         return ServiceUnavailable(COMPONENT, "The model host took too long to answer").at(url)
     if isinstance(error, openai.APIConnectionError | httpx.TransportError | OSError):
-        return HostSilent(COMPONENT, "The model host does not answer").at(url)
+        return HostSilent(COMPONENT, f"The model host does not answer{way_to(url)}").at(url)
     kind = type(error).__name__
     return ServiceUnavailable(COMPONENT, f"The answer is not one of OpenAI's API ({kind}). Correct RAG_MODEL_HOST").at(
         url
@@ -55,11 +50,13 @@ def refused(url: str, status: int, body: object, keys: Iterable[str]) -> Refused
     if status in (401, 403):
         # Hosts quote a part of the key in their answer.
         if not any(keys):
-            return Refused(status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
-        return Refused(status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
-    reason = " ".join(_without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
+            return Refused(COMPONENT, status, f"The model host asks for a key ({status}). Set OPENAI_API_KEY").at(url)
+        return Refused(COMPONENT, status, f"The model host refused the key ({status}). Correct OPENAI_API_KEY").at(url)
+    reason = " ".join(without(keys, _message_in(body)).split())[:_REASON_CHARACTERS]
     remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
-    return Refused(status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(url)
+    return Refused(COMPONENT, status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}").at(
+        url
+    )
 
 
 def _message_in(body: object) -> str:
@@ -73,13 +70,6 @@ def _message_in(body: object) -> str:
         )
         return message if isinstance(message, str) else ""
     return body if isinstance(body, str) else ""
-
-
-def _without(keys: Iterable[str], text: str) -> str:
-    """The text without the keys: some hosts quote the headers of a request that they refuse."""
-    for key in sorted(filter(None, keys), key=len, reverse=True):  # one may begin with another
-        text = text.replace(key, "********")
-    return text
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,14 +10,16 @@ from cachetools import TTLCache
 from langsmith import tracing_context
 from typing_extensions import override
 
+from cragside.adapters.model_host.refusals import Refused, embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.openai.clients import Clients
-from cragside.adapters.openai.failures import COMPONENT, HostSilent, Refused, translated
+from cragside.adapters.openai.failures import COMPONENT, HostSilent, translated
 from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.model_windows import ModelWindows
 from cragside.domain.thoughts import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
@@ -27,9 +30,6 @@ _LEARNT_SECONDS = 600.0
 _THINKING_TOKENS = 1024
 # OpenAI's own models refuse `max_tokens`; other hosts may not know the newer name.
 _OPENAIS = ("api.openai.com",)
-# What hosts answer to a text that is longer than the model reads. llama.cpp answers 500.
-_TOO_LONG = frozenset({400, 413, 422, 500})
-_SHORTEST_CUT = 200
 # llama.cpp closes the connection behind each stream, though it says otherwise: the next request would be lost on it.
 _LAST_REQUEST = {"Connection": "close"}
 
@@ -52,6 +52,7 @@ class OpenAIHost(TextHost):
     ) -> None:
         self._clients = Clients(url, key, parallel)
         self._chat_model = chat_model
+        self.windows = ModelWindows()  # none: such a host decides its windows itself
         self._limit = "max_completion_tokens" if urlsplit(url).hostname in _OPENAIS else "max_tokens"
         self._listed = RememberedAnswer(self._fetch_list, component=COMPONENT, clock=clock)
         self._schemaless: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
@@ -86,7 +87,7 @@ class OpenAIHost(TextHost):
         return (await self._model(model)).longest
 
     @override
-    async def window(self, model: str) -> int | None:
+    async def window(self, model: str, *, load: bool = True) -> int | None:
         return (await self._model(model)).window
 
     @override
@@ -148,15 +149,7 @@ class OpenAIHost(TextHost):
         clients = self._clients.here()
         sent = [sendable(text) for text in texts]
         async with clients.bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
-            while True:
-                try:
-                    return await self._vectors(model, sent)
-                except Refused as refusal:
-                    longest = max(map(len, sent), default=0)
-                    if refusal.status not in _TOO_LONG or longest <= _SHORTEST_CUT:
-                        raise
-                # Which text was too long the host does not say, nor how long a text may be.
-                sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
+            return await embedded(partial(self._vectors, model), sent)
 
     @override
     async def prepare(self) -> None:

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import asyncpg
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.statements import kind_of
 from cragside.adapters.renewable import Renewable
@@ -147,10 +148,7 @@ class Connections:
         """Close all connections."""
         if (pool := self._pool) is not None:
             self._pool = None
-            try:
-                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
-            except TimeoutError:
-                pool.terminate()
+            await close_quietly("PostgreSQL", pool.close())  # which ends what it cannot close
 
     async def _opened(self) -> asyncpg.Pool:
         if self._loop is not asyncio.get_running_loop():

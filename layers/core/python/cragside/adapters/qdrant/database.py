@@ -12,9 +12,11 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 from typing_extensions import override
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
+from cragside.domain.forward_proxy import forward_proxy
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
@@ -79,7 +81,7 @@ class QdrantDatabase:
         await self._gate.stop()
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await close_quietly("Qdrant", client.close())
 
     async def _once(self, work: Callable[[AsyncQdrantClient], Awaitable[T]], key: str) -> T:
         try:
@@ -103,7 +105,7 @@ class QdrantDatabase:
             with suppress(UnexpectedResponse):  # a refusal is an answer
                 await client.info()
         finally:
-            await client.close()
+            await close_quietly("Qdrant", client.close())
 
     def _opened(self, key: str) -> AsyncQdrantClient:
         loop = asyncio.get_running_loop()
@@ -121,15 +123,18 @@ class QdrantDatabase:
                 api_key=key or None,
                 check_compatibility=False,
                 trust_env=False,
-                transport=_Bounded(most, self._seconds),
+                transport=_Bounded(self.address.url, most, self._seconds),
             )
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
     """Connects in a few seconds. The client has one limit for connecting, writing and reading."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        super().__init__(limits=httpx.Limits(max_connections=most), retries=0)
+    def __init__(self, url: str, most: int, seconds: float) -> None:
+        proxy = forward_proxy(url)
+        super().__init__(
+            limits=httpx.Limits(max_connections=most), retries=0, proxy=proxy.signed_url if proxy else None
+        )
         bounds = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=CONNECT_SECONDS + seconds)
         self._bounds = bounds.as_dict()
 

@@ -18,6 +18,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as ConnectionBroken
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
@@ -93,7 +94,7 @@ class RedisDatabase:
         await self._gate.stop()
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await close_quietly("Redis", client.aclose())
 
     async def _once(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         address = await self._addresses.current()

@@ -9,7 +9,9 @@ import aiohttp
 
 from cragside.adapters.renewable import Renewable, Unreadable
 from cragside.adapters.rerank.answers import Form, request, scores_in
+from cragside.adapters.sessions import session_with
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 _CONNECT_SECONDS = 5.0
@@ -128,7 +130,7 @@ class RerankEndpoint:
         except Unreadable as error:
             raise ServiceUnavailable("grader", str(error)).at(self.url) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down("does not answer") from error
+            raise self._down(f"does not answer{way_to(self.url)}") from error
         scores = scores_in(answer, len(texts))
         if scores is None:
             raise self._down("did not answer one score for each passage. Correct RAG_RERANK_URL")
@@ -164,10 +166,10 @@ class RerankEndpoint:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            session = self._sessions[loop] = aiohttp.ClientSession(
+            session = self._sessions[loop] = session_with(
+                self.url,
                 connector=aiohttp.TCPConnector(limit=self._parallel),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-                cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Accept": "application/json", "User-Agent": "cragside"},
             )
         return session

@@ -13,7 +13,9 @@ from yarl import URL
 
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.searxng.results import cleaned, failed_engines
+from cragside.adapters.sessions import session_with
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.forward_proxy import way_to
 from cragside.ports.search_service import SearchService
 
 _CONNECT_SECONDS = 2.0
@@ -65,7 +67,7 @@ class SearxngSearch(SearchService):
         except TimeoutError as error:
             raise self._down("took too long to answer") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down("does not answer") from error
+            raise self._down(f"does not answer{way_to(self.url)}") from error
 
     @override
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
@@ -88,7 +90,7 @@ class SearxngSearch(SearchService):
         except TimeoutError as error:
             raise self._down("took too long to answer") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down("does not answer") from error
+            raise self._down(f"does not answer{way_to(self.url)}") from error
         raise self._down("redirects in circles")
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
@@ -133,10 +135,10 @@ class SearxngSearch(SearchService):
         session = self._sessions.get(loop)
         if session is None:
             timeout = aiohttp.ClientTimeout(connect=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
-            session = self._sessions[loop] = aiohttp.ClientSession(
+            session = self._sessions[loop] = session_with(
+                self.url,
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=timeout,
-                cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,
             )
         return session

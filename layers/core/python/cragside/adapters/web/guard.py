@@ -8,6 +8,7 @@ from yarl import URL
 
 from cragside.adapters.web.addresses import IpAddress, Network, is_metadata, is_public, parse_address
 from cragside.domain.errors import ConfigurationError
+from cragside.domain.local_names import is_local_name
 
 LONGEST_URL = 4096
 # The ports of web servers. On other ports, public addresses also have databases, mail servers and consoles.
@@ -23,10 +24,6 @@ _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # Operating systems read a last label like this as part of an IPv4 address: 2130706433, 0x7f.1, 127.1.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LONGEST_NAME = 253
-_LOCAL_NAMES = (
-    "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "svc",
-    "onion", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
-)  # fmt: skip
 
 
 class AddressRefused(Exception):
@@ -115,8 +112,7 @@ class Guard:
 
     def _check_public_place(self, url: URL) -> None:
         host = url.raw_host or ""
-        local = "." not in host or any(f".{host}".endswith(f".{name}") for name in _LOCAL_NAMES)
-        if parse_address(host) is None and local:
+        if parse_address(host) is None and is_local_name(host):
             raise AddressRefused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
         if url.port not in WEB_PORTS:
             ports = ", ".join(map(str, sorted(WEB_PORTS)))

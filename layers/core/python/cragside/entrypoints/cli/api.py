@@ -88,7 +88,6 @@ def _ask_service(
         token=token or configured,
         workspace=named_workspace(settings, address),
         seconds=_SECONDS,
-        trust_env=True,
     )
 
     async def outside() -> Result:

@@ -6,6 +6,8 @@ request and the answer leave of the largest possible window:
 - `num_ctx` in the request is the user's limit and never changed;
 - without it, the window that the host reports is used. If the enriched request does not fit, it is raised, at most to
   the model's limit. It is never lowered, because each change makes Ollama reload the model, which takes seconds;
+- a model that is not loaded is loaded once, with the window for as much evidence as may come. A raised window is kept:
+  prompts without evidence get it too, if they fit and name none;
 - OpenAI's and Anthropic's APIs have no `num_ctx`, so the window that the host reports is the limit.
 """
 
@@ -15,7 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cragside.domain.context import CountTokens
+from cragside.domain.model_windows import ModelWindows
+from cragside.domain.token_counts import most_tokens
 
+# What Ollama gives a model that it loads, at least.
+SMALLEST_DEFAULT = 4096
 # Each new num_ctx makes Ollama reload the model, so there are few values.
 _STEP = 4096
 _ANSWER = 1024
@@ -44,6 +50,10 @@ class ContextWindow:
         """The evidence that fits in addition to the request and the answer: 0 to `budget`."""
         return max(0, min(budget, int((self.largest - self.reserve - request_tokens) / _EVIDENCE_MARGIN)))
 
+    def planned(self, budget: int, request_tokens: int) -> int | None:
+        """The `num_ctx` for the request with as much evidence as may come."""
+        return self.num_ctx_for(request_tokens + int(budget * _EVIDENCE_MARGIN))
+
     def num_ctx_for(self, request_tokens: int) -> int | None:
         """The `num_ctx` for an enriched request, None if it must not be set."""
         needed = request_tokens + self.reserve
@@ -52,6 +62,27 @@ class ContextWindow:
         if needed <= self.current:
             return self.current
         return min(-(-needed // _STEP) * _STEP, self.largest)
+
+
+def own_window(request: Mapping[str, Any]) -> int | None:
+    """The window that a request brings along."""
+    options = request.get("options")
+    return _positive(options.get("num_ctx")) if isinstance(options, dict) else None
+
+
+def with_kept_window(request: Mapping[str, Any], windows: ModelWindows) -> dict[str, Any] | None:
+    """A request in the window that its model keeps; None if it keeps none, or if the request has one or does not fit.
+
+    A request that does not fit gets the window of the host, which the model has from then on.
+    """
+    model, options = request.get("model"), request.get("options") or {}
+    kept = windows.kept(model) if isinstance(model, str) else None
+    if kept is None or not isinstance(options, dict) or "num_ctx" in options:
+        return None
+    if tokens_of(request, most_tokens) + _reserve(request, options, kept) > kept:
+        windows.forget(str(model))
+        return None
+    return {**request, "options": {**options, "num_ctx": kept}}
 
 
 def window_of(

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +14,18 @@ from cragside.application.explainer import WatchedRun
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
+from cragside.domain.model_windows import brought
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.end_users import end_user_of
-from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
+from cragside.entrypoints.proxy.context_window import (
+    SMALLEST_DEFAULT,
+    ContextWindow,
+    own_window,
+    tokens_of,
+    window_of,
+)
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
@@ -92,24 +100,30 @@ class RequestEnricher:
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
         persona = value_of(headers, PERSONA_HEADER)
         began = self._container.clock.monotonic()
-        window = await self._window(path, whole)
+        window, loaded = await self._window(path, whole)
         budget = self._settings.context_tokens
         if window is not None:
-            budget = window.evidence_tokens(budget, tokens_of(whole, most_tokens))
-        enriched = await self._container.enricher.enrich(
-            {**asked_form(whole, asked.place), **options},
-            question=asked.question,
-            workspace=workspace,
-            persona=None if persona is None else persona.decode("latin-1").strip() or None,
-            memory=memory_asked(headers),
-            tell_none=asked.commanded and self._settings.tell_none,
-            end_user=end_user_of(headers, request),
-            evidence_tokens=budget,
-            timeout=self._settings.timeout_seconds - (self._container.clock.monotonic() - began),
-            watch=watch,
-        )
+            tokens = tokens_of(whole, most_tokens)
+            budget = window.evidence_tokens(budget, tokens)
+            if not loaded and (planned := window.planned(budget, tokens)):
+                # The models that grade may be the same one: all of the request's work has one window.
+                self._container.upstream.windows.keep(str(whole["model"]), planned)
+        bringing = path in OLLAMA_ROUTES and own_window(whole) is not None
+        with brought(str(whole.get("model")), window.current) if window and bringing else nullcontext():
+            enriched = await self._container.enricher.enrich(
+                {**asked_form(whole, asked.place), **options},
+                question=asked.question,
+                workspace=workspace,
+                persona=None if persona is None else persona.decode("latin-1").strip() or None,
+                memory=memory_asked(headers),
+                tell_none=asked.commanded and self._settings.tell_none,
+                end_user=end_user_of(headers, request),
+                evidence_tokens=budget,
+                timeout=self._settings.timeout_seconds - (self._container.clock.monotonic() - began),
+                watch=watch,
+            )
         forwarded = with_evidence(path, forwarded, asked.place, asked.question, enriched.request)
-        cut = window is not None and _fit(path, forwarded, window)
+        cut = window is not None and self._fit(path, forwarded, window)
         context = enriched.rag_context
         without = budget < self._settings.context_tokens and not (context and context.documents)
         recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
@@ -118,28 +132,35 @@ class RequestEnricher:
             json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, outcome
         )
 
-    async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
-        limit, reported = await self._lengths(request.get("model"))
-        return window_of(request, limit=limit, reported=reported, adjustable=path in OLLAMA_ROUTES)
+    async def _window(self, path: str, request: Mapping[str, Any]) -> tuple[ContextWindow | None, bool]:
+        """The window of a request, and whether its model has it already, as far as the host says."""
+        adjustable = path in OLLAMA_ROUTES
+        limit, reported = await self._lengths(request.get("model"), load=not adjustable)
+        loaded = reported != 0
+        reported = reported if loaded else min(limit or SMALLEST_DEFAULT, SMALLEST_DEFAULT)
+        return window_of(request, limit=limit, reported=reported, adjustable=adjustable), loaded
 
-    async def _lengths(self, model: object) -> tuple[int | None, int | None]:
+    async def _lengths(self, model: object, *, load: bool) -> tuple[int | None, int | None]:
         if not isinstance(model, str):
             return None, None
         try:
             async with asyncio.timeout(min(_HOST_PATIENCE, self._settings.timeout_seconds / 2)):
                 host = self._container.upstream
-                return await host.context_length(model), await host.window(model)
+                return await host.context_length(model), await host.window(model, load=load)
         except (CragsideError, TimeoutError):
             return None, None
 
-
-def _fit(path: str, forwarded: dict[str, Any], window: ContextWindow) -> bool:
-    """Set `num_ctx` so that Ollama reads the whole enriched request. True if the window is too small for that."""
-    question = in_one_form(path, forwarded)
-    num_ctx = window.num_ctx_for(tokens_of(question, most_tokens))
-    if num_ctx is not None:
-        forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
-    return tokens_of(question, count_tokens) > (num_ctx or window.current)
+    def _fit(self, path: str, forwarded: dict[str, Any], window: ContextWindow) -> bool:
+        """Set `num_ctx` so that Ollama reads the whole enriched request. True if the window is too small for that."""
+        question = in_one_form(path, forwarded)
+        num_ctx = window.num_ctx_for(tokens_of(question, most_tokens))
+        if num_ctx is not None:
+            model, windows = str(forwarded.get("model")), self._container.upstream.windows
+            num_ctx = max(num_ctx, windows.kept(model) or 0)
+            if num_ctx > window.current:
+                windows.keep(model, num_ctx)
+            forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
+        return tokens_of(question, count_tokens) > (num_ctx or window.current)
 
 
 def _result_headers(context: RagContext | None, beyond_window: bool) -> tuple[Header, ...]:

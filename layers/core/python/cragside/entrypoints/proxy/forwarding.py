@@ -1,5 +1,6 @@
 """Forwards requests to Ollama, with evidence for those that ask for it."""
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
 from cragside.entrypoints.proxy.asking import Asking
 from cragside.entrypoints.proxy.codings import Unpacked, coding_of, decoded
+from cragside.entrypoints.proxy.context_window import with_kept_window
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
@@ -38,8 +40,8 @@ from cragside.entrypoints.proxy.own_answers import own_answer
 from cragside.entrypoints.proxy.passages import passages_of
 from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.request_body import Body, read_body
-from cragside.entrypoints.proxy.shapes import ROUTES
+from cragside.entrypoints.proxy.request_body import Body, parsed_if_bounded, read_body
+from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, ROUTES
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.rag_headers import context_asked, wish_of
@@ -87,6 +89,7 @@ class Forwarder:
         self._audit = audit
         self._upstream = Upstream(settings.upstream, container.upstream_key)
         self._host, self._remedy = _OPENAI if settings.openai_address else _OLLAMA
+        self._container = container
         self._asking = Asking(container)
         self._lists_suffixed = settings.list_rag_models
         self._enricher = RequestEnricher(container)
@@ -185,18 +188,29 @@ class Forwarder:
 
     async def _pass_on(self, call: _Call) -> None:
         if call.asked is None:
+            kept = self._in_kept_window(call)
             await relay(
                 self._upstream,
                 call.scope,
                 call.receive,
                 call.send,
-                call.read.body,
+                kept or call.read.body,
                 dropped=call.grant.headers,
-                replaced=call.read.suffixed,
+                replaced=call.read.suffixed or kept is not None,
                 added=call.added,
             )
         else:
             await self._enrich(call, call.asked)
+
+    def _in_kept_window(self, call: _Call) -> Body | None:
+        """The body with the window that its model keeps. None if it stays as it is."""
+        text = call.read.text
+        if call.scope["path"] not in OLLAMA_ROUTES or text is None:
+            return None
+        windows = self._container.upstream.windows
+        request = parsed_if_bounded(text) if windows else None
+        changed = with_kept_window(request, windows) if request else None
+        return Body(json.dumps(changed).encode(), complete=True) if changed else None
 
     async def _record(self, exchanges: Exchanges, call: _Call, request: bytes) -> None:
         """Pass the request on, and put the exchange into memory once it is complete."""

@@ -7,6 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.forward_proxy import way_to
 from cragside.entrypoints.client_gone import ClientGone, until_gone
 from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
 from cragside.entrypoints.proxy.model_names import NAMING_ROUTES
@@ -51,7 +52,7 @@ async def relay(
     async def on(connection: UpstreamConnection) -> None:
         guard = _Guard(connection, receive)
         try:
-            await _exchange(connection, guard, scope, send, head, body, added, keyed=upstream.keyed)
+            await _exchange(upstream, connection, guard, scope, send, head, body, added)
         finally:
             guard.dismiss()
             upstream.release(connection)
@@ -74,6 +75,7 @@ def _may_be_repeated(scope: Scope) -> bool:
 
 
 async def _exchange(
+    upstream: Upstream,
     connection: UpstreamConnection,
     guard: "_Guard",
     scope: Scope,
@@ -81,8 +83,6 @@ async def _exchange(
     head: bytes,
     body: Body,
     added: Sequence[Header],
-    *,
-    keyed: bool,
 ) -> None:
     chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
     connection.begin(
@@ -94,9 +94,11 @@ async def _exchange(
     await connection.response()
     if connection.status > 599:
         raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
-    if connection.status == 401 and keyed:
+    if connection.status == 401 and upstream.keyed:
         # The key is not the client's, who would take the answer for one on its token. The answer may quote the key.
         raise ServiceUnavailable("model_host", "The model host refuses the key that cragside has for it.")
+    if connection.status == 407 and upstream.relayed:
+        raise ServiceUnavailable("ollama", f"407{way_to(upstream.address)}: correct its credentials")
     headers = response_headers(connection.headers, connection.status)
     await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
     try:
@@ -178,6 +180,7 @@ def _head(
     headers = request_headers(scope["headers"], dropped | _OF_BODIES if replaced else dropped)
     lines += [b"%b: %b" % header for header in headers]
     lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
+    lines += [f"{name}: {value}".encode() for name, value in upstream.proxy_headers.items()]
     if not body.complete:
         if value_of(headers, b"content-length") is None:
             lines.append(b"transfer-encoding: chunked")

@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import unquote, urlsplit
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.forward_proxy import forward_proxy, way_to
 from cragside.entrypoints.proxy.freed_memory import give_back
+from cragside.entrypoints.proxy.tunnel import tunnelled
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 # Tells the key of the host.
@@ -22,7 +24,8 @@ _MANY = 50
 class Upstream:
     """Connections to one Ollama: one for each request in flight, opened on demand and kept for later requests.
 
-    `key` tells the host's key, if it needs one. `address` is the base URL without credentials, for messages.
+    They take the proxy that the environment has for the host. `key` tells the host's key, if it needs one. `address`
+    is the base URL without credentials, for messages.
     """
 
     def __init__(
@@ -36,8 +39,13 @@ class Upstream:
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         name = f"[{self._host}]" if ":" in self._host else self._host
         self.authority = name if self._port == _PORTS[parts.scheme] else f"{name}:{self._port}"
-        self.path = parts.path.rstrip("/").encode()
-        self.address = f"{parts.scheme}://{self.authority}{parts.path.rstrip('/')}"
+        path = parts.path.rstrip("/")
+        self.address = f"{parts.scheme}://{self.authority}{path}"
+        self._proxy = forward_proxy(self.address)
+        # A proxy passes plain requests on to the host that their target names, and bytes with TLS unread.
+        self.relayed = self._proxy is not None and self._tls is None
+        self.path = (self.address if self.relayed else path).encode()
+        self.proxy_headers = self._proxy.headers if self._proxy and self.relayed else {}
         self._key = key
         self._basic = _basic(parts.username, parts.password)
         self._connect_timeout = connect_timeout
@@ -104,9 +112,13 @@ class Upstream:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_timeout):
-                _, connection = await loop.create_connection(UpstreamConnection, self._host, self._port, ssl=self._tls)
+                if self._proxy is not None and self._tls is not None:
+                    return await tunnelled(self._proxy, self._host, self._port, self._tls)
+                host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self._host, self._port)
+                _, connection = await loop.create_connection(UpstreamConnection, host, port, ssl=self._tls)
         except (OSError, UnicodeError) as error:
-            raise ServiceUnavailable("ollama", _reason(error, self._connect_timeout)) from error
+            reason = _reason(error, self._connect_timeout) + way_to(self.address)
+            raise ServiceUnavailable("ollama", reason) from error
         return connection
 
     def _used(self, connection: UpstreamConnection) -> UpstreamConnection:

@@ -11,7 +11,7 @@ from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.memory.documents import MemoryDocuments, now
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.indexing import Task
+from cragside.domain.indexing import Part, Task
 from cragside.ports.embedder import Vectors
 
 
@@ -25,7 +25,7 @@ class MemoryParts(MemoryDocuments):
     @override
     async def begin_enrichment(self, part: StoredPart) -> None:
         self._check_leases()
-        self._change(part, enrichment="processing", error="")
+        self._change(part, enrichment="processing", error=self._error_of_embedding(part))
 
     @override
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
@@ -59,7 +59,8 @@ class MemoryParts(MemoryDocuments):
         words = self._search_text
         self._memory.write_vectors(PASSAGES, rows, vectors, lambda text: words(searched_text(part.title, text)))
         self._memory.model = model
-        self._change(part, embedded=True, error="")
+        held = self._held(part)
+        self._change(part, embedded=True, error=held.error if held and held.enrichment == "failed" else "")
         version = self._memory.versions.get(part.version)
         if version is None or all(held.embedded for held in version.parts.values()):
             outdated = [each for each in self._memory.versions.values() if each.id == task.document_id]
@@ -105,6 +106,14 @@ class MemoryParts(MemoryDocuments):
         if version and part.number in version.parts:
             self._set(version, part.number, **changes)
 
+    def _held(self, part: StoredPart) -> Part | None:
+        version = self._memory.versions.get(part.version)
+        return version.parts.get(part.number) if version else None
+
+    def _error_of_embedding(self, part: StoredPart) -> str:
+        held = self._held(part)
+        return "" if held is None or held.embedded or held.enrichment == "failed" else held.error
+
     def _check_model(self, model: str) -> None:
         """The next try opens the store anew."""
         if self._memory.model not in (None, model):
@@ -118,7 +127,8 @@ class MemoryParts(MemoryDocuments):
         if version is None or version.state != "current" or guard.part.number not in version.parts:
             return False
         tier3 = {**(version.parts[guard.part.number].tier3 or {}), "extraction": dict(guard.tally)}
-        self._change(guard.part, enrichment="enriched", error="", tier3=tier3, enriched_at=now())
+        error = self._error_of_embedding(guard.part)
+        self._change(guard.part, enrichment="enriched", error=error, tier3=tier3, enriched_at=now())
         return True
 
     def _remove(self, part: StoredPart) -> bool:

@@ -21,13 +21,14 @@ from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.postgres.document_writes import DocumentWrites
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, SearchText
 from cragside.adapters.lightrag.ledger.postgres.words import counted
+from cragside.adapters.lightrag.ledger.sql_rows import ERROR_OF_EMBEDDING, ERROR_OF_ENRICHING
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
 
 _PART = "version IN (SELECT version FROM crag.document WHERE store = $1) AND version = $2 AND number = $3"
-_ENRICHED = """UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, error = '',
-    tier3 = jsonb_set(coalesce(tier3, '{}')::jsonb, '{extraction}', $5::jsonb)::text
+_ENRICHED = f"""UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, error = {ERROR_OF_EMBEDDING},
+    tier3 = jsonb_set(coalesce(tier3, '{{}}')::jsonb, '{{extraction}}', $5::jsonb)::text
     WHERE version = $2 AND number = $3 AND version IN
     (SELECT version FROM crag.document WHERE store = $1 AND state = 'current') RETURNING 1"""
 # One statement for all rows: each statement counts words (see `search_schema`).
@@ -51,7 +52,7 @@ class PartWrites(DocumentWrites):
 
     @override
     async def begin_enrichment(self, part: StoredPart) -> None:
-        await self._set(part, "enrichment = 'processing', error = ''")
+        await self._set(part, f"enrichment = 'processing', error = {ERROR_OF_EMBEDDING}")
 
     @override
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
@@ -90,7 +91,9 @@ class PartWrites(DocumentWrites):
             await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
             await self._store.write_chunk_vectors(rows, vectors)
             await self._store.execute(
-                f"UPDATE crag.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number
+                f"UPDATE crag.part SET embedded = true, error = {ERROR_OF_ENRICHING} WHERE {_PART}",
+                part.version,
+                part.number,
             )
             waiting = "SELECT 1 FROM crag.part JOIN crag.document USING (version)"
             if not await self._store.one(

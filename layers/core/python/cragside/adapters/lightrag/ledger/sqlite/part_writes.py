@@ -21,6 +21,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
+from cragside.adapters.lightrag.ledger.sql_rows import ERROR_OF_EMBEDDING, ERROR_OF_ENRICHING
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.document_writes import DocumentWrites
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values, write_values
@@ -43,7 +44,7 @@ class PartWrites(DocumentWrites):
 
     @override
     async def begin_enrichment(self, part: StoredPart) -> None:
-        self._set(part, "enrichment = 'processing', error = ''")
+        self._set(part, f"enrichment = 'processing', error = {ERROR_OF_EMBEDDING}")
 
     @override
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
@@ -75,7 +76,8 @@ class PartWrites(DocumentWrites):
             _bind(connection, model)
             write_vectors(self._database, connection, "chunks", rows, vectors, self._words_with(part.title))
             connection.execute(
-                "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
+                f"UPDATE part SET embedded = 1, error = {ERROR_OF_ENRICHING} WHERE version = ? AND number = ?",
+                (part.version, part.number),
             )
             waiting = connection.execute("SELECT 1 FROM part WHERE version = ? AND NOT embedded", (part.version,))
             if waiting.fetchone() is None:
@@ -157,7 +159,7 @@ def _bind(connection: Connection, model: str) -> None:
 def _mark_enriched(connection: Connection, guard: WhileCurrent) -> bool:
     """A version that went meanwhile must not come back into the graph."""
     row = connection.execute(
-        "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '',"
+        f"UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = {ERROR_OF_EMBEDDING},"
         " tier3 = json_set(coalesce(tier3, '{}'), '$.extraction', json(?)) WHERE version = ? AND number = ? AND"
         " version IN (SELECT version FROM document WHERE state = 'current') RETURNING 1",
         (datetime.now(UTC).isoformat(), json.dumps(dict(guard.tally)), guard.part.version, guard.part.number),

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import asyncpg
 
+from cragside.adapters.closing import close_quietly
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.postgres.tables import vector_table
@@ -129,7 +130,7 @@ async def _alone(database: PostgresDatabase) -> AsyncIterator[asyncpg.Connection
                 await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
             yield connection
         finally:
-            await connection.close(timeout=CONNECT_SECONDS)
+            await close_quietly("PostgreSQL", connection.close())
 
 
 async def _rows(connection: asyncpg.Connection, sql: str, *values: object) -> list[asyncpg.Record]:

@@ -1,0 +1,40 @@
+"""What a model host refuses, and how texts are cut that are too long for its embedding model."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from cragside.domain.errors import InputRefused, ServiceUnavailable
+
+# What hosts answer to a text that is longer than the model reads. llama.cpp and older versions of Ollama answer 500.
+_TOO_LONG = frozenset({400, 413, 422, 500})
+_OUT_OF_ORDER = 500
+_SHORTEST_CUT = 200
+
+
+class Refused(ServiceUnavailable):
+    """The host refused a request; `status` is what it answered."""
+
+    def __init__(self, component: str, status: int, message: str) -> None:
+        super().__init__(component, message)
+        self.status = status
+
+
+async def embedded(
+    embed: Callable[[list[str]], Awaitable[list[list[float]]]], texts: Sequence[str]
+) -> list[list[float]]:
+    """The vectors of texts, cut by halves until the host takes them. Which one was too long the host does not say.
+
+    Raises what `embed` raises, and `InputRefused` for texts that the host takes at no length.
+    """
+    sent = list(texts)
+    while True:
+        try:
+            return await embed(sent)
+        except Refused as refusal:
+            longest = max(map(len, sent), default=0)
+            if refusal.status not in _TOO_LONG:
+                raise
+            if longest <= _SHORTEST_CUT:
+                if refusal.status >= _OUT_OF_ORDER:
+                    raise
+                raise InputRefused(refusal.component, refusal.message) from refusal
+        sent = [text[: max(longest // 2, _SHORTEST_CUT)] for text in sent]
