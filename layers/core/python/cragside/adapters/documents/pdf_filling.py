@@ -8,6 +8,8 @@ from cragside.adapters.documents.pdf_layout import Box, Piece
 # A label stands at most so many heights of its line above its field, and typed text so far behind its label.
 _ABOVE = 1.5
 _BEHIND = 8.0
+# Pieces that are further above or below, in 1/72 inch, are not looked at.
+_NEAR = 60.0
 _TOLERANCE = 3.0  # 1/72 inch, by which a field may overlap its label
 
 
@@ -19,12 +21,15 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
     if not written:
         return []
     rest, labelled = list[Written](), set[int]()
+    heights = [(piece.box.middle, piece) for piece in pieces]
     for each in sorted(written, key=lambda each: (-each.box.top, each.box.left)):
-        within = [piece for piece in pieces if each.box.holds(piece.box)]
+        low, high = each.box.bottom - _NEAR, each.box.top + _NEAR
+        near = [piece for middle, piece in heights if low <= middle <= high]
+        within = [piece for piece in near if each.box.holds(piece.box)]
         drawn = _letters("".join(piece.text for piece in within if not piece.blank)) if pieces else _letters(body)
         if _letters(each.text) in drawn and _letters(each.text):
             continue
-        if each.kind == "note" or not _placed(each, pieces, labelled):
+        if each.kind == "note" or not _placed(each, near, labelled):
             rest.append(each)
             continue
         for piece in within:
