@@ -256,6 +256,26 @@ def test_values_on_a_turned_page_stand_beside_their_labels():
     assert read(page_of(content, field, page="/Rotate 90")) == "Owner: Quilby"
 
 
+def test_a_page_that_shows_another_number_has_it_in_its_section():
+    pages = [f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {number} 0 R>>" for number in (7, 7, 7, 7)]
+    # The prefix of the last one is half a character.
+    labels = "/PageLabels<</Nums[0<</S/r>>1<</S/D/P(A-)>>2<</S/D>>3<</P<FEFFD800>>>]>>"
+    whole = pdf_of(
+        f"<</Type/Catalog/Pages 2 0 R{labels}>>",
+        "<</Type/Pages/Kids[3 0 R 4 0 R 5 0 R 6 0 R]/Count 4/Resources<</Font<</F 8 0 R>>>>>>",
+        *pages,
+        f"<</Length {len(text(72, 742, 'Word'))}>>\nstream\n{text(72, 742, 'Word')}\nendstream",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    )
+    marks = PDF.reader(whole, FileOrigin("a.pdf", "pdf")).marks
+    assert [(mark.page, mark.section) for mark in marks] == [
+        (1, "printed page i"),
+        (2, "printed page A-1"),
+        (3, "printed page 1"),
+        (4, ""),
+    ]
+
+
 def test_of_very_many_fields_and_very_long_values_a_part_is_read():
     many = [typed(300, 300, f"word{number}", name=f"name{number}") for number in range(2100)]
     whole = read(page_of(text(72, 742, "x" * 30), *many, typed(300, 100, "y" * 30_000, name="last")))

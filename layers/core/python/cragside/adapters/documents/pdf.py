@@ -18,12 +18,14 @@ from cragside.adapters.documents.reading import (
     Headings,
     Reading,
     Unreadable,
+    label,
     present,
 )
 
 MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
 _LONGEST_BOOKMARK = 2000
+_LONGEST_NUMBER = 20
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([+-])(\d{2})'?(\d{2})?|(Z))?")
 # Of one page. Frames of tables are drawn as lines or as rectangles that are no thicker than so many 1/72 inch.
 _MOST_LINES = 5000
@@ -125,15 +127,24 @@ def _tidied(text: str) -> str:
 
 
 def _sections(document: Any) -> dict[int, str]:
-    """The path of bookmarks of each page."""
+    """The path of bookmarks of each page, and the number that it shows if that is another one."""
     headings, begun = Headings(), dict[int, str]()
     for level, title, page in _bookmarks(document):
         begun.setdefault(page, headings.enter(level, title))
     sections, path = dict[int, str](), ""
     for number in range(1, len(document) + 1):
         path = begun.get(number, path)
-        sections[number] = path
+        sections[number] = " > ".join(filter(None, (path, _printed(document, number))))
     return sections
+
+
+def _printed(document: Any, number: int) -> str:
+    """The number that a page shows, which readers look for, if that is not its place in the file."""
+    try:
+        printed = label(document.get_page_label(number - 1), _LONGEST_NUMBER)
+    except UnicodeError:
+        return ""
+    return f"printed page {printed}" if printed not in ("", str(number)) else ""
 
 
 def _bookmarks(document: Any) -> Iterator[tuple[int, str, int]]:
