@@ -16,7 +16,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-_ROOT = "cragside[aws,ocr,servers]"
+_ROOT = "cragside[aws,ocr,office,servers]"
 # The SPDX identifiers of Trove classifiers and common free texts.
 _SPDX = {
     "MIT License": "MIT",

@@ -274,7 +274,7 @@ REFUSED = {
     ),
     "a pdf as large as a field": (lambda: pdf_with_picture(1, 1, box="0 0 900000 900000"), "a.pdf", "holds no text"),
     "a pdf as thin as a hair": (lambda: pdf_with_picture(1, 1, box="0 0 0.001 14000"), "a.pdf", "no text|damaged"),
-    "old word": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx", "password-protected Office document"),
+    "old word": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx", "is damaged, or no Office document"),
     "rich text without text": (b"{\\rtf1 {\\pict 00}}", "a.txt", "is empty"),
     "a text named rtf": (b"hello", "a.rtf", "is damaged, or no rich text"),
     "gzip": (b"\x1f\x8b\x08", "a.txt", "is an archive"),

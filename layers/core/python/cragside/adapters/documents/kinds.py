@@ -81,6 +81,13 @@ OPEN_DOCUMENT = Kind(
     libraries=("lxml.etree",),
 )
 EPUB = Kind("epub", (".epub",), ("application/epub+zip",), isolated=True, libraries=("lxml.html", "tinycss2"))
+OLD_OFFICE = Kind(
+    "old_office",
+    (".doc", ".xls", ".ppt"),
+    ("application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"),
+    isolated=True,
+    libraries=("kreuzberg", "python_calamine"),
+)
 RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True, libraries=("striprtf.striprtf",))
 NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
 DELIMITED = Kind("delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
@@ -123,6 +130,7 @@ KINDS = {
             SLIDES,
             OPEN_DOCUMENT,
             EPUB,
+            OLD_OFFICE,
             RTF,
             HTML,
             EMAIL,
@@ -141,23 +149,22 @@ SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
     "rich text (.rtf), web pages (.html), e-mail (.eml), tables (.csv, .tsv), notebooks (.ipynb), Markdown (.md), "
     "JSON (.json, .jsonl), transcripts (.vtt, .srt), text (.txt, .rst, .yaml, ...) and source code (.py, .js, .go, "
-    ".rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, .bmp)"
+    ".rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, .bmp), with the extra `office` "
+    "old Office files (.doc, .xls, .ppt)"
 )
 
 _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
 _BY_NAME = {name: kind for kind in KINDS.values() for name in kind.names}
 _BY_CONTENT_TYPE = {content_type: kind for kind in KINDS.values() for content_type in kind.content_types}
 _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", b"MM\x00*": "tiff"}
+# Files of Office 97 to 2003, and files with a password of later ones.
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
         lambda head: head.startswith((b"GIF87a", b"GIF89a")),
         _OTHER_PICTURE,
-    ),
-    (
-        lambda head: head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-        "is an old or a password-protected Office document: save it as .docx, .xlsx or .pptx without a password",
     ),
     (
         lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
@@ -178,6 +185,8 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
             raise Unreadable(reason)
     if pictured := _picture(head):
         return PICTURE, ending.removeprefix(".") if ending in PICTURE.endings else pictured
+    if head.startswith(_COMPOUND):
+        return OLD_OFFICE, (ending if ending in OLD_OFFICE.endings else OLD_OFFICE.endings[0]).removeprefix(".")
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (declared, named)):
         return PDF, "pdf"
@@ -189,6 +198,8 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     if start.startswith(b"WEBVTT"):
         return TRANSCRIPT, "vtt"
     kind = declared or named
+    if kind is OLD_OFFICE:  # programs write HTML and text into files with such names
+        kind = None
     if kind in (None, TEXT) and start[:15].lower().startswith((b"<!doctype html", b"<html")) and ending != ".xml":
         return HTML, "html"
     if kind is None and carried.startswith("text/"):

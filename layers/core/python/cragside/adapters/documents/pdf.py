@@ -1,10 +1,15 @@
-"""Reads PDF: the text of each page, with pdfium. Runs in a child process."""
+"""Reads PDF with pdfium: the text of each page, and what was written onto it. Runs in a child process."""
 
 import ctypes
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
+from cragside.adapters.documents.pdf_annotations import written
+from cragside.adapters.documents.pdf_columns import in_reading_order, likely
+from cragside.adapters.documents.pdf_filling import fill_in
+from cragside.adapters.documents.pdf_layout import Box, Layouts, composed
 from cragside.adapters.documents.reading import (
     MAX_CHARACTERS,
     NO_TEXT,
@@ -13,13 +18,18 @@ from cragside.adapters.documents.reading import (
     Headings,
     Reading,
     Unreadable,
+    label,
     present,
 )
 
 MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
 _LONGEST_BOOKMARK = 2000
+_LONGEST_NUMBER = 20
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([+-])(\d{2})'?(\d{2})?|(Z))?")
+# Of one page. Frames of tables are drawn as lines or as rectangles that are no thicker than so many 1/72 inch.
+_MOST_LINES = 5000
+_THICK = 3
 # pdfium writes the hyphen of a divided word as U+FFFE or U+0002.
 _DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 
@@ -35,6 +45,7 @@ def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading
 
     try:
         document = pypdfium2.PdfDocument(content)
+        document.init_forms()
         count = len(document)
     except pypdfium2.PdfiumError as error:
         raise Unreadable(_refusal(str(error))) from None
@@ -42,16 +53,16 @@ def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading
         raise Unreadable("is a PDF without pages")
     if count > MAX_PAGES:
         raise Unreadable(f"has {count:,} pages, the limit is {MAX_PAGES:,}: split it")
-    composer = Composer()
+    composer, layouts = Composer(), Layouts()
     sections = _sections(document)
     pictured: list[int] = []
     for number in range(1, count + 1):
         try:
-            text, shows = _text(document, number - 1, recognise)
+            text, filled, shows = _text(document, number - 1, layouts, recognise)
         except pypdfium2.PdfiumError:
             raise Unreadable(f"is damaged: page {number} of {count} cannot be read") from None
         composer.mark(page=number, section=sections.get(number, ""))
-        composer.add(text)
+        composer.add("\n\n".join(filter(None, (text, filled))))
         if shows and not text:
             pictured.append(number)
     if not pictured and not composer.text.strip():
@@ -68,22 +79,46 @@ def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading
     return Reading(composer.text, "pdf", tier1.get("title", ""), composer.marks, tier1, pictured=pictured)
 
 
-def _text(document: Any, index: int, recognise: Callable[[Any], str] | None) -> tuple[str, bool]:
-    """The text of a page, and whether the page shows anything."""
+def _text(document: Any, index: int, layouts: Layouts, recognise: Callable[[Any], str] | None) -> tuple[str, str, bool]:
+    """The text of a page, what was written onto it beside no label, and whether the page shows anything."""
     page = document.get_page(index)
     try:
+        added = written(page, document.formenv)
         layer = page.get_textpage()
         try:
             if layer.count_chars() > MAX_CHARACTERS:
                 raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text on page {index + 1}")
-            text: str = layer.get_text_bounded()
+            text = _tidied(layer.get_text_bounded())
+            placed = []
+            if added or likely(layer, page.get_rotation()):
+                placed = layouts.pieces(layer, Box(*page.get_bbox()), page.get_rotation())
         finally:
             layer.close()
-        text = _tidied(text)
         shows = bool(text) or next(page.get_objects(max_depth=1), None) is not None
-        return (recognise(page) if recognise and shows and not text else text), shows
+        if recognise and shows and not text:
+            text = recognise(page)
+        ordered = in_reading_order(placed, lambda box: _ruled(page, box))
+        rest = fill_in(added, placed, text)
+        if ordered or any(piece.changed for piece in placed):
+            text = _tidied(composed(ordered or placed))
+        return text, _tidied("\n".join(rest)), shows
     finally:
         page.close()
+
+
+def _ruled(page: Any, place: Box) -> bool:
+    """Whether a horizontal line is drawn inside a place, from its left half to its right half."""
+    import pypdfium2.raw as pdfium
+
+    middle, turned = (place.left + place.right) / 2, page.get_rotation()
+    drawn = islice(page.get_objects(filter=(pdfium.FPDF_PAGEOBJ_PATH,), max_depth=2), _MOST_LINES)
+    return any(
+        box.left < middle - place.width / 4
+        and box.right > middle + place.width / 4
+        and box.height < _THICK
+        and place.bottom < box.middle < place.top
+        for box in (Box(*line.get_bounds()).turned(turned) for line in drawn)
+    )
 
 
 def _tidied(text: str) -> str:
@@ -92,15 +127,24 @@ def _tidied(text: str) -> str:
 
 
 def _sections(document: Any) -> dict[int, str]:
-    """The path of bookmarks of each page."""
+    """The path of bookmarks of each page, and the number that it shows if that is another one."""
     headings, begun = Headings(), dict[int, str]()
     for level, title, page in _bookmarks(document):
         begun.setdefault(page, headings.enter(level, title))
     sections, path = dict[int, str](), ""
     for number in range(1, len(document) + 1):
         path = begun.get(number, path)
-        sections[number] = path
+        sections[number] = " > ".join(filter(None, (path, _printed(document, number))))
     return sections
+
+
+def _printed(document: Any, number: int) -> str:
+    """The number that a page shows, which readers look for, if that is not its place in the file."""
+    try:
+        printed = label(document.get_page_label(number - 1), _LONGEST_NUMBER)
+    except UnicodeError:
+        return ""
+    return f"printed page {printed}" if printed not in ("", str(number)) else ""
 
 
 def _bookmarks(document: Any) -> Iterator[tuple[int, str, int]]:

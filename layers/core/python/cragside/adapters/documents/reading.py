@@ -19,11 +19,13 @@ EMPTY = "is empty"
 # The reasons of pictures, and of PDF whose pages are pictures. `NEEDS_OCR` says that the extra is not installed.
 NEEDS_OCR = "needs the extra `ocr` of cragside to read text in pictures"
 NO_TEXT = "holds no text that OCR can recognise"
+# The reason of old Office files where the extra is not installed.
+NEEDS_OFFICE = "needs the extra `office` of cragside: install it, or save the file as .docx, .xlsx or .pptx"
 
 
 def is_no_mistake(reason: str) -> bool:
     """Whether a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
-    return reason in (EMPTY, NEEDS_OCR, NO_TEXT)
+    return reason in (EMPTY, NEEDS_OCR, NEEDS_OFFICE, NO_TEXT)
 
 
 class Unreadable(Exception):

@@ -6,6 +6,7 @@ from typing import get_args
 
 import numpy as np
 
+from cragside.adapters.embedded.asian_words import without_asking
 from cragside.adapters.embedded.dates import AskedDate, asked_dates
 from cragside.adapters.embedded.foreign import shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
@@ -58,7 +59,8 @@ def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
     dates = asked_dates(text)
     dated = frozenset().union(*(date.words for date in dates))
     months = dated.intersection(MONTHS)  # "may" says nothing elsewhere
-    content = list(dict.fromkeys(w for w in every if w not in stop or w in months)) or list(dict.fromkeys(every))
+    telling = words(without_asking(text)) if tongue == "english" else every
+    content = list(dict.fromkeys(w for w in telling if w not in stop or w in months)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
         kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])

@@ -8,6 +8,7 @@ from typing import Literal
 
 import Stemmer
 
+from cragside.adapters.embedded.asian_words import korean_stem
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 Language = Literal["english", "german", "french"]
@@ -107,11 +108,11 @@ def is_filler(word: str, stop: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str, language: Language) -> str:
-    """The stem of a word. Words with digits or in other scripts are unchanged."""
+    """The stem of a word. Words with digits, and in scripts other than Latin and Korean, are unchanged."""
     base = word.replace("’", "'").removesuffix("'s")
     if len(base) > 40 or not base.isalpha():
         return base
-    return str(_stemmer(language).stemWord(base)).translate(UMLAUTS)
+    return korean_stem(str(_stemmer(language).stemWord(base)).translate(UMLAUTS))
 
 
 @lru_cache(maxsize=3)

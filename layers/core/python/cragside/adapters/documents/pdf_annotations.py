@@ -1,0 +1,161 @@
+"""Reads what was written onto a PDF page: values of form fields, typed text, and notes of its readers."""
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from cragside.adapters.documents.pdf_layout import Box
+
+# Of one page. A dense form has about 300 fields.
+_MOST_ANNOTATIONS = 2000
+_MOST_OPTIONS = 1000
+_LONGEST = 20_000
+_LONGEST_NAME = 200
+_NOT_SHOWN = 0x1 | 0x2 | 0x20  # invisible, hidden, not viewed
+_PASSWORD = 1 << 13
+# A field of this size, in 1/72 inch, cannot be seen.
+_UNSEEN = 1.0
+# Values of check boxes that only say that they are checked.
+_PLAINLY_ON = re.compile(r"(?:on|off|\d{1,9}|)", re.IGNORECASE)
+_NUMBERED = re.compile(r"\[\d{1,9}\]")
+_WORD = re.compile(r"[^\W\d_]{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Something written onto a page. `name` says what it is if no label stands near: a tooltip or an author.
+
+    The text of a `tick` is `[x]` or `[ ]`, and `name` may hold its value.
+    """
+
+    kind: Literal["value", "tick", "typed", "note"]
+    text: str
+    box: Box
+    name: str = ""
+
+
+def written(page: Any, form: Any) -> list[Written]:
+    """All that people see, in the file's order. `form` is pdfium's environment of the form, None without one."""
+    import pypdfium2.raw as pdfium
+
+    found = list[Written]()
+    shown = Box(*page.get_bbox())
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page.raw), _MOST_ANNOTATIONS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page.raw, index)
+        if not annotation:
+            continue
+        try:
+            found += _read(annotation, form, shown, page.get_rotation())
+        finally:
+            pdfium.FPDFPage_CloseAnnot(annotation)
+    return [each for each in dict.fromkeys(found) if each.text]
+
+
+def _read(annotation: Any, form: Any, shown: Box, rotation: int) -> Iterator[Written]:
+    import pypdfium2.raw as pdfium
+
+    kind = pdfium.FPDFAnnot_GetSubtype(annotation)
+    rectangle = pdfium.FS_RECTF()
+    if pdfium.FPDFAnnot_GetFlags(annotation) & _NOT_SHOWN:
+        return
+    if not pdfium.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
+        return
+    box = Box(
+        min(rectangle.left, rectangle.right),
+        min(rectangle.bottom, rectangle.top),
+        max(rectangle.left, rectangle.right),
+        max(rectangle.bottom, rectangle.top),
+    )
+    if not box.meets(shown):
+        return
+    place = box.turned(rotation)
+    if kind == pdfium.FPDF_ANNOT_WIDGET:
+        if box.width > _UNSEEN and box.top - box.bottom > _UNSEEN:
+            yield from _field(annotation, form, place)
+    elif kind == pdfium.FPDF_ANNOT_FREETEXT:
+        yield Written("typed", _entry(annotation, b"Contents"), place)
+    # What a reviewer decided on a note ("Accepted set by Ada") is stored as a note with a state.
+    elif kind in _notes() and not pdfium.FPDFAnnot_HasKey(annotation, b"StateModel"):
+        author = _entry(annotation, b"T")[:_LONGEST_NAME]
+        yield Written("note", _entry(annotation, b"Contents"), place, author)
+
+
+def _notes() -> tuple[int, ...]:
+    """The annotations whose `Contents` a viewer shows as a note."""
+    import pypdfium2.raw as pdfium
+
+    names = "TEXT HIGHLIGHT UNDERLINE SQUIGGLY STRIKEOUT SQUARE CIRCLE LINE POLYGON POLYLINE INK CARET STAMP"
+    return tuple(getattr(pdfium, f"FPDF_ANNOT_{name}") for name in (*names.split(), "FILEATTACHMENT"))
+
+
+def _field(annotation: Any, form: Any, box: Box) -> Iterator[Written]:
+    import pypdfium2.raw as pdfium
+
+    kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation) if form else pdfium.FPDF_FORMFIELD_UNKNOWN
+    if kind in (pdfium.FPDF_FORMFIELD_PUSHBUTTON, pdfium.FPDF_FORMFIELD_SIGNATURE):
+        return
+    if kind in (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON):
+        checked = pdfium.FPDFAnnot_IsChecked(form, annotation)
+        value = _of_field(pdfium.FPDFAnnot_GetFormFieldExportValue, form, annotation) if checked else ""
+        meant = "" if _PLAINLY_ON.fullmatch(value) else value
+        name = _name(form, annotation)
+        yield Written("tick", " ".join(filter(None, ("[x]" if checked else "[ ]", meant))), box, name)
+        return
+    if form and pdfium.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD:
+        return
+    if kind in (pdfium.FPDF_FORMFIELD_COMBOBOX, pdfium.FPDF_FORMFIELD_LISTBOX):
+        text = ", ".join(_chosen(form, annotation))
+    elif kind == pdfium.FPDF_FORMFIELD_TEXTFIELD:
+        text = _of_field(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation)
+    else:
+        return
+    yield Written("value", text, box, _name(form, annotation))
+
+
+def _chosen(form: Any, annotation: Any) -> list[str]:
+    """The choices as people see them, else the value that was typed."""
+    import pypdfium2.raw as pdfium
+
+    count = min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)
+    chosen = [
+        _string(partial(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index))
+        for index in range(count)
+        if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index)
+    ]
+    return chosen or [*filter(None, (_of_field(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation),))]
+
+
+def _name(form: Any, annotation: Any) -> str:
+    """The field's tooltip, else its name if that holds a word."""
+    import pypdfium2.raw as pdfium
+
+    tooltip = _of_field(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+    if tooltip:
+        return " ".join(tooltip[:_LONGEST_NAME].split())
+    full = _of_field(pdfium.FPDFAnnot_GetFormFieldName, form, annotation)
+    last = _NUMBERED.sub("", full[-_LONGEST_NAME:].rpartition(".")[2]).replace("_", " ").strip()
+    return last if _WORD.search(last) else ""
+
+
+def _of_field(read: Callable[..., int], form: Any, annotation: Any) -> str:
+    return _string(partial(read, form, annotation))
+
+
+def _entry(annotation: Any, key: bytes) -> str:
+    import pypdfium2.raw as pdfium
+
+    return _string(partial(pdfium.FPDFAnnot_GetStringValue, annotation, key))
+
+
+def _string(read: Callable[[Any, int], int]) -> str:
+    """A string of pdfium, cut to a bearable length."""
+    size = read(None, 0)
+    if size <= 2:
+        return ""
+    buffer = (ctypes.c_ushort * (size // 2))()
+    read(buffer, size)
+    text = bytes(memoryview(buffer)[: _LONGEST + 1]).decode("utf-16-le", "ignore").partition("\0")[0]
+    return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")).strip()

@@ -1,0 +1,218 @@
+"""Brings the columns of a PDF page into reading order if the file draws line by line across them."""
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from cragside.adapters.documents.pdf_layout import DIVIDES, MOST_PIECES, Box, Piece, around
+
+# Edges that are tried as the left edge of a column, the most frequent first.
+_EDGES_TRIED = 4
+_LEAST_LINES = 3
+# A column of text has lines of so many letters, most of which fill it and begin in the middle of a sentence.
+_LEAST_LETTERS = 12
+_LEAST_WIDTH = 40.0  # 1/72 inch
+_FILLED = 0.75
+_MOST_LINES = 0.6
+_CONTINUED = 0.4
+_EVEN = 0.7
+# A file that draws all lines across the columns changes the column with almost every piece.
+_ACROSS = 0.6
+# Columns are at least so far from each other, in heights of a line.
+_GUTTER = 0.5
+# The space between words, in heights of their letters, of which many have no ascender.
+_WORDS_APART = 0.9
+# Lines that are further from each other than so many usual steps stand apart.
+_APART = 1.8
+
+Row = list[Piece]
+# The first row, the end, and the columns, each as lines.
+_Band = tuple[int, int, list[list[Row]]]
+
+
+def likely(layer: Any, rotation: int) -> bool:
+    """Whether the page may have columns, by the places of its runs of text.
+
+    This takes a fraction of the time that the places of all characters take.
+    """
+    import pypdfium2.raw as pdfium
+
+    left, top, right, bottom = sides = [ctypes.c_double() for _ in range(4)]
+    ats = [ctypes.byref(side) for side in sides]
+    runs = list[Piece]()
+    for index in range(min(layer.count_rects(), MOST_PIECES)):
+        pdfium.FPDFText_GetRect(layer.raw, index, *ats)
+        box = Box(left.value, bottom.value, right.value, top.value).turned(rotation)
+        if runs and runs[-1].box.beside(box) and 0 <= box.left - runs[-1].box.right <= _WORDS_APART * box.height:
+            runs[-1].box = around((runs[-1].box, box))
+        else:
+            runs.append(Piece("", box, ""))
+    rows = _rows(runs)
+    return any(_parts(rows[start:end]) for start, end in _bands(rows))
+
+
+def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> list[Piece] | None:
+    """The pieces with one column after the other, None if their order is right already.
+
+    Only columns of running text are put in order: rows of a table belong together. `ruled` says whether lines of a
+    table are drawn across a place.
+    """
+    upright = [piece for piece in pieces if piece.upright]
+    rows, found = _rows(upright), list[_Band]()
+    for start, end in _bands(rows):
+        if not any(start < other_end and other_start < end for other_start, other_end, _ in found):
+            columns = _parts(rows[start:end])
+            if columns and all(map(_runs_on, columns)):
+                found.append((start, end, columns))
+    drawn = {id(piece): number for number, piece in enumerate(pieces)}
+    wrong = [
+        band
+        for band in found
+        if _drawn_across(band[2], drawn) and not ruled(around([piece.box for piece in _flat(band[2])]))
+    ]
+    if not wrong:
+        return None
+    return [*_ordered(rows, sorted(wrong, key=lambda band: band[0]), drawn), *(p for p in pieces if not p.upright)]
+
+
+def _bands(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+    """The runs of rows that may be columns."""
+    for edge in _edges([piece.box.left for row in rows for piece in row]):
+        yield from ((start, end) for start, end in _free(rows, edge) if end - start >= _LEAST_LINES)
+
+
+def _rows(pieces: Sequence[Piece]) -> list[Row]:
+    """The lines of the page from top to bottom, each from left to right."""
+    rows = list[Row]()
+    for piece in sorted(pieces, key=lambda piece: -piece.box.middle):
+        if rows and rows[-1][0].box.beside(piece.box):
+            rows[-1].append(piece)
+        else:
+            rows.append([piece])
+    for row in rows:
+        row.sort(key=lambda piece: piece.box.left)
+    return rows
+
+
+def _edges(lefts: Sequence[float]) -> list[float]:
+    """Where several pieces begin below each other, the most frequent place first."""
+    begun = dict[int, list[float]]()
+    for left in lefts:
+        begun.setdefault(round(left / 3), []).append(left)
+    often = sorted((edges for edges in begun.values() if len(edges) >= _LEAST_LINES), key=len, reverse=True)
+    inner = min(lefts, default=0) + _LEAST_WIDTH
+    return [min(edges) for edges in often if min(edges) > inner][:_EDGES_TRIED]
+
+
+def _free(rows: Sequence[Row], edge: float) -> list[tuple[int, int]]:
+    """The runs of rows in which nothing crosses the space left of the edge."""
+    crossed = [
+        any(piece.box.left < edge - 1 and piece.box.right > edge - _GUTTER * piece.box.height for piece in row)
+        for row in rows
+    ]
+    runs, start = list[tuple[int, int]](), 0
+    for number, blocked in enumerate([*crossed, True]):
+        if blocked:
+            if number - start >= _LEAST_LINES:
+                runs.append(_without_margins(rows, start, number, edge))
+            start = number + 1
+    return runs
+
+
+def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> tuple[int, int]:
+    """The run without a header and footer that stand apart, and without lines apart below the second column."""
+    steps = [above[0].box.middle - below[0].box.middle for above, below in pairwise(rows[start:end])]
+    apart = [number for number, step in enumerate(steps, start + 1) if step > _APART * median(steps)]
+    below = max((number for number in range(start, end) if rows[number][-1].box.left >= edge - 1), default=end)
+    end = next((number for number in apart if number > below), end)
+    if end - 1 in apart:
+        end -= 1
+    return (start + 1 if start + 1 in apart else start), end
+
+
+def _parts(rows: Sequence[Row]) -> list[list[Row]]:
+    """The parts of these rows that stand beside each other, each as lines; none if they are one part or too short."""
+    spans = sorted((piece.box.left, piece.box.right) for row in rows for piece in row)
+    gutter = _GUTTER * median(piece.box.height for row in rows for piece in row)
+    ends, reached = list[float](), spans[0][1]
+    for left, right in spans:
+        if left - reached >= gutter:
+            ends.append(left - gutter / 2)
+        reached = max(reached, right)
+    if not ends:
+        return []
+    columns: list[list[Row]] = [[] for _ in range(len(ends) + 1)]
+    for row in rows:
+        lines: list[Row] = [[] for _ in columns]
+        for piece in row:
+            lines[sum(piece.box.left > end for end in ends)].append(piece)
+        for column, line in zip(columns, lines, strict=True):
+            if line:
+                column.append(line)
+    narrowest = min(around([piece.box for piece in _flat([column])]).width for column in columns if column)
+    return columns if min(map(len, columns)) >= _LEAST_LINES and narrowest >= _LEAST_WIDTH else []
+
+
+def _runs_on(column: Sequence[Row]) -> bool:
+    """Whether the lines are those of running text."""
+    texts = [" ".join(piece.text for piece in line) for line in column]
+    letters = sum(letter.isalpha() for text in texts for letter in text)
+    if letters < _LEAST_LETTERS * len(texts) or letters < 0.6 * sum(len(text.replace(" ", "")) for text in texts):
+        return False
+    box = around([piece.box for line in column for piece in line])
+    full = box.left + _FILLED * (box.right - box.left)
+    filled = sum(line[-1].box.right >= full for line in column) / len(column)
+    continued = sum(text[0].isalpha() and not text[0].isupper() for text in texts[1:]) / (len(texts) - 1)
+    steps = [above[0].box.middle - below[0].box.middle for above, below in pairwise(column)]
+    even = sum(step <= 1.3 * median(steps) for step in steps) / len(steps)
+    return filled >= _MOST_LINES and continued >= _CONTINUED and even >= _EVEN
+
+
+def _drawn_across(columns: Sequence[Sequence[Row]], drawn: dict[int, int]) -> bool:
+    """Whether the file goes from one column to another line by line, and not only from the end of one to the next."""
+    owners = sorted((drawn[id(piece)], number) for number, column in enumerate(columns) for piece in _flat([column]))
+    changes = sum(one != other for (_, one), (_, other) in pairwise(owners))
+    return changes >= _ACROSS * len(columns) * min(map(len, columns))
+
+
+def _ordered(rows: Sequence[Row], bands: Sequence[_Band], drawn: dict[int, int]) -> list[Piece]:
+    """The rest of the page as the file draws it, and the columns between what stands above and below them."""
+    ordered, done = list[Piece](), 0
+    for start, end, columns in bands:
+        ordered += _as_drawn(rows[done:start], drawn)
+        for column in columns:
+            for line in column:
+                _join(line)
+                ordered += line
+        done = end
+    rest = _as_drawn(rows[done:], drawn)
+    if rest and done:
+        rest[0].before = "\n"
+    ordered += rest
+    _undivide(ordered)
+    return ordered
+
+
+def _as_drawn(rows: Sequence[Row], drawn: dict[int, int]) -> list[Piece]:
+    return sorted((piece for row in rows for piece in row), key=lambda piece: drawn[id(piece)])
+
+
+def _join(line: Row) -> None:
+    line[0].before = "\n"
+    for piece in line[1:]:
+        piece.before = piece.before if piece.before != "\n" else " "
+
+
+def _undivide(ordered: Sequence[Piece]) -> None:
+    """Mark the hyphens at ends of lines that divide words, which pdfium saw in the middle of its lines."""
+    for piece, following in pairwise(ordered):
+        if following.before != "\n":
+            continue
+        if piece.text.endswith(("-", "‐", "\xad")) and piece.text[-2:-1].isalpha() and following.text[:1].islower():
+            piece.text = piece.text[:-1] + DIVIDES
+
+
+def _flat(columns: Sequence[Sequence[Row]]) -> list[Piece]:
+    return [piece for column in columns for line in column for piece in line]
