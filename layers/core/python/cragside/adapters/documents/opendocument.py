@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
+from cragside.adapters.documents.cell_values import moment_shown, number_shown
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -30,6 +33,9 @@ _FAMILIES = {
     f"{_TABLE}table": "table",
     f"{_TABLE}table-cell": "table-cell",
 }
+# A number as a power of ten, or in a column that is too narrow for it.
+_SHORTENED = re.compile(r"-?\d[\d.,]{0,20}E[+-]?\d{1,3}|#{1,300}", re.IGNORECASE)
+_LASTING = re.compile(r"PT(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})(?:[.,]\d{1,20})?S)?")
 _DEEPEST_STYLE = 20
 # The family and name of a style; whether it hides text and whether it makes it tiny, None where it says nothing.
 _StyleKey = tuple[str, str]
@@ -175,13 +181,28 @@ def _rows(table: Any) -> Iterator[TableRow]:
             continue
         cells = list[str]()
         for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            shown = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
-            cells += [shown] * min(_repeated(cell, "columns"), _MOST_REPEATED)
+            cells += [_shown(cell)] * min(_repeated(cell, "columns"), _MOST_REPEATED)
         times = _repeated(row, "rows")
         for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
             number += 1
             yield number, cells
         number = min(number + (times - min(times, _MOST_REPEATED) if any(cells) else times), MAX_ROWS)
+
+
+def _shown(cell: Any) -> str:
+    """The text of a cell. Dates are written as 2024-03-31, and numbers are not shortened."""
+    text = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
+    with suppress(ValueError):  # what a damaged file says of its values
+        if dated := cell.get(f"{_OFFICE}date-value"):
+            return moment_shown(datetime.fromisoformat(dated), "hh:mm:ss yyyy" if text.count(":") > 1 else "hh:mm yyyy")
+        value = cell.get(f"{_OFFICE}value", "")
+        if value and (text in ("", value) or _SHORTENED.fullmatch(text)):
+            is_share = cell.get(f"{_OFFICE}value-type") == "percentage"
+            return number_shown(float(value), "0.##%" if is_share else "General")
+    if not text and (lasting := _LASTING.fullmatch(cell.get(f"{_OFFICE}time-value", ""))):
+        hours, minutes, seconds = (int(each or 0) for each in lasting.groups())
+        return moment_shown(timedelta(hours=hours, minutes=minutes, seconds=seconds), "[h]:mm:ss")
+    return text
 
 
 def _repeated(element: Any, what: str) -> int:

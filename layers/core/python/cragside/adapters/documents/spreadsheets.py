@@ -1,18 +1,16 @@
 """Reads XLSX row by row, with the values that were last computed. Runs in a child process.
 
-Formulas and macros never run. Numbers have the decimals, the per cent sign and the unit that people see.
-Dates are written as 2024-03-31.
+Formulas and macros never run.
 """
 
 import io
 import re
 import zipfile
 from collections.abc import Iterator
-from datetime import date, datetime, time
-from functools import lru_cache
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened
+from cragside.adapters.documents.cell_values import Moment, moment_shown, number_shown
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -25,10 +23,6 @@ _WIDEST_MERGED = 100
 _MOST_FILLED = 2_000_000
 _PIECE = 1024 * 1024
 _MERGED = re.compile(rb'<(?:\w{1,20}+:)?mergeCell ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-# What stands for a number in a format: 0.00, #,##0, 0%.
-_DIGITS = re.compile(r"[#0?][#0?,.]*+")
-# What people do not see of a format: conditions, colours, widths and padding.
-_UNSEEN = re.compile(r'\[\$([^\]-]{0,20})[^\]]{0,40}\]|\[[^\]]{0,60}\]|_.|\*.|\\(.)|"([^"]{0,100})"')
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -111,34 +105,4 @@ def _shown(cell: Any) -> str:
         return str(value).upper()
     if isinstance(value, int | float):
         return number_shown(value, cell.number_format or "General")
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
-    if isinstance(value, date):
-        return value.isoformat()
-    return value.isoformat("minutes") if isinstance(value, time) else str(value)
-
-
-def number_shown(value: float, written: str) -> str:
-    """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages."""
-    before, decimals, width, after = _format(written)
-    if decimals is None:
-        return f"{value:.11g}" if isinstance(value, float) else str(value)
-    scaled = value * 100 if "%" in after else value
-    sign, digits = "-" if scaled < 0 else "", f"{abs(scaled):.{decimals}f}"
-    return f"{sign}{before}{digits.zfill(width)}{after}".strip()
-
-
-@lru_cache(maxsize=1024)
-def _format(written: str) -> tuple[str, int | None, int, str]:
-    """What stands before and after a number, its decimals (None if unknown), and the least number of its digits."""
-    seen = _UNSEEN.sub(lambda each: each[1] or each[2] or each[3] or " ", written[:300].split(";")[0])
-    digits = _DIGITS.search(seen)
-    if digits is None or written == "General" or re.search(r"[0#?]\s*/|E[+-]|@", written):
-        return "", None, 0, ""
-    whole, _, fraction = digits[0].partition(".")
-    decimals = len(fraction.rstrip(","))
-    zeros = len(whole) if whole == "0" * len(whole) and not fraction else 0
-    if whole.endswith(","):  # in thousands or millions, which would be another number
-        return "", None, 0, ""
-    before, after = seen[: digits.start()], seen[digits.end() :]
-    return " ".join(before.split()) and before.lstrip(), decimals, zeros, after.rstrip()
+    return moment_shown(value, cell.number_format or "") if isinstance(value, Moment) else str(value)
