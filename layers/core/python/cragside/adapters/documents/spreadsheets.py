@@ -70,10 +70,13 @@ def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[TableRow]:
         if filled > _MOST_FILLED:
             raise Unreadable(f"fills more than {_MOST_FILLED:,} cells by merging, which is the limit: split it")
         cells = [_shown(cell) for cell in row]
+        is_title = len(active) + sum(map(bool, cells)) == 1
         for left, right, last in merged.pop(number, ()):
             if left <= len(cells) and cells[left - 1]:
                 active.append((last, left, right, cells[left - 1]))
         for _, left, right, value in active:
+            # A title over all columns is no value of each of them.
+            right = left if is_title else right
             # A merge may claim all columns.
             cells += [""] * (min(right, left + _WIDEST_MERGED) - len(cells))
             for column in range(left - 1, min(right, len(cells))):
