@@ -116,8 +116,7 @@ def test_merged_cells_titles_hidden_sheets_and_gaps():
         "Plan > row 5": "Plan – Region: North; 2024 Q1: 1; 2024 Q2: 2; 2025 Q1: 3; 2025 Q2: 4",
         "Plan > row 6": "Plan – Region: North; 2024 Q1: 5; 2024 Q2: 6; 2025 Q1: 7; 2025 Q2: 8",
         "Plan > row 1048576": "Plan – 2024 Q1: 9",
-        # The formula was never computed, so it has no value.
-        "Tabelle2 > row 1": "a",
+        "Tabelle2 > row 1": "=1+1 (not computed); a",
     }
 
 

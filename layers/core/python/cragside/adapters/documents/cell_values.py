@@ -1,4 +1,4 @@
-"""Writes numbers, dates, times and durations of sheets as people see them, from the values and their formats."""
+"""Writes values of sheets as people see them: numbers, dates, times and durations in their formats, and formulas."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -89,6 +89,11 @@ def _format(written: str) -> tuple[str, str, str]:
         return "", "", ""
     before = seen[:start]
     return " ".join(before.split()) and before.lstrip(), places.replace(",", ""), seen[end:].rstrip()
+
+
+def formula_shown(formula: str) -> str:
+    """A formula whose value no program has worked out."""
+    return f"{formula} (not computed)"
 
 
 def moment_shown(value: Moment, written: str = "") -> str:

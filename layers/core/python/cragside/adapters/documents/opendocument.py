@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.cell_values import moment_shown, number_shown
+from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -36,6 +36,7 @@ _FAMILIES = {
 # A number as a power of ten, or in a column that is too narrow for it.
 _SHORTENED = re.compile(r"-?\d[\d.,]{0,20}E[+-]?\d{1,3}|#{1,300}", re.IGNORECASE)
 _LASTING = re.compile(r"PT(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})(?:[.,]\d{1,20})?S)?")
+_REFERENCE = re.compile(r"\[\.?([^\[\]]{1,200})\]")
 _DEEPEST_STYLE = 20
 # The family and name of a style; whether it hides text and whether it makes it tiny, None where it says nothing.
 _StyleKey = tuple[str, str]
@@ -202,6 +203,11 @@ def _shown(cell: Any) -> str:
     if not text and (lasting := _LASTING.fullmatch(cell.get(f"{_OFFICE}time-value", ""))):
         hours, minutes, seconds = (int(each or 0) for each in lasting.groups())
         return moment_shown(timedelta(hours=hours, minutes=minutes, seconds=seconds), "[h]:mm:ss")
+    formula = cell.get(f"{_TABLE}formula")
+    # A string may be empty. Other values have a text.
+    if formula and not text and cell.get(f"{_OFFICE}value-type") != "string":
+        # of:=SUM([.B2:.B4]) is =SUM(B2:B4).
+        return formula_shown(_REFERENCE.sub(lambda each: each[1].replace(":.", ":"), formula[formula.find("=") :]))
     return text
 
 
