@@ -109,7 +109,8 @@ def whole(tree: Any) -> Composer:
     composer, headings, line = Composer(), Headings(), list[str]()
 
     def flush() -> None:
-        if words := " ".join("".join(line).split()).strip(" |"):
+        # A bar at the beginning stands for an empty cell, as in the corner of a table.
+        if (words := " ".join("".join(line).split()).rstrip(" |")).strip(" |"):
             composer.add(words, end="\n")
         line.clear()
 

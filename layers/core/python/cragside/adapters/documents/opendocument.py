@@ -10,7 +10,7 @@ from typing import Any
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
+from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables, barred
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -134,7 +134,7 @@ def _document(body: Any, composer: Composer) -> str:
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
-            composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+            composer.add(barred(cells for _, cells in _rows(block)))
         elif text := _words(block):
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
@@ -157,7 +157,7 @@ def _slides(slides: Any, composer: Composer) -> str:
             begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
             for block in _blocks(part):
                 if block.tag == f"{_TABLE}table":
-                    composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+                    composer.add(barred(cells for _, cells in _rows(block)))
                 elif text := _words(block):
                     composer.add(begin + text)
     return first

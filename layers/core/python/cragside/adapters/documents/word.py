@@ -11,6 +11,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, present
+from cragside.adapters.documents.tables import barred
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
@@ -36,7 +37,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     title = ""
     for block in _blocks(body):
         if block.tag == f"{_W}tbl":
-            composer.add("\n".join(_rows(block)))
+            composer.add(barred(_rows(block)))
             continue
         text = _text(block).strip()
         if not text:
@@ -65,13 +66,12 @@ def _blocks(container: Any) -> Iterator[Any]:
             yield from _blocks(child)
 
 
-def _rows(table: Any) -> Iterator[str]:
-    """A table's rows, cells separated by bars."""
+def _rows(table: Any) -> Iterator[list[str]]:
+    """The cells of a table's rows."""
     for row in table.iter(f"{_W}tr"):
         if row.find(f"{_W}trPr/{_W}del") is not None or next(row.iterancestors(f"{_W}tbl")) is not table:
             continue
-        cells = (" ".join(" ".join(map(_text, cell.iter(f"{_W}p"))).split()) for cell in row.iter(f"{_W}tc"))
-        yield " | ".join(cells)
+        yield [" ".join(map(_text, cell.iter(f"{_W}p"))) for cell in row.iter(f"{_W}tc")]
 
 
 def _text(paragraph: Any) -> str:
