@@ -70,7 +70,18 @@ def bare_md(_):
     return md(_, rule="--- | --- | --- | ---", begin="")
 
 
-@pytest.mark.parametrize("make", [docx, odt, pptx, rtf, book, page, md, bare_md], ids=lambda make: make.__name__)
+def org(_):
+    return md(_, rule="|---+---+---+---|")
+
+
+def grid(_):
+    lines = [f"| {' | '.join(row)} |\n+---+---+---+---+" for row in [NAMES, *ROWS]]
+    return SourceText("a.rst", "\n".join(["+---+---+---+---+", *lines]))
+
+
+@pytest.mark.parametrize(
+    "make", [org, grid, docx, odt, pptx, rtf, book, page, md, bare_md], ids=lambda make: make.__name__
+)
 def test_each_passage_of_a_long_table_has_its_header(make, docx_of):
     reading = make(docx_of)
     pieces = [piece for piece in passages_of(reading) if "Tiler" in piece.text]
@@ -90,6 +101,18 @@ def test_a_passage_with_a_header_has_the_place_of_its_rows():
     assert [start for start, _ in places] == sorted({start for start, _ in places})
     assert all(each.text.endswith(reading.text[start:end]) for each, (start, end) in zip(found, places, strict=True))
     assert all(reading.text[start:end].startswith("| Member ") for start, end in places[2:-1])
+
+
+def test_a_header_of_two_rows_with_merged_cells_is_carried(docx_of):
+    cell = "<w:tc>{}<w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
+    merged = '<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>'
+    first = cell.format("", "") + cell.format(merged, 2024) + cell.format(merged, 2025)
+    rows = [["Region", "Q1", "Q2", "Q1", "Q2"], *([f"Region {number}", *"1234"] for number in range(60))]
+    body = "".join(f"<w:tr>{''.join(cell.format('', value) for value in row)}</w:tr>" for row in rows)
+    reading = word.read(docx_of(f"<w:tbl><w:tr>{first}</w:tr>{body}</w:tbl>"), FileOrigin("a.docx", "docx"))
+    pieces = passages_of(reading)
+    assert len(pieces) > 3
+    assert all("| 2024 |  | 2025 | \nRegion | Q1 | Q2 | Q1 | Q2\n" in piece.text for piece in pieces)
 
 
 def test_rows_without_a_header_text_behind_the_table_and_code_carry_none():

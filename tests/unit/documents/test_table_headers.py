@@ -49,6 +49,7 @@ def names_of(text):
         ("Region|2023|2024\nNorth|1950|2011\nSouth|812|930", ["Region", "2023", "2024"]),
         ("Season|2023/24|2024/25\nWins|4|9", ["Season", "2023/24", "2024/25"]),
         ("Boots|36|37|38\nLow|4|2|0\nHigh|1|0|3", ["Boots", "36", "37", "38"]),
+        ("|31|44|47\nMon|120|80|60\nTue|90|85|20", ["", "31", "44", "47"]),
         ("Hour|08:00|09:00\nFerry|12|40", ["Hour", "08:00", "09:00"]),
     ],
 )
@@ -60,6 +61,7 @@ def test_names_may_be_signs_dates_ranges_and_numbers(rows, names):
     "rows",
     [
         "1|2\n3|4", "1990|1985\n1991|1986", "Anna|2024-03-01\nBen|2024-04-02\nCarl|2024-05-09", "x|1|2|3\ny|4|5|6",
+        "|5|6\n|7|8", "|5|6\nx|7|8\n|9|1",
         "Wharf crane|40 t\nQuay crane|12.5 t\nDeck crane|3 t", "Anna|0-10\nBen|11-20", "Ivo|-\nAda|4\nUte|2",
         "=A1|=B1\n1|2", "Account:|4711\nAs of:|2025-03-31", "one\ntwo\nthree", "",
     ],

@@ -116,11 +116,14 @@ def _column(rows: Iterable[_Row], at: int) -> list[str]:
 def _names(row: _Row, below: Sequence[_Row]) -> bool:
     """Whether all values of a row may be names of columns.
 
-    Words and signs may. Numbers, dates and their like may if the values below look otherwise, or if they count.
+    Words and signs may. Numbers, dates and their like may if the values below look otherwise, and numbers that count or
+    stand beside an empty corner.
     """
     if len(set(row.values)) < 2:
         return False
-    counts = _counts(row) and not (below and _counts(below[0]))
+    # An empty corner stands above the names of rows.
+    has_corner = not row.cells[0] and all(each.cells[0] for each in below) and bool(below)
+    counts = has_corner or (_counts(row) and not (below and _counts(below[0])))
     for at, form in enumerate(row.forms):
         if row.cells[at] in _NOTHING or row.cells[at].startswith("="):
             return False

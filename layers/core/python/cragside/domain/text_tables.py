@@ -7,10 +7,11 @@ from cragside.domain.table_header import LOOKED_AT, header_of
 
 # A longer header would leave too little of a passage to its rows.
 MOST_CARRIED = 1000
-_LINES = re.compile(r"^(?:[^\n|]*+\|[^\n]*+(?:\n|\Z)){3,}+", re.MULTILINE)
+# Lines with bars, and those between the rows of a grid: +---+---+.
+_LINES = re.compile(r"^(?:(?:[^\n|]*+\||\+[-=+]{3})[^\n]*+(?:\n|\Z)){3,}+", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
-# The line that Markdown writes below a header.
-_RULE = re.compile(r"[ \t]{0,10}\|?(?:[ \t]{0,200}:?-{1,200}:?[ \t]{0,200}(?:\||$)){1,200}")
+# The line that Markdown and Org write below a header.
+_RULE = re.compile(r"[ \t]{0,10}\|?(?:[ \t]{0,200}:?-{1,200}:?[ \t]{0,200}(?:[|+]|$)){1,200}")
 
 
 class TextTables:

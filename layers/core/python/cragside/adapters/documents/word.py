@@ -71,7 +71,18 @@ def _rows(table: Any) -> Iterator[list[str]]:
     for row in table.iter(f"{_W}tr"):
         if row.find(f"{_W}trPr/{_W}del") is not None or next(row.iterancestors(f"{_W}tbl")) is not table:
             continue
-        yield [" ".join(map(_text, cell.iter(f"{_W}p"))) for cell in row.iter(f"{_W}tc")]
+        cells = list[str]()
+        for cell in row.iter(f"{_W}tc"):
+            # A cell over several columns leaves the others their places.
+            cells += [" ".join(map(_text, cell.iter(f"{_W}p"))), *[""] * (_columns(cell) - 1)]
+        yield cells
+
+
+def _columns(cell: Any) -> int:
+    span = cell.find(f"{_W}tcPr/{_W}gridSpan")
+    written = span.get(f"{_W}val", "") if span is not None else ""
+    # Word has at most 63 columns.
+    return int(written) if re.fullmatch(r"[1-9]|[1-5]\d|6[0-3]", written) else 1
 
 
 def _text(paragraph: Any) -> str:
