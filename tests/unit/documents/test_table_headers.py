@@ -133,6 +133,32 @@ def test_merged_headers_of_three_rows_and_a_merged_title_in_a_workbook():
     ]
 
 
+def test_merged_cells_of_an_opendocument_sheet_count_in_each_of_their_rows():
+    def cell(text, columns=1, rows=1):
+        span = f'table:number-columns-spanned="{columns}" table:number-rows-spanned="{rows}"'
+        covered = "<table:covered-table-cell/>" * (columns - 1)
+        return f"<table:table-cell {span}><text:p>{text}</text:p></table:table-cell>{covered}"
+
+    covered = "<table:covered-table-cell/>"
+    rows = [
+        cell("Harvest", 5),
+        cell("Region", rows=2) + cell("2024", 2) + cell("2025", 2),
+        covered + "".join(map(cell, ["Q1", "Q2", "Q1", "Q2"])),
+        cell("North", rows=2) + "".join(map(cell, "1234")),
+        covered + "".join(map(cell, "5678")),
+    ]
+    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    reading = opendocument.read(
+        opendocument_of("spreadsheet", f"<table:table>{table}</table:table>"), FileOrigin("a.ods", "ods")
+    )
+    assert reading.text.strip().split("\n\n") == [
+        "Harvest",
+        "Columns: Region; 2024 Q1; 2024 Q2; 2025 Q1; 2025 Q2",
+        "Region: North; 2024 Q1: 1; 2024 Q2: 2; 2025 Q1: 3; 2025 Q2: 4",
+        "Region: North; 2024 Q1: 5; 2024 Q2: 6; 2025 Q1: 7; 2025 Q2: 8",
+    ]
+
+
 def test_equal_values_keep_their_columns():
     assert csv("Opening,Sold,Closing\n40,12,28\n0,0,0\n28,28,28") == [
         "Columns: Opening; Sold; Closing", "Opening: 40; Sold: 12; Closing: 28", "Opening: 0; Sold: 0; Closing: 0",

@@ -39,9 +39,8 @@ class TextTables:
         if bisect_right(self._fences, start) % 2:
             return start, start
         lines = self._text[start : min(end, start + LOOKED_AT * MOST_CARRIED)].splitlines(keepends=True)[:LOOKED_AT]
-        rule = next((at for at, line in enumerate(lines) if _RULE.fullmatch(line.rstrip())), None)
-        if rule is not None:
-            first, last = max(rule - 1, 0), rule + 1
+        if _RULE.fullmatch(lines[1].rstrip()):
+            first, last = 0, 2
         else:
             header = header_of([(number, _cells(line)) for number, line in enumerate(lines)])
             first, last = header.at, header.at + header.rows

@@ -9,8 +9,9 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
+from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables, barred
+from cragside.adapters.documents.tables import MAX_ROWS, Tables, barred
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -64,7 +65,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
         tables = Tables(size)
         for sheet in sheets.iterchildren(f"{_TABLE}table"):
-            tables.add(sheet.get(f"{_TABLE}name", ""), _rows(sheet))
+            tables.add(sheet.get(f"{_TABLE}name", ""), spread(_rows(sheet)))
         tables.compose(composer)
     elif (slides := body.find(f"{_OFFICE}presentation")) is not None:
         title = _slides(slides, composer)
@@ -134,7 +135,7 @@ def _document(body: Any, composer: Composer) -> str:
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
-            composer.add(barred(cells for _, cells in _rows(block)))
+            composer.add(barred(cells for _, cells, _ in _rows(block)))
         elif text := _words(block):
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
@@ -157,7 +158,7 @@ def _slides(slides: Any, composer: Composer) -> str:
             begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
             for block in _blocks(part):
                 if block.tag == f"{_TABLE}table":
-                    composer.add(barred(cells for _, cells in _rows(block)))
+                    composer.add(barred(cells for _, cells, _ in _rows(block)))
                 elif text := _words(block):
                     composer.add(begin + text)
     return first
@@ -174,19 +175,22 @@ def _blocks(container: Any) -> Iterator[Any]:
             stack.extend(reversed(element))
 
 
-def _rows(table: Any) -> Iterator[TableRow]:
-    """The rows as people see them. A row or cell is repeated at most 1,000 times."""
+def _rows(table: Any) -> Iterator[tuple[int, list[str], list[Merged]]]:
+    """The rows as people see them, with the merged cells. A row or cell is repeated at most 1,000 times."""
     number = 0
     for row in table.iter(f"{_TABLE}table-row"):
         if next(row.iterancestors(f"{_TABLE}table")) is not table:
             continue
-        cells = list[str]()
+        cells, merged = list[str](), list[Merged]()
         for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            cells += [_shown(cell)] * min(_repeated(cell, "columns"), _MOST_REPEATED)
-        times = _repeated(row, "rows")
+            columns, rows = _times(cell, "columns-spanned"), _times(cell, "rows-spanned")
+            if columns > 1 or rows > 1:
+                merged.append((len(cells) + 1, len(cells) + columns, number + rows))
+            cells += [_shown(cell)] * min(_times(cell, "columns-repeated"), _MOST_REPEATED)
+        times = _times(row, "rows-repeated")
         for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
             number += 1
-            yield number, cells
+            yield number, list(cells), merged
         number = min(number + (times - min(times, _MOST_REPEATED) if any(cells) else times), MAX_ROWS)
 
 
@@ -211,8 +215,8 @@ def _shown(cell: Any) -> str:
     return text
 
 
-def _repeated(element: Any, what: str) -> int:
-    written = element.get(f"{_TABLE}number-{what}-repeated", "1")
+def _times(element: Any, what: str) -> int:
+    written = element.get(f"{_TABLE}number-{what}", "1")
     return max(int(written), 1) if written.isdecimal() and len(written) < 9 else 1
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from cragside.adapters.documents.archives import check_archive, opened
 from cragside.adapters.documents.cell_values import Moment, formula_shown, moment_shown, number_shown
+from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -19,9 +20,6 @@ NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
 MAX_SHEETS = 1000
 _WHAT = "an Excel workbook (.xlsx)"
 _MOST_MERGED = 10_000
-_WIDEST_MERGED = 100
-# Cells that merged ones fill, in all: overlapping merges may fill the same ones again and again.
-_MOST_FILLED = 2_000_000
 _PIECE = 1024 * 1024
 _MERGED = re.compile(rb'<(?:\w{1,20}+:)?mergeCell ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 # The end of a cell with a formula that has no value, or has 0.
@@ -36,8 +34,8 @@ _UNCOMPUTED, _UNSURE = (
 # How files write functions that are newer than their format.
 _FUNCTION = re.compile(r"_xl(?:fn|ws|pm)\.")
 
-# The first and last column and the last row of merged cells, by their first row.
-_Merged = dict[int, list[tuple[int, int, int]]]
+# Merged cells by their first row.
+_Merged = dict[int, list[Merged]]
 
 
 class _Layout(NamedTuple):
@@ -80,31 +78,10 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _rows(sheet: Any, formulas: Any, merged: _Merged) -> Iterator[TableRow]:
-    """The rows as people see them. The value of merged cells stands in each of them.
-
-    `formulas` is the sheet with formulas in place of their values, if some have none.
-    """
-    active, filled = list[tuple[int, int, int, str]](), 0
+    """The rows as people see them. `formulas` is the sheet with formulas in place of values, if some have none."""
     # A row may claim any number; openpyxl makes all rows before it.
-    for number, cells in enumerate(_values(sheet, formulas), 1):
-        if not cells:
-            continue
-        active = [each for each in active if each[0] >= number]
-        filled += sum(min(right - left + 1, _WIDEST_MERGED) for _, left, right, _ in active)
-        if filled > _MOST_FILLED:
-            raise Unreadable(f"fills more than {_MOST_FILLED:,} cells by merging, which is the limit: split it")
-        is_title = len(active) + sum(map(bool, cells)) == 1
-        for left, right, last in merged.pop(number, ()):
-            if left <= len(cells) and cells[left - 1]:
-                active.append((last, left, right, cells[left - 1]))
-        for _, left, right, value in active:
-            # A title over all columns is no value of each of them.
-            right = left if is_title else right
-            # A merge may claim all columns.
-            cells += [""] * (min(right, left + _WIDEST_MERGED) - len(cells))
-            for column in range(left - 1, min(right, len(cells))):
-                cells[column] = cells[column] or value
-        yield number, cells
+    numbered = enumerate(_values(sheet, formulas), 1)
+    return spread((number, cells, merged.pop(number, ())) for number, cells in numbered if cells)
 
 
 def _values(sheet: Any, formulas: Any) -> Iterator[list[str]]:
