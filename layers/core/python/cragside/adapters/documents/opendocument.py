@@ -11,7 +11,7 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import MAX_ROWS, Tables, barred
+from cragside.adapters.documents.tables import MAX_ROWS, Tables
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -135,7 +135,7 @@ def _document(body: Any, composer: Composer) -> str:
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
-            composer.add(barred(cells for _, cells, _ in _rows(block)))
+            composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
         elif text := _words(block):
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
@@ -158,7 +158,7 @@ def _slides(slides: Any, composer: Composer) -> str:
             begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
             for block in _blocks(part):
                 if block.tag == f"{_TABLE}table":
-                    composer.add(barred(cells for _, cells, _ in _rows(block)))
+                    composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
                 elif text := _words(block):
                     composer.add(begin + text)
     return first

@@ -7,7 +7,6 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import barred
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"
@@ -92,7 +91,11 @@ def _is_hidden(shape: Any) -> bool:
 def _blocks(slide: Any) -> Iterator[str]:
     for shape in _shapes(slide):
         if shape.tag == f"{_A}tbl":
-            yield barred(map(_text, row.iter(f"{_A}tc")) for row in shape.iter(f"{_A}tr"))
+            rows = [
+                " | ".join(" ".join(_text(cell).split()) for cell in row.iter(f"{_A}tc"))
+                for row in shape.iter(f"{_A}tr")
+            ]
+            yield "\n".join(rows)
         elif _place(shape) not in _REPEATED and (text := _text(shape)):
             yield text
 

@@ -70,16 +70,6 @@ class Tables:
                 composer.add("\n".join(text for _, text in group))
 
 
-def barred(rows: Iterable[Iterable[str]]) -> str:
-    """A table among text: its rows that are not empty, cells in one line between bars."""
-    lines = (" | ".join(cells) for cells in (list(map(_in_one_line, row)) for row in rows) if any(cells))
-    return "\n".join(lines)
-
-
-def _in_one_line(cell: str) -> str:
-    return " ".join(cell.split())
-
-
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
     """Each row that is not empty, with its number. Values follow their headers where there are any."""
     filled = _filled(rows)
@@ -97,7 +87,7 @@ def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
 def _filled(rows: Iterable[TableRow]) -> Iterator[TableRow]:
     """The rows with text, each value in one line."""
     for number, cells in rows:
-        lines = list(map(_in_one_line, cells))
+        lines = [" ".join(cell.split()) for cell in cells]
         if any(lines):
             yield number, lines
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, present
-from cragside.adapters.documents.tables import barred
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
@@ -37,7 +36,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     title = ""
     for block in _blocks(body):
         if block.tag == f"{_W}tbl":
-            composer.add(barred(_rows(block)))
+            composer.add("\n".join(_rows(block)))
             continue
         text = _text(block).strip()
         if not text:
@@ -66,16 +65,18 @@ def _blocks(container: Any) -> Iterator[Any]:
             yield from _blocks(child)
 
 
-def _rows(table: Any) -> Iterator[list[str]]:
-    """The cells of a table's rows."""
+def _rows(table: Any) -> Iterator[str]:
+    """A table's rows that are not empty, cells separated by bars."""
     for row in table.iter(f"{_W}tr"):
         if row.find(f"{_W}trPr/{_W}del") is not None or next(row.iterancestors(f"{_W}tbl")) is not table:
             continue
         cells = list[str]()
         for cell in row.iter(f"{_W}tc"):
             # A cell over several columns leaves the others their places.
-            cells += [" ".join(map(_text, cell.iter(f"{_W}p"))), *[""] * (_columns(cell) - 1)]
-        yield cells
+            text = " ".join(" ".join(map(_text, cell.iter(f"{_W}p"))).split())
+            cells += [text, *[""] * (_columns(cell) - 1)]
+        if any(cells):
+            yield " | ".join(cells)
 
 
 def _columns(cell: Any) -> int:
