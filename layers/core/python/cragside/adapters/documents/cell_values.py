@@ -2,7 +2,7 @@
 
 import re
 from datetime import date, datetime, time, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ Moment = date | time | timedelta
 
 # What stands for a number in a format: 0.00, #,##0, 0%.
 _DIGITS = re.compile(r"[#0?][#0?,.]*+")
+_GENERAL = re.compile("General", re.IGNORECASE)
 _PLACE = re.compile(r"[#0?]")
 # French, Swiss and Russian formats separate thousands with these.
 _THOUSANDS = re.compile("(?<=#)[ '’\u00a0\u202f](?=##0)")
@@ -25,6 +26,8 @@ _PART = re.compile(
 _DAY = 24 * 3600
 # Excel keeps 15 digits. A number with more of them is in its cell as a power of ten anyway.
 _LONGEST_WHOLE = 1e21
+# Enough digits for the decimals of any format.
+_ROUNDED = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 class _Part(NamedTuple):
@@ -36,13 +39,13 @@ class _Part(NamedTuple):
 
 def number_shown(value: float, written: str) -> str:
     """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages."""
-    before, places, after = _format(written)
-    if not places:
-        return _general(value)
-    exact = _exact(value) * (100 if "%" in after else 1)
+    before, places, after, scale = _format(written)
+    if not places or not abs(value) < _LONGEST_WHOLE:
+        return f"{'-' if value < 0 else ''}{before}{_general(abs(value))}{after}".strip()
+    exact = _exact(value) * scale
     whole_places, _, decimal_places = places.partition(".")
     most, least = len(_PLACE.findall(decimal_places)), decimal_places.rfind("0") + 1
-    whole, _, decimals = str(abs(exact).quantize(Decimal(1).scaleb(-most), ROUND_HALF_UP)).partition(".")
+    whole, _, decimals = str(abs(exact).quantize(Decimal(1).scaleb(-most), context=_ROUNDED)).partition(".")
     decimals = decimals[:least] + decimals[least:].rstrip("0")
     shown = _in_places(whole, whole_places) + (f".{decimals}" if decimals else "")
     return f"{'-' if exact < 0 else ''}{before}{shown}{after}".strip()
@@ -74,21 +77,33 @@ def _in_places(digits: str, places: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _format(written: str) -> tuple[str, str, str]:
-    """The text before a number, the places of its digits ("" if they are unknown), and the text behind it."""
-    seen = _UNSEEN.sub(lambda each: each[1] or each[2] or each[3] or " ", written[:300].split(";")[0])
-    seen = _THOUSANDS.sub(",", seen)
+def _format(written: str) -> tuple[str, str, str, int]:
+    """The text before a number, the places of its digits, the text behind it, and what the number is multiplied with.
+
+    Without places the number is written in full.
+    """
+    section = written[:300].split(";")[0]
+    seen = _THOUSANDS.sub(",", _UNSEEN.sub(_seen, section))
+    if (general := _GENERAL.search(section)) and not _DIGITS.search(section):
+        before, after = (_UNSEEN.sub(_seen, text) for text in (section[: general.start()], section[general.end() :]))
+        return before.lstrip(), "", after.rstrip(), 1
     found = list(_DIGITS.finditer(seen))
-    if not found or written == "General" or _NO_DECIMALS.search(written):
-        return "", "", ""
+    if not found or _NO_DECIMALS.search(written):
+        return "", "", "", 1
     start, end = found[0].start(), found[-1].end()
     places = seen[start:end]
     if places.endswith(","):  # in thousands or millions, which would be another number
-        return "", "", ""
+        return "", "", "", 1
     if len(found) > 1 and "." in places:  # such as two numbers in one cell
-        return "", "", ""
+        return "", "", "", 1
     before = seen[:start]
-    return " ".join(before.split()) and before.lstrip(), places.replace(",", ""), seen[end:].rstrip()
+    # A quoted or an escaped per cent sign is a text.
+    scale = 100 if "%" in _UNSEEN.sub("", section) else 1
+    return " ".join(before.split()) and before.lstrip(), places.replace(",", ""), seen[end:].rstrip(), scale
+
+
+def _seen(part: re.Match[str]) -> str:
+    return part[1] or part[2] or part[3] or " "
 
 
 def formula_shown(formula: str) -> str:

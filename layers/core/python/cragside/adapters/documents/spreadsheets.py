@@ -31,6 +31,10 @@ _UNCOMPUTED, _UNSURE = (
     )
     for zero in (b"", b"0?")
 )
+# Numbers of formats that have no text in the file, which openpyxl does not know.
+_EAST_ASIAN_DATES = frozenset((*range(27, 37), *range(50, 59)))
+# The number of the year 10000.
+_LAST_DAY = 2_958_466
 # How files write functions that are newer than their format.
 _FUNCTION = re.compile(r"_xl(?:fn|ws|pm)\.")
 
@@ -138,5 +142,9 @@ def _shown(cell: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, int | float):
+        if cell.style_array.numFmtId in _EAST_ASIAN_DATES and 0 <= value < _LAST_DAY:
+            from openpyxl.utils.datetime import from_excel
+
+            return moment_shown(from_excel(value, cell.parent.parent.epoch))
         return number_shown(value, cell.number_format or "General")
     return moment_shown(value, cell.number_format or "") if isinstance(value, Moment) else str(value)
