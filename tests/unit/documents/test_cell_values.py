@@ -92,6 +92,7 @@ def test_a_time_and_a_duration_have_the_units_of_their_format(value, written, sh
         (datetime.datetime(2025, 6, 14, 10, 12), "m/d/yy", "2025-06-14 10:12"),
         (datetime.date(2025, 6, 14), "mmm yyyy", "2025-06-14"),
         (datetime.datetime(2025, 6, 14, 15, 12), "m/d/yy h:mm AM/PM", "2025-06-14 3:12 PM"),
+        (datetime.datetime(2025, 6, 14, 15, 12), "h:d:ss", "2025-06-14 15::00"),
         (datetime.time(0, 7, 41), "h:mm:ss", "0:07:41"), (datetime.timedelta(hours=37, minutes=45), "[h]:mm", "37:45"),
         (1.25, "h:mm:ss", "6:00:00"), (True, "General", "TRUE"), (0.125, "0.0%", "12.5%"),
     ],

@@ -193,5 +193,6 @@ def _clock(written: str) -> tuple[bool, tuple[_Part, ...]]:
     if len(of_time) == len(units):
         return False, tuple(parts)
     # What belongs to the date alone is left out.
-    ends = (at for at, part in enumerate(parts) if at in of_time or part.kind in ("half", "decimals"))
-    return True, tuple(parts[of_time[0] : max(ends) + 1])
+    last = max(at for at, part in enumerate(parts) if at in of_time or part.kind in ("half", "decimals"))
+    days = set(units) - set(of_time)
+    return True, tuple(parts[at] for at in range(of_time[0], last + 1) if at not in days)
