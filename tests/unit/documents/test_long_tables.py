@@ -50,7 +50,7 @@ def rtf(_):
 
 
 def book(_):
-    rows = rows_in("<tr>", "<td>{}</td>", "</tr>")
+    rows = rows_in("<tr>", "<td><p>{}</p></td>", "</tr>")
     return epub.read(epub_of(f"<table>{rows}</table>"), FileOrigin("a.epub", "epub"))
 
 
@@ -153,6 +153,17 @@ def test_a_long_header_is_not_repeated():
 def test_an_empty_corner_of_a_table_stays_a_column():
     page = b"<table><tr><td></td><td>2023</td><td>2024</td></tr><tr><td>North</td><td>1</td><td>2</td></tr></table>"
     assert html.whole(html.tree_of(page, None)).text == "| 2023 | 2024\nNorth | 1 | 2\n"
+
+
+def test_paragraphs_in_a_cell_are_one_value_and_those_of_a_layout_are_apart():
+    def text(cells):
+        page = f"<table><tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr></table><p>End"
+        return html.whole(html.tree_of(page.encode(), None)).text
+
+    assert text(["<p>a</p>", "<div>b<br>c</div><ul><li>d</ul>", "e"]) == "a | b c d | e\nEnd\n"
+    assert text(["<p>One.</p><p>Two.</p>"]) == "One.\nTwo.\nEnd\n"
+    assert text(["<h2>One</h2><p>Two.</p>", "<p>Menu"]) == "One\nTwo.\n| Menu\nEnd\n"
+    assert text(["<p>Long.</p>" * 300, "b"]).startswith("Long.\nLong.\n")
 
 
 def test_rows_without_text_are_left_out(docx_of):
