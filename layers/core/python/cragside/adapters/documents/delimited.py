@@ -2,8 +2,9 @@
 
 import csv
 import io
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -14,6 +15,11 @@ from cragside.adapters.documents.tables import TableRow, Tables
 _DELIMITERS = ",;\t|"
 _SAMPLE = 64 * 1024
 _LOOKED_AT = 100
+# So many rows, and so many of those below a preamble, make a table.
+_FEWEST = 3
+_MOST = 0.8
+# Values with another delimiter were probably cut by the wrong one. Commas are also in numbers and texts.
+_STRAY = re.compile(r"[;\t|]|,(?![\s\d])")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -41,16 +47,29 @@ def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:
 
 
 def _delimiter(sample: str, *, preferred: str) -> str:
-    """The delimiter that gives most rows the same number of columns, or "" if none gives two columns."""
+    """The delimiter that gives most rows the same number of whole values, or "" if none gives columns."""
     best, chosen = 0.0, ""
     for delimiter in sorted(_DELIMITERS, key=lambda each: each != preferred):
-        widths = Counter[int]()
+        rows = list[list[str]]()
         # The sample's last row may be cut off.
         with suppress(csv.Error):
-            for cells in islice(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter), _LOOKED_AT):
-                widths[len(cells)] += bool(cells)
-        columns, rows = max(widths.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
-        share = rows / max(widths.total(), 1)
-        if columns > 1 and share > best:
+            lines = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+            rows += filter(None, islice(lines, _LOOKED_AT))
+        widths = Counter(len(cells) for cells in rows if len(cells) > 1)
+        columns, count = max(widths.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
+        if not count or not _is_table(rows, columns):
+            continue
+        cells = [cell for cells in rows if len(cells) == columns for cell in cells]
+        cut = sum(bool(_STRAY.search(cell.replace(delimiter, ""))) for cell in cells)
+        if (share := count * (1 - cut / len(cells))) > best:
             best, chosen = share, delimiter
-    return chosen if best >= 0.5 else ""
+    return chosen
+
+
+def _is_table(rows: Sequence[Sequence[str]], columns: int) -> bool:
+    """Whether half of the rows have several values, or most of those below a preamble have so many."""
+    if 2 * sum(len(cells) > 1 for cells in rows) >= len(rows):
+        return True
+    begin = next(at for at, cells in enumerate(rows) if len(cells) == columns)
+    count = sum(len(cells) == columns for cells in rows)
+    return count >= _FEWEST and count >= _MOST * (len(rows) - begin)

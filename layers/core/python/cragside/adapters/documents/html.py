@@ -24,6 +24,7 @@ _INLINE = frozenset(
     | {"var", "wbr"}
 )
 _MOST_ATTRIBUTES = 1000
+_LONGEST_CELL = 1000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
@@ -108,8 +109,14 @@ def whole(tree: Any) -> Composer:
     """All of the visible text, with headings as sections."""
     composer, headings, line = Composer(), Headings(), list[str]()
 
+    cell: Any = None
+
     def flush() -> None:
-        if words := " ".join("".join(line).split()).strip(" |"):
+        if cell is not None:
+            line.append(" ")
+            return
+        # A bar at the beginning stands for an empty cell, as in the corner of a table.
+        if (words := " ".join("".join(line).split()).rstrip(" |")).strip(" |"):
             composer.add(words, end="\n")
         line.clear()
 
@@ -124,6 +131,7 @@ def whole(tree: Any) -> Composer:
         if entering:
             unseen += hidden
             if not unseen:
+                cell = element if cell is None and _is_cell(element) else cell
                 if tag not in _INLINE:
                     flush()
                 if level:
@@ -138,9 +146,19 @@ def whole(tree: Any) -> Composer:
                 line.append(" | ")
             if tag not in _INLINE:
                 flush()
+            cell = None if cell is element else cell
             line.append(element.tail or "")
     flush()
     return composer
+
+
+def _is_cell(element: Any) -> bool:
+    """Whether an element is a cell of values. Paragraphs in it do not end its row. Pages are laid out in tables too."""
+    row = element.getparent()
+    if element.tag not in ("td", "th") or row is None or len(row) == 1:
+        return False
+    laid_out = next(element.iter("table", *(f"h{level}" for level in range(1, 7))), None) is not None
+    return not laid_out and sum(map(len, element.itertext())) <= _LONGEST_CELL
 
 
 def _title(tree: Any) -> str:

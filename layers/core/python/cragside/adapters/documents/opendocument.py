@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
+from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
+from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
+from cragside.adapters.documents.tables import MAX_ROWS, Tables
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -30,6 +34,10 @@ _FAMILIES = {
     f"{_TABLE}table": "table",
     f"{_TABLE}table-cell": "table-cell",
 }
+# A number as a power of ten, or in a column that is too narrow for it.
+_SHORTENED = re.compile(r"-?\d[\d.,]{0,20}E[+-]?\d{1,3}|#{1,300}", re.IGNORECASE)
+_LASTING = re.compile(r"PT(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})(?:[.,]\d{1,20})?S)?")
+_REFERENCE = re.compile(r"\[\.?([^\[\]]{1,200})\]")
 _DEEPEST_STYLE = 20
 # The family and name of a style; whether it hides text and whether it makes it tiny, None where it says nothing.
 _StyleKey = tuple[str, str]
@@ -57,7 +65,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
         tables = Tables(size)
         for sheet in sheets.iterchildren(f"{_TABLE}table"):
-            tables.add(sheet.get(f"{_TABLE}name", ""), _rows(sheet))
+            tables.add(sheet.get(f"{_TABLE}name", ""), spread(_rows(sheet)))
         tables.compose(composer)
     elif (slides := body.find(f"{_OFFICE}presentation")) is not None:
         title = _slides(slides, composer)
@@ -127,7 +135,7 @@ def _document(body: Any, composer: Composer) -> str:
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
-            composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+            composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
         elif text := _words(block):
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
@@ -150,7 +158,7 @@ def _slides(slides: Any, composer: Composer) -> str:
             begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
             for block in _blocks(part):
                 if block.tag == f"{_TABLE}table":
-                    composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+                    composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
                 elif text := _words(block):
                     composer.add(begin + text)
     return first
@@ -167,25 +175,48 @@ def _blocks(container: Any) -> Iterator[Any]:
             stack.extend(reversed(element))
 
 
-def _rows(table: Any) -> Iterator[TableRow]:
-    """The rows as people see them. A row or cell is repeated at most 1,000 times."""
+def _rows(table: Any) -> Iterator[tuple[int, list[str], list[Merged]]]:
+    """The rows as people see them, with the merged cells. A row or cell is repeated at most 1,000 times."""
     number = 0
     for row in table.iter(f"{_TABLE}table-row"):
         if next(row.iterancestors(f"{_TABLE}table")) is not table:
             continue
-        cells = list[str]()
+        cells, merged = list[str](), list[Merged]()
         for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            shown = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
-            cells += [shown] * min(_repeated(cell, "columns"), _MOST_REPEATED)
-        times = _repeated(row, "rows")
+            columns, rows = _times(cell, "columns-spanned"), _times(cell, "rows-spanned")
+            if columns > 1 or rows > 1:
+                merged.append((len(cells) + 1, len(cells) + columns, number + rows))
+            cells += [_shown(cell)] * min(_times(cell, "columns-repeated"), _MOST_REPEATED)
+        times = _times(row, "rows-repeated")
         for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
             number += 1
-            yield number, cells
+            yield number, list(cells), merged
         number = min(number + (times - min(times, _MOST_REPEATED) if any(cells) else times), MAX_ROWS)
 
 
-def _repeated(element: Any, what: str) -> int:
-    written = element.get(f"{_TABLE}number-{what}-repeated", "1")
+def _shown(cell: Any) -> str:
+    """The text of a cell. Dates are written as 2024-03-31, and numbers are not shortened."""
+    text = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
+    with suppress(ValueError):  # what a damaged file says of its values
+        if dated := cell.get(f"{_OFFICE}date-value"):
+            return moment_shown(datetime.fromisoformat(dated), "hh:mm:ss yyyy" if text.count(":") > 1 else "hh:mm yyyy")
+        value = cell.get(f"{_OFFICE}value", "")
+        if value and (text in ("", value) or _SHORTENED.fullmatch(text)):
+            is_share = cell.get(f"{_OFFICE}value-type") == "percentage"
+            return number_shown(float(value), "0.##%" if is_share else "General")
+    if not text and (lasting := _LASTING.fullmatch(cell.get(f"{_OFFICE}time-value", ""))):
+        hours, minutes, seconds = (int(each or 0) for each in lasting.groups())
+        return moment_shown(timedelta(hours=hours, minutes=minutes, seconds=seconds), "[h]:mm:ss")
+    formula = cell.get(f"{_TABLE}formula")
+    # A string may be empty. Other values have a text.
+    if formula and not text and cell.get(f"{_OFFICE}value-type") != "string":
+        # of:=SUM([.B2:.B4]) is =SUM(B2:B4).
+        return formula_shown(_REFERENCE.sub(lambda each: each[1].replace(":.", ":"), formula[formula.find("=") :]))
+    return text
+
+
+def _times(element: Any, what: str) -> int:
+    written = element.get(f"{_TABLE}number-{what}", "1")
     return max(int(written), 1) if written.isdecimal() and len(written) < 9 else 1
 
 

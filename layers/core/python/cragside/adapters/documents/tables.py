@@ -6,9 +6,10 @@ Each row has a section, such as "Sheet > row 7".
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 
 from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unreadable, label
+from cragside.domain.table_header import LOOKED_AT, header_of
 
 # A spreadsheet has at most this many rows.
 MAX_ROWS = 1_048_576
@@ -18,8 +19,6 @@ ROWS_APART = 5000
 MOST_GROWTH = 100
 _GROWS_FREELY = 1_000_000
 _LONGEST_HEADER = 120
-_LOOKED_AT = 10
-_YEAR = re.compile(r"(?:19|20)\d\d")
 # In a value: what looks like the header of a further column.
 _FURTHER_COLUMN = re.compile(r";(?=[^;:\n]{1,120}:)")
 _NO_NAME = re.compile(r"(?:sheet|table|tabelle|blatt|feuille?|hoja|foglio|feuil) ?\d*$", re.IGNORECASE)
@@ -74,17 +73,15 @@ class Tables:
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
     """Each row that is not empty, with its number. Values follow their headers where there are any."""
     filled = _filled(rows)
-    first = [row for _, row in zip(range(_LOOKED_AT), filled, strict=False)]
-    at, count, headers = _headers([cells for _, cells in first])
-    for number, cells in first[:at]:
+    first = list(islice(filled, LOOKED_AT))
+    header = header_of(first)
+    for number, cells in first[: header.at]:
         yield number, _plain(cells)
-    if count:
-        yield first[at][0], "Columns: " + "; ".join(dict.fromkeys(filter(None, headers)))
-    headers = [label(header, _LONGEST_HEADER) for header in headers]
-    for number, cells in first[at + count :]:
-        yield number, _row(headers, cells)
-    for number, cells in filled:
-        yield number, _row(headers, cells)
+    if header.rows:
+        yield first[header.at][0], "Columns: " + "; ".join(dict.fromkeys(filter(None, header.names)))
+    names = [label(name, _LONGEST_HEADER) for name in header.names]
+    for number, cells in chain(first[header.at + header.rows :], filled):
+        yield number, _row(names, cells)
 
 
 def _filled(rows: Iterable[TableRow]) -> Iterator[TableRow]:
@@ -95,41 +92,7 @@ def _filled(rows: Iterable[TableRow]) -> Iterator[TableRow]:
             yield number, lines
 
 
-def _headers(rows: Sequence[Sequence[str]]) -> tuple[int, int, list[str]]:
-    """The index of the first row of headers, the number of such rows (0 to 2), and the headers.
-
-    Rows above, such as a title, have a single value.
-    """
-    for at, cells in enumerate(rows):
-        if len(set(filter(None, cells))) < 2:
-            continue
-        below = rows[at + 1] if at + 1 < len(rows) else None
-        if below is None or not _names(cells):
-            break
-        named = [cell for cell in cells if cell]
-        # Merged cells repeat a header above a second row of headers.
-        if len(set(named)) < len(named) and _names(below) and len(set(filter(None, below))) > 1:
-            width = max(len(cells), len(below))
-            pairs = zip(_wide(cells, width), _wide(below, width), strict=True)
-            return at, 2, [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs]
-        return at, 1, list(cells)
-    return 0, 0, []
-
-
-def _names(cells: Sequence[str]) -> bool:
-    """Whether all values of a row may be headers: words, or years."""
-    return all(any(map(str.isalpha, cell)) or _YEAR.fullmatch(cell) for cell in cells if cell) and any(
-        any(map(str.isalpha, cell)) for cell in cells
-    )
-
-
-def _wide(cells: Sequence[str], width: int) -> list[str]:
-    return [*cells, *[""] * (width - len(cells))]
-
-
 def _row(headers: Sequence[str], cells: Sequence[str]) -> str:
-    if len(set(filter(None, cells))) == 1 and sum(map(bool, cells)) > 1:
-        return _plain(cells)
     # The headers are not copied, because a hostile file has a million of them.
     named = zip(chain(headers, repeat("")), cells, strict=False)
     return "; ".join(f"{header}: {_value(cell)}" if header else cell for header, cell in named if cell)
@@ -141,4 +104,5 @@ def _value(cell: str) -> str:
 
 
 def _plain(cells: Sequence[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, cells)))
+    """A title, or a name such as `Account:` and its value."""
+    return "; ".join(dict.fromkeys(filter(None, cells))).replace(":; ", ": ")

@@ -66,12 +66,24 @@ def _blocks(container: Any) -> Iterator[Any]:
 
 
 def _rows(table: Any) -> Iterator[str]:
-    """A table's rows, cells separated by bars."""
+    """A table's rows that are not empty, cells separated by bars."""
     for row in table.iter(f"{_W}tr"):
         if row.find(f"{_W}trPr/{_W}del") is not None or next(row.iterancestors(f"{_W}tbl")) is not table:
             continue
-        cells = (" ".join(" ".join(map(_text, cell.iter(f"{_W}p"))).split()) for cell in row.iter(f"{_W}tc"))
-        yield " | ".join(cells)
+        cells = list[str]()
+        for cell in row.iter(f"{_W}tc"):
+            # A cell over several columns leaves the others their places.
+            text = " ".join(" ".join(map(_text, cell.iter(f"{_W}p"))).split())
+            cells += [text, *[""] * (_columns(cell) - 1)]
+        if any(cells):
+            yield " | ".join(cells)
+
+
+def _columns(cell: Any) -> int:
+    span = cell.find(f"{_W}tcPr/{_W}gridSpan")
+    written = span.get(f"{_W}val", "") if span is not None else ""
+    # Word has at most 63 columns.
+    return int(written) if re.fullmatch(r"[1-9]|[1-5]\d|6[0-3]", written) else 1
 
 
 def _text(paragraph: Any) -> str:

@@ -4,17 +4,23 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Protocol
 
 from cragside.adapters.lightrag.ledger.entries import Piece
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Mark, cited_section
+from cragside.domain.text_tables import TextTables
 
 # What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no
 # call into C should keep other threads from running for long.
 _BLOCK = 50_000
 _BLOCK_ENDS = ("\n\n", "\n", ". ", " ")
 
-Chunker = Callable[[str], list[str]]
+
+class Chunker(Protocol):
+    """Cuts a text into pieces. Each leaves `spare` tokens of the longest length, but half of it at most."""
+
+    def __call__(self, text: str, *, spare: int = 0) -> list[str]: ...  # noqa: D102 (the class says it)
 
 
 def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
@@ -27,20 +33,26 @@ def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
 
     # The splitter asks for the same pieces again and again.
     count = lru_cache(maxsize=4096)(count_tokens)
-    split = RecursiveCharacterTextSplitter(
-        chunk_size=size,
-        chunk_overlap=overlap,
-        length_function=count,
-        separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，"],
-        keep_separator="end",
-    ).split_text
 
-    def chunks(text: str) -> list[str]:
+    @lru_cache(maxsize=16)
+    def splitting(longest: int, shared: int) -> Callable[[str], list[str]]:
+        return RecursiveCharacterTextSplitter(
+            chunk_size=longest,
+            chunk_overlap=shared,
+            length_function=count,
+            separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，"],
+            keep_separator="end",
+        ).split_text
+
+    def chunks(text: str, *, spare: int = 0) -> list[str]:
+        longest = size - min(spare, size // 2)
+        shared = min(overlap, longest // 2) if spare else overlap
+        split = splitting(longest, shared)
         return [
             piece
             for block in _blocks(text)
             for chunk in split(block)
-            for piece in ([chunk] if count(chunk) <= size else _by_length(chunk, count_tokens, size, overlap))
+            for piece in ([chunk] if count(chunk) <= longest else _by_length(chunk, count_tokens, longest, shared))
         ]
 
     return chunks
@@ -72,23 +84,49 @@ def _by_length(text: str, count_tokens: CountTokens, size: int, overlap: int) ->
         start += max(taken - taken * overlap // size, 1)
 
 
-def cut(text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTokens) -> list[Piece]:
-    """The text's passages, in their order. None goes on to another page, so that a citation's page is right."""
+def cut(
+    text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTokens, *, has_tables: bool = True
+) -> list[Piece]:
+    """The text's passages, in their order. None goes on to another page, so that a citation's page is right.
+
+    A passage that begins in the rows of a table carries their header, unless bars mean something else in the text.
+    """
     starts = [mark.start for mark in marks]
     pieces: list[Piece] = []
     for begin, end in _pages(marks, len(text)):
-        page, at = text[begin:end], -1
-        for chunk in chunks(page):
-            # Neighbours overlap, so the next one begins anywhere behind the beginning of this one.
-            found = page.find(chunk, at + 1)
-            at = found if found >= 0 else at
-            start = begin + max(at, 0)
+        for at, chunk, header in _chunks(text[begin:end], chunks, count_tokens, has_tables=has_tables):
+            start = begin + at
             within = marks[bisect_right(starts, start) : bisect_left(starts, start + len(chunk))]
             index = bisect_right(starts, start) - 1
             mark = marks[index] if index >= 0 else Mark(0)
             through = [mark.section, *(mark.section for mark in within)]
-            pieces.append(Piece(chunk, count_tokens(chunk), mark.page, cited_section(through), _distinct(through)))
+            passage = header + chunk
+            pieces.append(Piece(passage, count_tokens(passage), mark.page, cited_section(through), _distinct(through)))
     return pieces
+
+
+def _chunks(
+    page: str, chunks: Chunker, count_tokens: CountTokens, *, has_tables: bool
+) -> Iterator[tuple[int, str, str]]:
+    """The start of each chunk, its text, and the header of a table that it lacks."""
+    found = list(_placed(page, chunks(page)))
+    tables = TextTables(page if has_tables and len(found) > 1 else "")
+    headers = {tables.header_for(at) for at, _ in found}
+    if any(headers):
+        # With its header, a passage is no longer than others.
+        spare = max(map(count_tokens, headers)) + 1
+        found = list(_placed(page, chunks(page, spare=spare)))
+    for at, chunk in found:
+        yield at, chunk, tables.header_for(at)
+
+
+def _placed(page: str, chunks: Sequence[str]) -> Iterator[tuple[int, str]]:
+    at = -1
+    for chunk in chunks:
+        # Neighbours overlap, so the next one begins anywhere behind the beginning of this one.
+        found = page.find(chunk, at + 1)
+        at = found if found >= 0 else at
+        yield max(at, 0), chunk
 
 
 def _distinct(sections: Sequence[str]) -> tuple[str, ...]:

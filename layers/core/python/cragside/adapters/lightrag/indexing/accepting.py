@@ -46,7 +46,8 @@ def identifier_of(source: str, *, memory: bool = False) -> str:
 
 def _pieces_of(store: Store, chunker: Chunker, source: SourceText, digest: str) -> tuple[list[Piece], str]:
     """A text's passages and what says which they are; for a thread of its own."""
-    pieces = cut(source.text, source.marks, chunker, store.count_tokens)
+    has_tables = source.doc_type != "code"
+    pieces = cut(source.text, source.marks, chunker, store.count_tokens, has_tables=has_tables)
     return pieces, cut_of(digest, pieces, store.part_passages)
 
 
