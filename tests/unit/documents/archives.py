@@ -118,3 +118,53 @@ def pdf_of(*objects, trailer=""):
     parts.append(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode())
     parts.append(f"trailer\n<</Root 1 0 R/Size {len(objects) + 1}{trailer}>>\nstartxref\n{start}\n%%EOF".encode())
     return b"".join(parts)
+
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+WORD_SPACE = f'xmlns:w="{W}" xmlns:r="{R}" xmlns:m="{M}" xmlns:a="{A}"'
+HEADINGS = "".join(
+    f'<w:style w:type="paragraph" w:styleId="Heading{level}"><w:name w:val="heading {level}"/></w:style>'
+    for level in (1, 2, 3)
+)
+MAIN_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+
+
+def word_of(body, *, addresses=(), chunks=(), main_type=MAIN_TYPE, more=None, **parts):
+    """A Word document of this XML. `parts` are the contents of its `styles`, `numbering`, `footnotes` and `endnotes`.
+
+    `addresses` have the ids a1, a2 and so on, the `chunks` (name and content) c1, c2 and so on.
+    """
+    parts = {"styles": HEADINGS, **parts}
+    related = "".join(f'<Relationship Id="{name}" Type="{R}/{name}" Target="{name}.xml"/>' for name in parts)
+    related += "".join(
+        f'<Relationship Id="a{number}" Type="{R}/hyperlink" Target="{address}" TargetMode="External"/>'
+        for number, address in enumerate(addresses, 1)
+    )
+    related += "".join(
+        f'<Relationship Id="c{number}" Type="{R}/aFChunk" Target="/word/{name}"/>'
+        for number, (name, _) in enumerate(chunks, 1)
+    )
+    return packed(
+        {
+            "[Content_Types].xml": (
+                '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+                '<Default Extension="xml" ContentType="application/xml"/>'
+                f'<Override PartName="/word/document.xml" ContentType="{main_type}"/></Types>'
+            ),
+            "_rels/.rels": relations(("officeDocument", "word/document.xml")),
+            "word/_rels/document.xml.rels": f'<Relationships xmlns="{RELATIONS}">{related}</Relationships>',
+            "word/document.xml": f"<w:document {WORD_SPACE}><w:body>{body}</w:body></w:document>",
+            **{f"word/{name}.xml": f"<w:{name} {WORD_SPACE}>{content}</w:{name}>" for name, content in parts.items()},
+            **{f"word/{name}": content for name, content in chunks},
+            **(more or {}),
+        }
+    )
+
+
+def paragraph(text, *, style="", level=None, items=None, more=""):
+    """A paragraph of a Word document, in a style or in a list at a level."""
+    styled = f'<w:pStyle w:val="{style}"/>' if style else ""
+    at = f'<w:ilvl w:val="{level}"/>' if level is not None else ""
+    listed = f'<w:numPr>{at}<w:numId w:val="{items}"/></w:numPr>' if items is not None else ""
+    return f"<w:p><w:pPr>{styled}{listed}{more}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"

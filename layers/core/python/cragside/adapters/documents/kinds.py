@@ -51,7 +51,7 @@ WORD = Kind(
     (".docx",),
     ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
     isolated=True,
-    libraries=("docx",),
+    libraries=("lxml.etree",),
 )
 EXCEL = Kind(
     "spreadsheets",

@@ -1,21 +1,18 @@
 """Reads PPTX: each slide is a page with its title as section, its text, tables and notes. Runs in a child process."""
 
-import posixpath
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label, present
+from cragside.adapters.documents.packages import RELATED, parts, properties, relations
+from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_DC = "{http://purl.org/dc/elements/1.1/}"
-_TERMS = "{http://purl.org/dc/terms/}"
 # Slide numbers, dates and footers are the same on each slide.
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 
@@ -34,7 +31,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             composer.mark(page=number, section=label(heading, 120))
             for block in (*_blocks(slide), *_notes(archive, path)):
                 composer.add(block)
-        fields = _properties(archive)
+        fields = properties(archive)
     if not composer.text.strip():
         raise Unreadable("is a presentation without text")
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
@@ -42,37 +39,19 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
     """The paths of the slides, in the order in which they are shown."""
-    targets = _targets(archive, "ppt/presentation.xml")
+    targets = relations(archive, "ppt/presentation.xml")
     known = set(archive.namelist())
     for slide in parsed(archive.read("ppt/presentation.xml")).iter(f"{_P}sldId"):
-        path = targets.get(slide.get(f"{_R}id", ""), ("", ""))[1]
-        if path in known:
-            yield path
-
-
-def _targets(archive: zipfile.ZipFile, path: str) -> dict[str, tuple[str, str]]:
-    """The kind and path of what an entry refers to, by their ids. References to other files are left out."""
-    folder, name = posixpath.split(path)
-    relations = f"{folder}/_rels/{name}.rels"
-    if relations not in archive.namelist():
-        return {}
-    return {
-        each.get("Id", ""): (
-            each.get("Type", "").rpartition("/")[2],
-            posixpath.normpath(posixpath.join("/", folder, each.get("Target", ""))).lstrip("/"),
-        )
-        for each in parsed(archive.read(relations))
-        if each.get("TargetMode") != "External"
-    }
+        target = targets.get(slide.get(f"{RELATED}id", ""))
+        if target is not None and target.target in known:
+            yield target.target
 
 
 def _notes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
-    known = set(archive.namelist())
-    for kind, target in _targets(archive, path).values():
-        if kind == "notesSlide" and target in known:
-            notes = "\n".join(_blocks(parsed(archive.read(target))))
-            if notes:
-                yield f"Notes: {notes}"
+    for target in parts(archive, relations(archive, path), "notesSlide"):
+        notes = "\n".join(_blocks(parsed(archive.read(target))))
+        if notes:
+            yield f"Notes: {notes}"
 
 
 def _shapes(slide: Any) -> Iterator[Any]:
@@ -114,16 +93,3 @@ def _text(shape: Any) -> str:
         )
         lines.append("".join(pieces).strip())
     return "\n".join(filter(None, lines))
-
-
-def _properties(archive: zipfile.ZipFile) -> dict[str, Any]:
-    if "docProps/core.xml" not in archive.namelist():
-        return {}
-    stated = parsed(archive.read("docProps/core.xml"))
-    return present(
-        {
-            "title": stated.findtext(f"{_DC}title"),
-            "author": stated.findtext(f"{_DC}creator"),
-            "createdDate": stated.findtext(f"{_TERMS}created"),
-        }
-    )
