@@ -40,7 +40,7 @@ _MOST_SPACES = 100
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` for damaged and encrypted files."""
-    size = check_archive(content, NEEDED, _WHAT)
+    size = check_archive(content, NEEDED, _WHAT, types=True)
     composer = Composer()
     with opened(content, _WHAT) as archive:
         manifest = archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.namelist() else b""

@@ -2,7 +2,7 @@
 
 import posixpath
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,7 +44,7 @@ def relations(archive: zipfile.ZipFile, path: str) -> dict[str, Relation]:
     return found
 
 
-def parts(archive: zipfile.ZipFile, related: dict[str, Relation], kind: str) -> Iterator[str]:
+def parts(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) -> Iterator[str]:
     """The paths of related parts of a kind that the archive has."""
     known = set(archive.namelist())
     for each in related.values():
@@ -52,10 +52,21 @@ def parts(archive: zipfile.ZipFile, related: dict[str, Relation], kind: str) -> 
             yield each.target
 
 
-def part(archive: zipfile.ZipFile, related: dict[str, Relation], kind: str) -> Any:
+def part(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) -> Any:
     """The root of the first related part of a kind, None if there is none."""
     path = next(parts(archive, related, kind), None)
     return parsed(archive.read(path)) if path is not None else None
+
+
+def content_type(archive: zipfile.ZipFile, path: str) -> str:
+    """The content type that the package states for a part, "" if it states none."""
+    by_name, by_ending = "", ""
+    for each in parsed(archive.read("[Content_Types].xml")):
+        if each.get("PartName", "").lstrip("/") == path:
+            by_name = each.get("ContentType", "")
+        elif each.get("Extension") and path.lower().endswith(f".{each.get('Extension', '').lower()}"):
+            by_ending = each.get("ContentType", "")
+    return by_name or by_ending
 
 
 def properties(archive: zipfile.ZipFile) -> dict[str, Any]:

@@ -1,16 +1,19 @@
 """Reads DOCX: paragraphs and tables in order, with headings as sections. Runs in a child process.
 
-The text is that of the printed document: with insertions and the numbers of headings and lists, without deletions and
-hidden text.
+The text is that of the printed document: with insertions, notes, and the numbers of headings and lists, without
+deletions and hidden text.
 """
 
 import re
 import zipfile
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.packages import part, parts, properties, relations
+from cragside.adapters.documents.packages import Relation, part, parts, properties, relations
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable
+from cragside.adapters.documents.word_chunks import Chunks
 from cragside.adapters.documents.word_numbering import Numbering, W
 from cragside.adapters.documents.word_text import Texts, blocks
 
@@ -20,39 +23,75 @@ _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` for damaged files, and for those too large when unpacked."""
+    return _read(content, embedded=False)
+
+
+def _read(content: bytes, *, embedded: bool) -> Reading:
+    """A document. One that is `embedded` in another embeds no further files."""
     check_archive(content, {"[Content_Types].xml"}, _WHAT)
     with opened(content, _WHAT) as archive:
         main = next(parts(archive, relations(archive, ""), "officeDocument"), "word/document.xml")
-        return _document(archive, main)
+        related, root = relations(archive, main), parsed(archive.read(main))
+        body = root.find(f"{W}body")
+        if body is None:
+            raise Unreadable("is damaged, or not a Word document")
+        styles, settings = part(archive, related, "styles"), part(archive, related, "settings")
+        chunks = Chunks(archive, {} if embedded else related, partial(_read, embedded=True))
+        texts = Texts(
+            Numbering(part(archive, related, "numbering"), styles),
+            related,
+            _notes(archive, related),
+            counted=not any(_restarts(each) for each in (body, settings) if each is not None),
+            chunk=chunks.read,
+        )
+        composer = Composer()
+        title = _compose(body, styles, texts, chunks, composer)
+        fields = properties(archive)
+    return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
 
 
-def _document(archive: zipfile.ZipFile, main: str) -> Reading:
-    related, body = relations(archive, main), parsed(archive.read(main)).find(f"{W}body")
-    if body is None:
-        raise Unreadable("is damaged, or not a Word document")
-    styles = part(archive, related, "styles")
+def _compose(body: Any, styles: Any, texts: Texts, chunks: Chunks, composer: Composer) -> str:
+    """Write the body. Return the title, or else the first heading."""
     levels, titles = _heading_styles(styles) if styles is not None else ({}, set())
-    texts = Texts(Numbering(part(archive, related, "numbering"), styles))
-    composer, headings = Composer(), Headings()
-    title = ""
+    headings, title = Headings(), ""
     for block in blocks(body):
         if block.tag == f"{W}tbl":
             composer.add("\n".join(texts.rows(block)))
-            continue
-        paragraph = texts.paragraph(block)
-        if not paragraph.whole:
-            continue
-        if paragraph.text:
+        elif block.tag == f"{W}altChunk":
+            chunk = chunks.read(block)
+            title = title or chunk.title
+            composer.extend(chunk.marks, composer.length)
+            composer.add(chunk.text)
+            if chunk.marks:
+                composer.mark(section=headings.path)
+        elif (paragraph := texts.paragraph(block)).whole:
             style = _style(block)
             level = _own_level(block) or levels.get(style)
-            if style in titles:
+            if paragraph.text and style in titles:
                 title = title or paragraph.text
-            elif level is not None:
+            elif paragraph.text and level is not None:
                 composer.mark(section=headings.enter(level, paragraph.numbered))
                 title = title or paragraph.text
-        composer.add(paragraph.whole)
-    fields = properties(archive)
-    return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
+            composer.add(paragraph.whole)
+    return title
+
+
+def _notes(
+    archive: zipfile.ZipFile, related: Mapping[str, Relation]
+) -> dict[tuple[str, str], tuple[Any, Mapping[str, Relation]]]:
+    """Footnotes and endnotes by their kind and id, with the links of their part."""
+    found = dict[tuple[str, str], tuple[Any, Mapping[str, Relation]]]()
+    for kind in ("Footnote", "Endnote"):
+        for path in parts(archive, related, f"{kind.lower()}s"):
+            links = relations(archive, path)
+            for note in parsed(archive.read(path)).iterchildren(f"{W}{kind.lower()}"):
+                found[kind, note.get(f"{W}id", "")] = note, links
+    return found
+
+
+def _restarts(root: Any) -> bool:
+    """Whether the numbers of notes begin again on each page or in each part."""
+    return any(each.get(f"{W}val", "").startswith("each") for each in root.iter(f"{W}numRestart"))
 
 
 def _style(paragraph: Any) -> str:

@@ -1,0 +1,39 @@
+"""Decides which address of a link stands behind its text."""
+
+import re
+from urllib.parse import unquote
+
+# Longer ones carry state rather than a place.
+_LONGEST = 500
+_KNOWN = re.compile(r"(?:https?|ftp)://[^/]|mailto:[^?]|tel:", re.IGNORECASE)
+# Blanks, control characters and signs that turn the direction of text.
+_BROKEN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_BARE = re.compile(r"(?:https?|ftp)://(?:www\.)?|mailto:|tel:", re.IGNORECASE)
+_NO_DIGIT = re.compile(r"\D")
+
+
+def address_behind(text: str, target: str) -> str:
+    """The address behind the text of a link, as " (https://…)"; "" if there is no text or it shows the address.
+
+    Only addresses of pages, mailboxes and telephones count.
+    """
+    if len(target) > _LONGEST * 2:
+        return ""
+    target = target.strip().replace(" ", "%20")
+    if target.startswith("//"):
+        target = f"https:{target}"
+    if target.lower().startswith("www."):
+        target = f"https://{target}"
+    if not text.strip() or len(target) > _LONGEST or _BROKEN.search(target) or not _KNOWN.match(target):
+        return ""
+    bare = _BARE.sub("", target, count=1).rstrip("/")
+    shown = target
+    if target.lower().startswith(("mailto:", "tel:")):
+        bare = shown = unquote(bare.partition("?")[0])
+        if _BROKEN.search(shown):
+            return ""
+    said = "".join(text[: 4 * _LONGEST].split()).casefold()
+    same = bare.casefold() in said or unquote(bare).casefold() in said
+    if target.lower().startswith("tel:"):
+        same = _NO_DIGIT.sub("", bare)[-6:] in _NO_DIGIT.sub("", said)
+    return "" if same else f" ({shown})"
