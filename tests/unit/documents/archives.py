@@ -1,6 +1,7 @@
 """Documents that are zip archives, made of their XML."""
 
 import io
+import re
 import zipfile
 
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -44,6 +45,7 @@ def pptx_of(*slides, notes="", hidden=()):
     ids = "".join(f'<p:sldId r:id="r{number}"/>' for number in range(1, len(slides) + 1))
     entries = {
         "[Content_Types].xml": "<Types/>",
+        "_rels/.rels": relations(("officeDocument", "ppt/presentation.xml")),
         "ppt/presentation.xml": f"<p:presentation {space}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
         # The names of slides say nothing about their order.
         "ppt/_rels/presentation.xml.rels": relations(
@@ -103,6 +105,16 @@ def opendocument_of(kind, body, *, more=None):
             ),
             **(more or {}),
         }
+    )
+
+
+def strict(content):
+    """An Office document as "Strict Open XML"."""
+    strict_space = re.compile(rb'"http://schemas\.openxmlformats\.org/((?!package)\w+)/2006/')
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    return packed(
+        {name: strict_space.sub(rb'"http://purl.oclc.org/ooxml/\1/', entry) for name, entry in entries.items()}
     )
 
 

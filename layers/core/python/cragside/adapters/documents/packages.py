@@ -1,6 +1,8 @@
 """Follows the relations between the parts of Office documents (.docx, .pptx), and reads their properties."""
 
+import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -8,12 +10,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cragside.adapters.documents.archives import parsed
+from cragside.adapters.documents.archives import opened, parsed
 from cragside.adapters.documents.reading import present
 
 RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
+
+
+# Of "Strict Open XML" documents, for example http://purl.oclc.org/ooxml/wordprocessingml/main.
+_STRICT = re.compile(rb"""(=["']http://)purl\.oclc\.org/ooxml/(\w{1,40})/""")
+
+
+def transitional(content: bytes, what: str) -> bytes:
+    """The document with the names of elements that most documents have, if it is "Strict Open XML"."""
+    with opened(content, what) as archive:
+        if "_rels/.rels" not in archive.namelist() or not _STRICT.search(archive.read("_rels/.rels")):
+            return content
+        rewritten = io.BytesIO()
+        with zipfile.ZipFile(rewritten, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as kept:
+            for name in dict.fromkeys(archive.namelist()):
+                entry = archive.read(name)
+                if name.endswith((".xml", ".rels")):
+                    entry = _STRICT.sub(rb"\1schemas.openxmlformats.org/\2/2006/", entry)
+                kept.writestr(name, entry)
+    return rewritten.getvalue()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.packages import RELATED, parts, properties, relations
+from cragside.adapters.documents.packages import RELATED, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
@@ -20,6 +20,7 @@ _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The slides that are shown, in their order, with title, author and date."""
     check_archive(content, NEEDED, _WHAT)
+    content = transitional(content, _WHAT)
     composer, title = Composer(), ""
     with opened(content, _WHAT) as archive:
         for number, path in enumerate(_slides(archive), 1):

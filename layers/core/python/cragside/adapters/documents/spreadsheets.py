@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened
+from cragside.adapters.documents.packages import transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -34,6 +35,7 @@ _UNSEEN = re.compile(r'\[\$([^\]-]{0,20})[^\]]{0,40}\]|\[[^\]]{0,60}\]|_.|\*.|\\
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
     size = check_archive(content, NEEDED, _WHAT)
+    content = transitional(content, _WHAT)
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 

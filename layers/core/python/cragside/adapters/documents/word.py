@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.packages import Relation, part, parts, properties, relations
+from cragside.adapters.documents.packages import Relation, part, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable
 from cragside.adapters.documents.word_chunks import Chunks
 from cragside.adapters.documents.word_numbering import Numbering, W
@@ -29,6 +29,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 def _read(content: bytes, *, embedded: bool) -> Reading:
     """A document. One that is `embedded` in another embeds no further files."""
     check_archive(content, {"[Content_Types].xml"}, _WHAT)
+    content = transitional(content, _WHAT)
     with opened(content, _WHAT) as archive:
         main = next(parts(archive, relations(archive, ""), "officeDocument"), "word/document.xml")
         related, root = relations(archive, main), parsed(archive.read(main))
