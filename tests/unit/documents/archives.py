@@ -39,8 +39,8 @@ def shape(*lines, place="body"):
     return f'<p:sp><p:nvSpPr><p:nvPr><p:ph type="{place}"/></p:nvPr></p:nvSpPr><p:txBody>{paragraphs}</p:txBody></p:sp>'
 
 
-def pptx_of(*slides, notes="", hidden=()):
-    """A presentation whose slides have these shapes. `notes` are those of the first slide."""
+def pptx_of(*slides, notes="", hidden=(), charts=()):
+    """A presentation whose slides have these shapes. The first one has `notes` and the `charts` r2, r3 and so on."""
     space = f'xmlns:a="{A}" xmlns:p="{P}" xmlns:r="{R}"'
     ids = "".join(f'<p:sldId r:id="r{number}"/>' for number in range(1, len(slides) + 1))
     entries = {
@@ -51,7 +51,11 @@ def pptx_of(*slides, notes="", hidden=()):
         "ppt/_rels/presentation.xml.rels": relations(
             *(("slide", f"slides/slide{len(slides) - number}.xml") for number in range(len(slides)))
         ),
-        f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(("notesSlide", "../notesSlides/notes1.xml")),
+        f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
+            ("notesSlide", "../notesSlides/notes1.xml"),
+            *(("chart", f"../charts/chart{number}.xml") for number in range(len(charts))),
+        ),
+        **{f"ppt/charts/chart{number}.xml": chart for number, chart in enumerate(charts)},
         "ppt/notesSlides/notes1.xml": f"<p:notes {space}>{shape('9', place='sldNum')}{shape(notes)}</p:notes>",
     }
     for number, shapes in enumerate(slides):
@@ -142,10 +146,11 @@ HEADINGS = "".join(
 MAIN_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
 
 
-def word_of(body, *, addresses=(), chunks=(), main_type=MAIN_TYPE, more=None, **parts):
+def word_of(body, *, addresses=(), chunks=(), charts=(), main_type=MAIN_TYPE, more=None, **parts):
     """A Word document of this XML. `parts` are the contents of its `styles`, `numbering`, `footnotes` and `endnotes`.
 
-    `addresses` have the ids a1, a2 and so on, the `chunks` (name and content) c1, c2 and so on.
+    `addresses` have the ids a1, a2 and so on, the `chunks` (name and content) c1, c2 and so on, the
+    `charts` h0, h1 and so on.
     """
     parts = {"styles": HEADINGS, **parts}
     related = "".join(f'<Relationship Id="{name}" Type="{R}/{name}" Target="{name}.xml"/>' for name in parts)
@@ -156,6 +161,9 @@ def word_of(body, *, addresses=(), chunks=(), main_type=MAIN_TYPE, more=None, **
     related += "".join(
         f'<Relationship Id="c{number}" Type="{R}/aFChunk" Target="/word/{name}"/>'
         for number, (name, _) in enumerate(chunks, 1)
+    )
+    related += "".join(
+        f'<Relationship Id="h{number}" Type="{R}/chart" Target="charts/{number}.xml"/>' for number in range(len(charts))
     )
     return packed(
         {
@@ -169,6 +177,7 @@ def word_of(body, *, addresses=(), chunks=(), main_type=MAIN_TYPE, more=None, **
             "word/document.xml": f"<w:document {WORD_SPACE}><w:body>{body}</w:body></w:document>",
             **{f"word/{name}.xml": f"<w:{name} {WORD_SPACE}>{content}</w:{name}>" for name, content in parts.items()},
             **{f"word/{name}": content for name, content in chunks},
+            **{f"word/charts/{number}.xml": content for number, content in enumerate(charts)},
             **(more or {}),
         }
     )

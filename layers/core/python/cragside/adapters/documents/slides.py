@@ -1,11 +1,12 @@
 """Reads PPTX: each slide is a page with its title as section, its text, tables and notes. Runs in a child process."""
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.packages import RELATED, parts, properties, relations, transitional
+from cragside.adapters.documents.charts import CHARTS, charts
+from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
@@ -30,7 +31,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             heading = next((_text(shape) for shape in _shapes(slide) if _place(shape) in ("title", "ctrTitle")), "")
             title = title or label(heading)
             composer.mark(page=number, section=label(heading, 120))
-            for block in (*_blocks(slide), *_notes(archive, path)):
+            related = relations(archive, path)
+            for block in (*_blocks(slide, charts(archive, related)), *_notes(archive, related)):
                 composer.add(block)
         fields = properties(archive)
     if not composer.text.strip():
@@ -48,16 +50,16 @@ def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
             yield target.target
 
 
-def _notes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
-    for target in parts(archive, relations(archive, path), "notesSlide"):
-        notes = "\n".join(_blocks(parsed(archive.read(target))))
+def _notes(archive: zipfile.ZipFile, related: Mapping[str, Relation]) -> Iterator[str]:
+    for target in parts(archive, related, "notesSlide"):
+        notes = "\n".join(_blocks(parsed(archive.read(target)), lambda _: ""))
         if notes:
             yield f"Notes: {notes}"
 
 
 def _shapes(slide: Any) -> Iterator[Any]:
-    """Shapes and tables that are shown, in their order, also those in groups."""
-    for element in slide.iter(f"{_P}sp", f"{_A}tbl", f"{_P}cxnSp"):
+    """Shapes, tables and charts that are shown, in their order, also those in groups."""
+    for element in slide.iter(f"{_P}sp", f"{_A}tbl", f"{_P}cxnSp", *CHARTS):
         around = [element, *element.iterancestors()]
         if not any(each.tag == _FALLBACK or _is_hidden(each) for each in around):
             yield element
@@ -68,9 +70,12 @@ def _is_hidden(shape: Any) -> bool:
     return any(named.get("hidden") in ("1", "true") for named in shape.iterfind(f"*/{_P}cNvPr"))
 
 
-def _blocks(slide: Any) -> Iterator[str]:
+def _blocks(slide: Any, chart: Callable[[Any], str]) -> Iterator[str]:
     for shape in _shapes(slide):
-        if shape.tag == f"{_A}tbl":
+        if shape.tag in CHARTS:
+            if table := chart(shape):
+                yield table
+        elif shape.tag == f"{_A}tbl":
             rows = [
                 " | ".join(" ".join(_text(cell).split()) for cell in row.iter(f"{_A}tc"))
                 for row in shape.iter(f"{_A}tr")

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
+from cragside.adapters.documents.charts import charts
 from cragside.adapters.documents.packages import Relation, part, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable
 from cragside.adapters.documents.word_chunks import Chunks
@@ -44,6 +45,7 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
             _notes(archive, related),
             counted=not any(_restarts(each) for each in (body, settings) if each is not None),
             chunk=chunks.read,
+            chart=charts(archive, related),
         )
         composer = Composer()
         title = _compose(body, styles, texts, chunks, composer)

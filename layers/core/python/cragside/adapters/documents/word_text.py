@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cragside.adapters.documents.charts import CHARTS
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.packages import RELATED, Relation
@@ -28,7 +29,7 @@ _ONLY_POINTS = re.compile(r"(?:[01](?:\.\d{1,4})?pt|[012])")
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph: its number, such as "2.2", its text, and the lines of its notes and text boxes."""
+    """A paragraph: its number, such as "2.2", its text, and the lines of its text boxes, charts and notes."""
 
     number: str
     text: str
@@ -41,7 +42,7 @@ class Paragraph:
 
     @property
     def whole(self) -> str:
-        """The text with the notes and text boxes below."""
+        """The text with what stands below."""
         return "\n".join(filter(None, (self.numbered, *self.below)))
 
 
@@ -60,6 +61,7 @@ class _Line:
     pieces: list[str] = field(default_factory=list)
     fields: list[_Field] = field(default_factory=list)
     boxes: list[Any] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
     notes: list[Any] = field(default_factory=list)
 
     def link(self, begin: int, target: str) -> None:
@@ -79,7 +81,7 @@ class Texts:
 
     `notes` has footnotes and endnotes by their kind and id, with their links. A note stands below the paragraph that
     refers to it first. Notes are not `counted` where their numbers begin again on each page. `chunk` reads the text of
-    an embedded file.
+    an embedded file, and `chart` that of a chart.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Texts:
         *,
         counted: bool,
         chunk: Callable[[Any], Reading],
+        chart: Callable[[Any], str],
     ) -> None:
         self._numbering = numbering
         self._related = related
@@ -97,6 +100,7 @@ class Texts:
         self._counted = counted
         self._counts: dict[str, int] = {}
         self._chunk = chunk
+        self._chart = chart
 
     def paragraph(self, paragraph: Any) -> Paragraph:
         """The text of a paragraph with its number, notes and text boxes."""
@@ -104,7 +108,7 @@ class Texts:
         line = self._line(paragraph)
         boxes = [text for box in line.boxes for text in self._lines(box)]
         notes = [text for reference in line.notes if (text := self._note(reference))]
-        return Paragraph(number, "".join(line.pieces).strip(), (*boxes, *notes))
+        return Paragraph(number, "".join(line.pieces).strip(), (*boxes, *line.tables, *notes))
 
     def rows(self, table: Any) -> Iterator[str]:
         """A table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
@@ -166,6 +170,8 @@ class Texts:
                 stack.extend(_shown_form(element))
             elif tag == f"{W}txbxContent":
                 line.boxes.append(element)
+            elif tag in CHARTS:
+                line.tables.append(self._chart(element))
             elif tag in _NOTES:
                 line.notes.append(element)
             elif not _write(element, line):
