@@ -96,7 +96,7 @@ OPEN_DOCUMENT = Kind(
     libraries=("lxml.etree",),
 )
 EPUB = Kind("epub", (".epub",), ("application/epub+zip",), isolated=True, libraries=("lxml.html", "tinycss2"))
-RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True, libraries=("striprtf.striprtf",))
+RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
 NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
 DELIMITED = Kind("delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
 HTML = Kind(

@@ -11,6 +11,17 @@ _BROKEN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2
 _BARE = re.compile(r"(?:https?|ftp)://(?:www\.)?|mailto:|tel:", re.IGNORECASE)
 _NO_DIGIT = re.compile(r"\D")
 
+# The instruction of a field in Word and RTF.
+_LINK = re.compile(r'\s{0,9}HYPERLINK\s{0,9}(?:"([^"]{1,1000})"|\s([^\s"\\]{1,1000}))', re.IGNORECASE)
+# A place in the document, a tip or a frame, with its text.
+_SWITCH = re.compile(r'\\{1,2}[a-z](?![a-z])(?:\s{0,9}"[^"]{0,1000}")?', re.IGNORECASE)
+
+
+def field_target(asked: str) -> str:
+    """The address that a field of Word or RTF links to, "" for other fields."""
+    found = _LINK.match(_SWITCH.sub("", asked[: 6 * _LONGEST]))
+    return found[1] or found[2] if found else ""
+
 
 def address_behind(text: str, target: str) -> str:
     """The address behind the text of a link, as " (https://…)"; "" if there is no text or it shows the address.

@@ -7,7 +7,7 @@ from typing import Any
 
 from cragside.adapters.documents.charts import CHARTS
 from cragside.adapters.documents.equations import M, linear
-from cragside.adapters.documents.links import address_behind
+from cragside.adapters.documents.links import address_behind, field_target
 from cragside.adapters.documents.packages import RELATED, Relation
 from cragside.adapters.documents.reading import Reading
 from cragside.adapters.documents.word_numbering import Numbering, W, is_on
@@ -18,9 +18,6 @@ _GONE = frozenset(f"{W}{name}" for name in ("del", "moveFrom", "rPr", "pPr"))
 _ANCHORS = frozenset({f"{_WP}anchor", f"{_WP}inline"})
 _VML = "{urn:schemas-microsoft-com:vml}"
 _NOTES = {f"{W}footnoteReference": "Footnote", f"{W}endnoteReference": "Endnote"}
-_LINK = re.compile(r'\s{0,9}HYPERLINK\s{1,9}(?:"([^"]{1,1000})"|([^\s"\\]{1,1000}))', re.IGNORECASE)
-# A place in the document, a tip or a frame, with its text.
-_SWITCH = re.compile(r'\\[a-z](?:\s{0,9}"[^"]{0,1000}")?', re.IGNORECASE)
 _LONGEST_FIELD = 3000
 # Links are compared with their last pieces: others would take too long.
 _MOST_PIECES = 500
@@ -185,7 +182,7 @@ class Texts:
         if anchor := element.get(f"{W}anchor"):
             target = f"{target}#{anchor}" if target else ""
         if element.tag == f"{W}fldSimple":
-            target = _target(element.get(f"{W}instr", ""))
+            target = field_target(element.get(f"{W}instr", ""))
         begin = len(line.pieces)
         return lambda: line.link(begin, target)
 
@@ -243,13 +240,7 @@ def _field(step: str, line: _Line) -> None:
     elif line.fields and step == "end":
         ended = line.fields.pop()
         if ended.begin is not None:
-            line.link(ended.begin, _target(ended.asked))
-
-
-def _target(asked: str) -> str:
-    """The address that a field links to, "" for other fields."""
-    found = _LINK.match(_SWITCH.sub("", asked[:_LONGEST_FIELD]))
-    return found[1] or found[2] if found else ""
+            line.link(ended.begin, field_target(ended.asked))
 
 
 def _shown_form(element: Any) -> list[Any]:
