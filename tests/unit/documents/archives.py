@@ -34,13 +34,22 @@ def relations(*targets):
     return f'<Relationships xmlns="{RELATIONS}">{each}</Relationships>'
 
 
+def _linked(addresses):
+    return "".join(
+        f'<Relationship Id="a{number}" Type="{R}/hyperlink" Target="{address}" TargetMode="External"/>'
+        for number, address in enumerate(addresses, 1)
+    )
+
+
 def shape(*lines, place="body"):
     paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
     return f'<p:sp><p:nvSpPr><p:nvPr><p:ph type="{place}"/></p:nvPr></p:nvSpPr><p:txBody>{paragraphs}</p:txBody></p:sp>'
 
 
-def pptx_of(*slides, notes="", hidden=(), charts=()):
-    """A presentation whose slides have these shapes. The first one has `notes` and the `charts` r2, r3 and so on."""
+def pptx_of(*slides, notes="", hidden=(), charts=(), addresses=()):
+    """A presentation whose slides have these shapes. The first one has `notes`, the `charts` r2, r3 and so
+    on, and the `addresses` a1, a2 and so on.
+    """
     space = f'xmlns:a="{A}" xmlns:p="{P}" xmlns:r="{R}"'
     ids = "".join(f'<p:sldId r:id="r{number}"/>' for number in range(1, len(slides) + 1))
     entries = {
@@ -54,7 +63,7 @@ def pptx_of(*slides, notes="", hidden=(), charts=()):
         f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
             ("notesSlide", "../notesSlides/notes1.xml"),
             *(("chart", f"../charts/chart{number}.xml") for number in range(len(charts))),
-        ),
+        ).replace("</Relationships>", f"{_linked(addresses)}</Relationships>"),
         **{f"ppt/charts/chart{number}.xml": chart for number, chart in enumerate(charts)},
         "ppt/notesSlides/notes1.xml": f"<p:notes {space}>{shape('9', place='sldNum')}{shape(notes)}</p:notes>",
     }
@@ -154,10 +163,7 @@ def word_of(body, *, addresses=(), chunks=(), charts=(), main_type=MAIN_TYPE, mo
     """
     parts = {"styles": HEADINGS, **parts}
     related = "".join(f'<Relationship Id="{name}" Type="{R}/{name}" Target="{name}.xml"/>' for name in parts)
-    related += "".join(
-        f'<Relationship Id="a{number}" Type="{R}/hyperlink" Target="{address}" TargetMode="External"/>'
-        for number, address in enumerate(addresses, 1)
-    )
+    related += _linked(addresses)
     related += "".join(
         f'<Relationship Id="c{number}" Type="{R}/aFChunk" Target="/word/{name}"/>'
         for number, (name, _) in enumerate(chunks, 1)

@@ -306,3 +306,21 @@ def test_opendocument_files_may_have_document_types_without_entities():
     manifest = '<!DOCTYPE manifest:manifest PUBLIC "-//OpenOffice.org//DTD Manifest 1.0//EN" "Manifest.dtd"><x/>'
     more = {"META-INF/manifest.xml": manifest, "Basic/script-lc.xml": '<!DOCTYPE library:libraries PUBLIC "x" "y"><x/>'}
     assert read(opendocument_of("text", "<text:p>words</text:p>", more=more), "a.odt").text.strip() == "words"
+
+
+def test_notes_of_an_opendocument_text_stand_below_their_paragraph():
+    def note(kind, number, words):
+        return (
+            f'<text:note text:note-class="{kind}"><text:note-citation>{number}</text:note-citation><text:note-body>'
+            f"<text:p>{words}</text:p></text:note-body></text:note>"
+        )
+
+    body = (
+        f"<text:h>House{note('footnote', 1, 'Now a shop.')}</text:h><text:p>Sold<text:span>"
+        f"{note('footnote', 2, 'To the Rowes.')}</text:span> in 1911{note('endnote', 'i', 'Deed 31.')}.</text:p>"
+    )
+    reading = read(opendocument_of("text", body), "a.odt")
+    assert reading.text == (
+        "House\nFootnote 1: Now a shop.\n\nSold in 1911.\nFootnote 2: To the Rowes.\nEndnote i: Deed 31.\n\n"
+    )
+    assert [mark.section for mark in reading.marks] == ["House"]

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import unquote
 
-# Longer ones carry state rather than a place.
-_LONGEST = 500
+# Longer ones are those of counters and sessions.
+_LONGEST = 250
 _KNOWN = re.compile(r"(?:https?|ftp)://[^/]|mailto:[^?]|tel:", re.IGNORECASE)
 # Blanks, control characters and signs that turn the direction of text.
 _BROKEN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
@@ -19,7 +19,7 @@ _SWITCH = re.compile(r'\\{1,2}[a-z](?![a-z])(?:\s{0,9}"[^"]{0,1000}")?', re.IGNO
 
 def field_target(asked: str) -> str:
     """The address that a field of Word or RTF links to, "" for other fields."""
-    found = _LINK.match(_SWITCH.sub("", asked[: 6 * _LONGEST]))
+    found = _LINK.match(_SWITCH.sub("", asked[: 12 * _LONGEST]))
     return found[1] or found[2] if found else ""
 
 
@@ -28,7 +28,7 @@ def address_behind(text: str, target: str) -> str:
 
     Only addresses of pages, mailboxes and telephones count.
     """
-    if len(target) > _LONGEST * 2:
+    if len(target) > 4 * _LONGEST:
         return ""
     target = target.strip().replace(" ", "%20")
     if target.startswith("//"):
@@ -43,7 +43,7 @@ def address_behind(text: str, target: str) -> str:
         bare = shown = unquote(bare.partition("?")[0])
         if _BROKEN.search(shown):
             return ""
-    said = "".join(text[: 4 * _LONGEST].split()).casefold()
+    said = "".join(text[: 8 * _LONGEST].split()).casefold()
     same = bare.casefold() in said or unquote(bare).casefold() in said
     if target.lower().startswith("tel:"):
         same = _NO_DIGIT.sub("", bare)[-6:] in _NO_DIGIT.sub("", said)

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
+from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -16,8 +17,9 @@ _TEXT, _TABLE, _DRAW, _OFFICE, _PRESENTATION, _META = (
     _SPACE % name for name in ("text", "table", "drawing", "office", "presentation", "meta")
 )
 _DC = "{http://purl.org/dc/elements/1.1/}"
-# Comments, deleted text and what stands for positions.
+# Comments, deleted text, and notes, which stand below their paragraph.
 _GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_TEXT}hidden-text"})
+_TARGET = "{http://www.w3.org/1999/xlink}href"
 _STYLE = _SPACE % "style"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 # At most one point high.
@@ -36,6 +38,7 @@ _StyleKey = tuple[str, str]
 _Look = tuple[bool | None, bool | None]
 _MOST_REPEATED = 1000
 _MOST_SPACES = 100
+_MOST_PIECES = 500
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -133,8 +136,19 @@ def _document(body: Any, composer: Composer) -> str:
                 level = block.get(f"{_TEXT}outline-level", "1")
                 composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, text))
                 title = title or label(text)
-            composer.add(text)
+            composer.add("\n".join([text, *_notes(block)]))
     return title
+
+
+def _notes(block: Any) -> Iterator[str]:
+    """The footnotes and endnotes of a paragraph."""
+    for note in block.iter(f"{_TEXT}note"):
+        kind = "Endnote" if note.get(f"{_TEXT}note-class") == "endnote" else "Footnote"
+        number = " ".join((note.findtext(f"{_TEXT}note-citation") or "")[:20].split())
+        body = note.find(f"{_TEXT}note-body")
+        words = " ".join(" ".join(map(_words, _blocks(body))).split()) if body is not None else ""
+        if words:
+            yield f"{kind} {number}: {words}"
 
 
 def _slides(slides: Any, composer: Composer) -> str:
@@ -190,18 +204,25 @@ def _repeated(element: Any, what: str) -> int:
 
 
 def _words(block: Any) -> str:
-    """The text of a paragraph, without comments and notes."""
+    """The text of a paragraph with the addresses of links, without comments."""
     pieces: list[str] = []
+    # A number is that of the piece with which a link begins, in front of its target.
     stack: list[Any] = [block]
     while stack:
         element = stack.pop()
         if isinstance(element, str):
             pieces.append(element)
             continue
+        if isinstance(element, int):
+            begin = max(element, len(pieces) - _MOST_PIECES)
+            pieces.append(address_behind("".join(pieces[begin:]), stack.pop()))
+            continue
         if element is not block and element.tail:
             stack.append(element.tail)
         if element.tag in _GONE or not isinstance(element.tag, str):
             continue
+        if element.tag == f"{_TEXT}a":
+            stack += [element.get(_TARGET, ""), len(pieces)]
         if element.tag == f"{_TEXT}s":
             written = element.get(f"{_TEXT}c", "1")
             pieces.append(" " * min(int(written) if written.isdecimal() and len(written) < 5 else 1, _MOST_SPACES))

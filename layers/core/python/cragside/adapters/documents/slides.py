@@ -2,10 +2,12 @@
 
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
+from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 
@@ -32,7 +34,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             title = title or label(heading)
             composer.mark(page=number, section=label(heading, 120))
             related = relations(archive, path)
-            for block in (*_blocks(slide, charts(archive, related)), *_notes(archive, related)):
+            for block in (*_blocks(slide, related, charts(archive, related)), *_notes(archive, related)):
                 composer.add(block)
         fields = properties(archive)
     if not composer.text.strip():
@@ -52,7 +54,7 @@ def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
 
 def _notes(archive: zipfile.ZipFile, related: Mapping[str, Relation]) -> Iterator[str]:
     for target in parts(archive, related, "notesSlide"):
-        notes = "\n".join(_blocks(parsed(archive.read(target)), lambda _: ""))
+        notes = "\n".join(_blocks(parsed(archive.read(target)), relations(archive, target), lambda _: ""))
         if notes:
             yield f"Notes: {notes}"
 
@@ -70,18 +72,18 @@ def _is_hidden(shape: Any) -> bool:
     return any(named.get("hidden") in ("1", "true") for named in shape.iterfind(f"*/{_P}cNvPr"))
 
 
-def _blocks(slide: Any, chart: Callable[[Any], str]) -> Iterator[str]:
+def _blocks(slide: Any, related: Mapping[str, Relation], chart: Callable[[Any], str]) -> Iterator[str]:
     for shape in _shapes(slide):
         if shape.tag in CHARTS:
             if table := chart(shape):
                 yield table
         elif shape.tag == f"{_A}tbl":
             rows = [
-                " | ".join(" ".join(_text(cell).split()) for cell in row.iter(f"{_A}tc"))
+                " | ".join(" ".join(_text(cell, related).split()) for cell in row.iter(f"{_A}tc"))
                 for row in shape.iter(f"{_A}tr")
             ]
             yield "\n".join(rows)
-        elif _place(shape) not in _REPEATED and (text := _text(shape)):
+        elif _place(shape) not in _REPEATED and (text := _text(shape, related)):
             yield text
 
 
@@ -91,11 +93,24 @@ def _place(shape: Any) -> str:
     return found.get("type", "body") if found is not None else ""
 
 
-def _text(shape: Any) -> str:
+def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
+    """The lines of a shape, with the addresses of links that are `related` to its slide."""
     lines = []
     for paragraph in shape.iter(f"{_A}p"):
-        pieces = (
-            "\n" if element.tag == f"{_A}br" else element.text or "" for element in paragraph.iter(f"{_A}t", f"{_A}br")
-        )
+        runs = paragraph.iter(f"{_A}t", f"{_A}br")
+        pieces = []
+        for target, linked in groupby(runs, lambda run: _target(run.getparent(), related or {})):
+            text = "".join("\n" if each.tag == f"{_A}br" else each.text or "" for each in linked)
+            pieces.append(text + address_behind(text, target))
         lines.append("".join(pieces).strip())
-    return "\n".join(filter(None, lines))
+    text = "\n".join(filter(None, lines))
+    # A click anywhere on a shape follows its own link.
+    named = shape.find(f"*/{_P}cNvPr")
+    return text + address_behind(text, _target(named, related or {}))
+
+
+def _target(holder: Any, related: Mapping[str, Relation]) -> str:
+    """The address that a run or a shape links to."""
+    link = next(holder.iter(f"{_A}hlinkClick"), None) if holder is not None else None
+    relation = related.get(link.get(f"{RELATED}id", "")) if link is not None else None
+    return relation.target if relation is not None and relation.external else ""

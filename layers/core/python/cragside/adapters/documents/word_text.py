@@ -117,8 +117,8 @@ class Texts:
             if any(next(cell.iter(f"{W}tbl"), None) is not None for cell in cells):
                 for cell in cells:
                     yield from self._lines(cell)
-            else:
-                yield " | ".join(" ".join(" ".join(self._lines(cell)).split()) for cell in cells)
+            elif any(texts := [" ".join(" ".join(self._lines(cell)).split()) for cell in cells]):
+                yield " | ".join(texts)
 
     def _lines(self, container: Any) -> Iterator[str]:
         """The paragraphs and rows in a cell, a note or a text box."""
