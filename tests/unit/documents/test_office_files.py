@@ -324,3 +324,11 @@ def test_notes_of_an_opendocument_text_stand_below_their_paragraph():
         "House\nFootnote 1: Now a shop.\n\nSold in 1911.\nFootnote 2: To the Rowes.\nEndnote i: Deed 31.\n\n"
     )
     assert [mark.section for mark in reading.marks] == ["House"]
+
+
+def test_equations_of_slides_are_written_in_a_line():
+    run = '<a14:m xmlns:a14="urn:a14" xmlns:m="{}"><m:oMath><m:r><m:t>Q=2·h</m:t></m:r></m:oMath></a14:m>'.format(
+        "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    )
+    body = shape("With ").replace("</a:p>", f"{run}<a:r><a:t> it flows.</a:t></a:r></a:p>")
+    assert read(pptx_of(body), "a.pptx").text.strip() == "With Q = 2·h it flows."

@@ -62,8 +62,11 @@ def test_notes_have_no_numbers_where_word_shows_others():
     notes = note("footnote", 2, runs("One.")) + note("footnote", 3, runs("Two."))
     both = runs("a", refers("footnote", 2, 'w:customMarkFollows="1"'), "b", refers("footnote", 3))
     assert text_of(both, footnotes=notes) == "ab\nFootnote: One.\nFootnote 1: Two."
-    restarting = '<w:sectPr><w:footnotePr><w:numRestart w:val="eachPage"/></w:footnotePr></w:sectPr>'
-    assert text_of(both + restarting, footnotes=notes) == "ab\nFootnote: One.\nFootnote: Two."
+    section = '<w:sectPr><w:footnotePr><w:numRestart w:val="{}"/></w:footnotePr></w:sectPr>'
+    for restarting in (section.format("eachPage"), section.format("eachSect") * 2):
+        assert text_of(both + restarting, footnotes=notes) == "ab\nFootnote: One.\nFootnote: Two."
+    for counting in (section.format("continuous") * 2, section.format("eachSect")):
+        assert text_of(both + counting, footnotes=notes) == "ab\nFootnote: One.\nFootnote 1: Two."
 
 
 @pytest.mark.attack("hidden text")
@@ -120,6 +123,12 @@ EQUATIONS = {
     ),
     "lim_(x→0) f": part("func", part("fName", part("limLow", part("e", r("lim")), part("lim", r("x→0")))),
                         part("e", r("f"))),
+    "e\u0302_i = (R^(-1))_j R": part("sSub", part("e", part("acc", part("e", r("e")))), part("sub", r("i")))
+    + r("=")
+    + part("sSub", part("e", part("d", part("e", power(r("R"), r("-1"))))), part("sub", r("j")))
+    + r("R"),
+    "((a)(b))/c": fraction(part("d", part("e", r("a"))) + part("d", part("e", r("b"))), r("c")),
+    "|x|^2": power(part("d", '<m:dPr><m:begChr m:val="|"/><m:endChr m:val="|"/></m:dPr>', part("e", r("x"))), r("2")),
     "Q = h": r("\U0001d444=\u210e"),
     "ab": part("box", part("e", r("a"))) + part("unknown", r("b")),
 }  # fmt: skip

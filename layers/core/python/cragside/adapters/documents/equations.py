@@ -9,8 +9,13 @@ from typing import Any
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _GONE = frozenset({f"{_W}del", f"{_W}moveFrom", f"{_W}rPr"})
-# What needs no brackets as part of a fraction or a power: a number, a word, or what has brackets around it.
-_SINGLE = re.compile(r"[\w.,'′∞°%]{0,200}|\([^()]{0,500}\)|\[[^\[\]]{0,500}\]")
+# What needs no brackets as part of a fraction or a power: a number or a word. Marks over letters belong to them.
+_SINGLE = re.compile("[\\w.,'′∞°%\u0300-\u036f]{0,200}")
+_BRACKETS = {"(": ")", "[": "]", "{": "}", "|": "|"}
+# Whatever a letter or a figure behind them would join.
+_INDEXED = frozenset(
+    f"{M}{name}" for name in ("f", "sSup", "sSub", "sSubSup", "sPre", "rad", "limLow", "limUpp", "nary")
+)
 _RELATION = re.compile(r"\s{0,9}([=≈≡≠≤≥<>≔]{1,3})\s{0,9}")
 # Letters in italics and the like, which readers see as these letters.
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\u210a-\u2131]")
@@ -40,7 +45,14 @@ def linear(equation: Any, hidden: Callable[[Any], bool]) -> str:
 
 
 def _inner(element: Any, hidden: Callable[[Any], bool]) -> str:
-    return "".join(_written(child, hidden) for child in element)
+    pieces, before = list[str](), ""
+    for child in element:
+        text = _written(child, hidden)
+        if before in _INDEXED and text[:1].isalnum():
+            pieces.append(" ")
+        pieces.append(text)
+        before = child.tag if text else before
+    return "".join(pieces)
 
 
 def _written(element: Any, hidden: Callable[[Any], bool]) -> str:
@@ -140,4 +152,15 @@ _FORMS: dict[str, Callable[[_Parts], str]] = {
 
 def _one(text: str) -> str:
     """The text with brackets around it where it is more than one thing."""
-    return text if _SINGLE.fullmatch(text) else f"({text})"
+    return text if _SINGLE.fullmatch(text) or _is_in_brackets(text) else f"({text})"
+
+
+def _is_in_brackets(text: str) -> bool:
+    """Whether the first bracket ends with the text."""
+    begin, end = text[0], _BRACKETS.get(text[0])
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += (sign == begin) - (sign == end) if begin != end else sign == begin
+        if place and sign == end and depth == (0 if begin != end else 2):
+            return place == len(text) - 1
+    return False

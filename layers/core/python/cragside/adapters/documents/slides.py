@@ -7,6 +7,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
+from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
@@ -97,16 +98,27 @@ def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
     """The lines of a shape, with the addresses of links that are `related` to its slide."""
     lines = []
     for paragraph in shape.iter(f"{_A}p"):
-        runs = paragraph.iter(f"{_A}t", f"{_A}br")
+        runs = paragraph.iter(f"{_A}t", f"{_A}br", f"{M}oMath")
         pieces = []
-        for target, linked in groupby(runs, lambda run: _target(run.getparent(), related or {})):
-            text = "".join("\n" if each.tag == f"{_A}br" else each.text or "" for each in linked)
+        for target, linked in groupby(runs, lambda run: _target(_holder(run), related or {})):
+            text = "".join(map(_written, linked))
             pieces.append(text + address_behind(text, target))
         lines.append("".join(pieces).strip())
     text = "\n".join(filter(None, lines))
     # A click anywhere on a shape follows its own link.
     named = shape.find(f"*/{_P}cNvPr")
     return text + address_behind(text, _target(named, related or {}))
+
+
+def _holder(run: Any) -> Any:
+    """The element that says what a run links to."""
+    return run.getparent() if run.tag == f"{_A}t" else run
+
+
+def _written(run: Any) -> str:
+    if run.tag == f"{M}oMath":
+        return linear(run, lambda _: False)
+    return "\n" if run.tag == f"{_A}br" else run.text or ""
 
 
 def _target(holder: Any, related: Mapping[str, Relation]) -> str:

@@ -38,12 +38,13 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
         if body is None:
             raise Unreadable("is damaged, or not a Word document")
         styles, settings = part(archive, related, "styles"), part(archive, related, "settings")
+        sections = sum(1 for _ in body.iter(f"{W}sectPr"))
         chunks = Chunks(archive, {} if embedded else related, partial(_read, embedded=True))
         texts = Texts(
             Numbering(part(archive, related, "numbering"), styles),
             related,
             _notes(archive, related),
-            counted=not any(_restarts(each) for each in (body, settings) if each is not None),
+            counted=not any(_restarts(each, sections) for each in (body, settings) if each is not None),
             chunk=chunks.read,
             chart=charts(archive, related),
         )
@@ -59,7 +60,8 @@ def _compose(body: Any, styles: Any, texts: Texts, chunks: Chunks, composer: Com
     headings, title = Headings(), ""
     for block in blocks(body):
         if block.tag == f"{W}tbl":
-            composer.add("\n".join(texts.rows(block)))
+            if table := "\n".join(texts.rows(block)):
+                composer.add(table)
         elif block.tag == f"{W}altChunk":
             chunk = chunks.read(block)
             title = title or chunk.title
@@ -92,9 +94,10 @@ def _notes(
     return found
 
 
-def _restarts(root: Any) -> bool:
-    """Whether the numbers of notes begin again on each page or in each part."""
-    return any(each.get(f"{W}val", "").startswith("each") for each in root.iter(f"{W}numRestart"))
+def _restarts(root: Any, sections: int) -> bool:
+    """Whether the numbers of notes begin again on a page, or in one of several sections."""
+    restarts = {each.get(f"{W}val", "") for each in root.iter(f"{W}numRestart")}
+    return "eachPage" in restarts or ("eachSect" in restarts and sections > 1)
 
 
 def _style(paragraph: Any) -> str:
