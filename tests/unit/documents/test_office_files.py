@@ -332,3 +332,15 @@ def test_equations_of_slides_are_written_in_a_line():
     )
     body = shape("With ").replace("</a:p>", f"{run}<a:r><a:t> it flows.</a:t></a:r></a:p>")
     assert read(pptx_of(body), "a.pptx").text.strip() == "With Q = 2·h it flows."
+
+
+def test_lists_and_tables_in_cells_of_an_opendocument_text_are_read_once():
+    def table(*cells):
+        written = "".join(f"<table:table-cell>{cell}</table:table-cell>" for cell in cells)
+        return f"<table:table><table:table-row>{written}</table:table-row></table:table>"
+
+    inner = table("<text:p>Slates</text:p>", "<text:p>640</text:p>")
+    listed = "<text:list><text:list-item><text:p>new</text:p></text:list-item></text:list>"
+    assert read(opendocument_of("text", table(f"<text:p>P-208</text:p>{inner}", listed)), "a.odt").text.strip() == (
+        "P-208 Slates 640 | new"
+    )

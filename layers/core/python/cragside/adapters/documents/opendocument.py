@@ -1,12 +1,13 @@
 """Reads ODT, ODP and ODS: headings or slides as sections and pages, sheets row by row. Runs in a child process."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.links import address_behind
+from cragside.adapters.documents.opendocument_numbering import numbers_of
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -65,7 +66,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     elif (slides := body.find(f"{_OFFICE}presentation")) is not None:
         title = _slides(slides, composer)
     else:
-        title = _document(body, composer)
+        title = _document(body, numbers_of(body, styles), composer)
     fields = _properties(stated)
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
 
@@ -125,18 +126,19 @@ def _empty_unseen(body: Any, looks: dict[_StyleKey, _Look]) -> None:
         stack.extend((child, hidden, tiny) for child in element)
 
 
-def _document(body: Any, composer: Composer) -> str:
+def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
     """Write paragraphs and tables. Return the first heading."""
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
             composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
         elif text := _words(block):
+            numbered = f"{numbers.get(block, '')} {text}".lstrip()
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
-                composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, text))
+                composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, numbered))
                 title = title or label(text)
-            composer.add("\n".join([text, *_notes(block)]))
+            composer.add("\n".join([numbered, *_notes(block)]))
     return title
 
 
@@ -189,13 +191,24 @@ def _rows(table: Any) -> Iterator[TableRow]:
             continue
         cells = list[str]()
         for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            shown = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
-            cells += [shown] * min(_repeated(cell, "columns"), _MOST_REPEATED)
+            cells += [_cell_words(cell)] * min(_repeated(cell, "columns"), _MOST_REPEATED)
         times = _repeated(row, "rows")
         for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
             number += 1
             yield number, cells
         number = min(number + (times - min(times, _MOST_REPEATED) if any(cells) else times), MAX_ROWS)
+
+
+def _cell_words(cell: Any) -> str:
+    """The text of a cell in a line, also that of lists and tables in it. Cells in these count once."""
+    texts = list[str]()
+    for block in _blocks(cell):
+        if block.tag == f"{_TABLE}table":
+            inner = block.iter(f"{_TABLE}table-cell")
+            texts += [_cell_words(each) for each in inner if next(each.iterancestors(f"{_TABLE}table")) is block]
+        else:
+            texts.append(_words(block))
+    return " ".join(filter(None, texts))
 
 
 def _repeated(element: Any, what: str) -> int:
