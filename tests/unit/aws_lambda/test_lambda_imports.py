@@ -26,7 +26,7 @@ HEAVY = (
     "rich",
     "uvicorn",
 )
-FOR_DOCUMENTS = ("lxml", "docx", "trafilatura", "pypdfium2", "gcld3", "pathspec")
+FOR_DOCUMENTS = ("lxml", "trafilatura", "pypdfium2", "gcld3", "pathspec")
 _SCRIPT = f"""
 import json, sys
 sys.path[:0] = ["functions/enrich", "tests/unit/aws_lambda"]

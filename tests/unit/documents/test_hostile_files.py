@@ -138,6 +138,8 @@ def archive_of_texts():
 
 
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+# Its `<!ENTITY` are other bytes.
+IN_UTF_7 = '<?xml version="1.0" encoding="UTF-7"?>' + ENTITIES.replace("<!ENTITY", "+ADw-+ACE-ENTITY") + "<x>&b;</x>"
 ELSEWHERE = (
     '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
     '<rootfile full-path="../../etc/passwd"/></rootfiles></container>'
@@ -280,7 +282,10 @@ REFUSED = {
     "gzip": (b"\x1f\x8b\x08", "a.txt", "is an archive"),
     "a sheet of entities": (lambda: xlsx_of(ENTITIES), "a.xlsx", "declares a document type"),
     "a book of entities": (lambda: epub_of("x", head=ENTITIES), "a.epub", "declares entities"),
-    "an odt of entities": (lambda: opendocument_of("text", "", more={"x.xml": ENTITIES}), "a.odt", "a document type"),
+    "an odt of entities": (lambda: opendocument_of("text", "", more={"x.xml": ENTITIES}), "a.odt", "declares entities"),
+    "an odt of entities in utf-7": (
+        lambda: opendocument_of("text", "", more={"content.xml": IN_UTF_7}), "a.odt", "declares entities",
+    ),
     "a sheet that is a bomb": (lambda: xlsx_of(" " * 40 * 2**20), "a.xlsx", "may be a zip bomb"),
     "a sheet nested deep": (lambda: xlsx_of("<a>" * 100_000 + "</a>" * 100_000), "a.xlsx", "is empty"),
     "a workbook without rows": (lambda: xlsx_of(""), "a.xlsx", "is empty"),

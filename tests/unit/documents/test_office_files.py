@@ -1,12 +1,15 @@
 """Slides, books, OpenDocument files, rich text and notebooks."""
 
+import io
 import json
+from datetime import date
 
 import pytest
+from openpyxl import Workbook
 
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
-from tests.unit.documents.archives import OASIS, epub_of, opendocument_of, pptx_of, shape
+from tests.unit.documents.archives import OASIS, epub_of, opendocument_of, paragraph, pptx_of, shape, strict, word_of
 
 
 def read(content, name):
@@ -239,3 +242,105 @@ def test_styles_of_opendocument_hide_what_inherits_them_and_nothing_else():
     )
     reading = read(opendocument_of("text", text, more={"styles.xml": styles}), "a.odt")
     assert reading.text.split() == ["One", "two", "three", "four", "five"]
+
+
+def workbook(*rows, template=False):
+    book, file = Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.template = template
+    book.save(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("form", ["document.macroEnabled.12", "template.macroEnabled.12", "template"])
+def test_documents_with_macros_and_templates_are_read(form):
+    content = word_of(paragraph("words"), main_type=f"application/vnd.ms-word.{form}.main+xml")
+    for name in ("a.docx", "a.docm", "a.dotx", "a.dotm", "a"):
+        assert read(content, name).text.strip() == "words"
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (lambda: workbook(["Shed", "Rent"], ["12", "5"], template=True), "a.xltx"),
+        (lambda: workbook(["Shed", "Rent"], ["12", "5"]), "a.xltm"),
+        (lambda: pptx_of(shape("12")), "a.potx"),
+        (lambda: pptx_of(shape("12")), "a.pptm"),
+        (lambda: opendocument_of("text", "<text:p>12</text:p>"), "a.ott"),
+    ],
+)
+def test_the_endings_of_templates_and_macros_are_known(content, name):
+    assert "12" in read(content(), name).text
+    assert kind_of(content(), name, None)[1] == name[2:]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "application/vnd.ms-word.document.macroEnabled.12",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+    ],
+)
+def test_the_content_types_of_templates_and_macros_are_known(stated):
+    assert kind_of(word_of(paragraph("x")), "download", stated)[0].module == "word"
+
+
+def test_strict_office_documents_are_read_as_others():
+    content = word_of(paragraph("Kiln", style="Heading1") + paragraph("980 degrees"))
+    assert strict(content) != content
+    assert parts_of(read(strict(content), "a.docx")) == [(None, "Kiln", "Kiln\n\n980 degrees")]
+    rows = (["Kiln", "Fired"], ["long", date(2024, 3, 31)])
+    assert read(strict(workbook(*rows)), "a.xlsx").text == read(workbook(*rows), "a.xlsx").text
+    assert parts_of(read(strict(pptx_of(shape("Kiln", place="title"))), "a.pptx")) == [(1, "Kiln", "Kiln")]
+
+
+@pytest.mark.attack("hidden text")
+def test_strict_documents_hide_what_others_hide():
+    run = "<w:p><w:r><w:rPr>{}</w:rPr><w:t>A</w:t></w:r><w:r><w:t>seen</w:t></w:r></w:p>"
+    for hidden in ('<w:sz w:val="1pt"/>', '<w:vanish w:val="true"/>'):
+        assert read(strict(word_of(run.format(hidden))), "a.docx").text.strip() == "seen"
+
+
+def test_opendocument_files_may_have_document_types_without_entities():
+    manifest = '<!DOCTYPE manifest:manifest PUBLIC "-//OpenOffice.org//DTD Manifest 1.0//EN" "Manifest.dtd"><x/>'
+    more = {"META-INF/manifest.xml": manifest, "Basic/script-lc.xml": '<!DOCTYPE library:libraries PUBLIC "x" "y"><x/>'}
+    assert read(opendocument_of("text", "<text:p>words</text:p>", more=more), "a.odt").text.strip() == "words"
+
+
+def test_notes_of_an_opendocument_text_stand_below_their_paragraph():
+    def note(kind, number, words):
+        return (
+            f'<text:note text:note-class="{kind}"><text:note-citation>{number}</text:note-citation><text:note-body>'
+            f"<text:p>{words}</text:p></text:note-body></text:note>"
+        )
+
+    body = (
+        f"<text:h>House{note('footnote', 1, 'Now a shop.')}</text:h><text:p>Sold<text:span>"
+        f"{note('footnote', 2, 'To the Rowes.')}</text:span> in 1911{note('endnote', 'i', 'Deed 31.')}.</text:p>"
+    )
+    reading = read(opendocument_of("text", body), "a.odt")
+    assert reading.text == (
+        "House\nFootnote 1: Now a shop.\n\nSold in 1911.\nFootnote 2: To the Rowes.\nEndnote i: Deed 31.\n\n"
+    )
+    assert [mark.section for mark in reading.marks] == ["House"]
+
+
+def test_equations_of_slides_are_written_in_a_line():
+    run = '<a14:m xmlns:a14="urn:a14" xmlns:m="{}"><m:oMath><m:r><m:t>Q=2·h</m:t></m:r></m:oMath></a14:m>'.format(
+        "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    )
+    body = shape("With ").replace("</a:p>", f"{run}<a:r><a:t> it flows.</a:t></a:r></a:p>")
+    assert read(pptx_of(body), "a.pptx").text.strip() == "With Q = 2·h it flows."
+
+
+def test_lists_and_tables_in_cells_of_an_opendocument_text_are_read_once():
+    def table(*cells):
+        written = "".join(f"<table:table-cell>{cell}</table:table-cell>" for cell in cells)
+        return f"<table:table><table:table-row>{written}</table:table-row></table:table>"
+
+    inner = table("<text:p>Slates</text:p>", "<text:p>640</text:p>")
+    listed = "<text:list><text:list-item><text:p>new</text:p></text:list-item></text:list>"
+    assert read(opendocument_of("text", table(f"<text:p>P-208</text:p>{inner}", listed)), "a.odt").text.strip() == (
+        "P-208 Slates 640 | new"
+    )

@@ -14,6 +14,8 @@ MAX_UNZIPPED = 300 * 1024 * 1024
 MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 10 * 1024 * 1024
 _PIECE = 1024 * 1024
+_PAGES = (".xhtml", ".html", ".htm")
+_DECLARES = "declares {what} in its XML, which such documents never do"
 _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error, KeyError)
 
 
@@ -23,7 +25,7 @@ def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = 
     Raises `Unreadable` if the archive lacks a needed entry or is a zip bomb.
 
     The declared sizes are checked first. They may be false, so each entry is then unpacked piece by piece. XML with a
-    document type is refused. With `types`, only XML that declares entities is refused.
+    document type is refused. With `types`, and in pages of HTML, only declared entities are refused.
     """
     with opened(content, what) as archive:
         entries = archive.infolist()
@@ -35,9 +37,9 @@ def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = 
         if any(entry.flag_bits & 1 for entry in entries):
             raise Unreadable("is encrypted: save it without a password")
         _check_size(sum(entry.file_size for entry in entries), len(content))
-        refused = b"<!ENTITY" if types else b"<!DOCTYPE"
         total = 0
         for entry in entries:
+            refused = b"<!ENTITY" if types or entry.filename.lower().endswith(_PAGES) else b"<!DOCTYPE"
             total = _unpack(archive, entry, total, len(content), refused)
         return total
 
@@ -61,7 +63,12 @@ def parsed(xml: bytes) -> Any:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
     )
-    return etree.fromstring(xml, parser)
+    root = etree.fromstring(xml, parser)
+    types = root.getroottree().docinfo.internalDTD
+    # Whoever unpacks the archive looks for them too, but knows not all encodings.
+    if types is not None and next(types.iterentities(), None) is not None:
+        raise Unreadable(_DECLARES.format(what="entities"))
+    return root
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed: int, refused: bytes) -> int:
@@ -70,11 +77,11 @@ def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed
         while piece := stream.read(_PIECE):
             total += len(piece)
             _check_size(total, packed)
-            if entry.filename.endswith((".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm")):
+            if entry.filename.lower().endswith((".xml", ".rels", ".opf", ".ncx", *_PAGES)):
                 # Without the NULs, UTF-16 looks like ASCII.
                 if refused in (before + piece).replace(b"\x00", b""):
                     what = "a document type" if refused == b"<!DOCTYPE" else "entities"
-                    raise Unreadable(f"declares {what} in its XML, which such documents never do")
+                    raise Unreadable(_DECLARES.format(what=what))
                 before = piece[-32:]
     return total
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.page_links import PageLinks, address_of
 from cragside.adapters.documents.reading import (
     EMPTY,
     Composer,
@@ -39,6 +40,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     tree = tree_of(content, origin.charset)
     address = origin.name if re.match(r"https?://", origin.name) else None
     page, stated = whole(tree), _title(tree)
+    links = PageLinks(tree)
     article: Any = bare_extraction(
         tree,
         url=address,
@@ -48,12 +50,12 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         # htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
         date_extraction_params={"extensive_search": False, "original_date": True},
     )
-    text = (article.text or "").strip() if article else ""
-    title = label(article.title or "") if article else ""
+    text = links.shown((article.text or "").strip()) if article else ""
+    title = label(links.without(article.title)) if article else ""
     title = title or stated
     fields = {
         "title": title,
-        "author": article.author if article else None,
+        "author": links.without(article.author) if article else None,
         "publishDate": article.date if article else None,
         "url": address or (article.url if article else None),
     }
@@ -142,6 +144,8 @@ def whole(tree: Any) -> Composer:
             continue
         unseen -= hidden
         if not unseen:
+            if tag == "a":
+                line.append(address_of(element))
             if tag in ("td", "th"):
                 line.append(" | ")
             if tag not in _INLINE:

@@ -48,35 +48,50 @@ PICTURE = Kind(
 )
 WORD = Kind(
     "word",
-    (".docx",),
-    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
+    (".docx", ".docm", ".dotx", ".dotm"),
+    (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+        "application/vnd.ms-word.document.macroenabled.12",
+        "application/vnd.ms-word.template.macroenabled.12",
+    ),
     isolated=True,
-    libraries=("docx",),
+    libraries=("lxml.etree",),
 )
 EXCEL = Kind(
     "spreadsheets",
-    (".xlsx", ".xlsm"),
+    (".xlsx", ".xlsm", ".xltx", ".xltm"),
     (
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
         "application/vnd.ms-excel.sheet.macroenabled.12",
+        "application/vnd.ms-excel.template.macroenabled.12",
     ),
     isolated=True,
     libraries=("lxml.etree", "openpyxl"),
 )
 SLIDES = Kind(
     "slides",
-    (".pptx", ".ppsx"),
+    (".pptx", ".ppsx", ".potx", ".pptm", ".ppsm", ".potm"),
     (
         "application/vnd.openxmlformats-officedocument.presentationml.presentation",
         "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+        "application/vnd.openxmlformats-officedocument.presentationml.template",
+        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+        "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
+        "application/vnd.ms-powerpoint.template.macroenabled.12",
     ),
     isolated=True,
     libraries=("lxml.etree",),
 )
 OPEN_DOCUMENT = Kind(
     "opendocument",
-    (".odt", ".ods", ".odp"),
-    tuple(f"application/vnd.oasis.opendocument.{name}" for name in ("text", "spreadsheet", "presentation")),
+    (".odt", ".ods", ".odp", ".ott", ".ots", ".otp"),
+    tuple(
+        f"application/vnd.oasis.opendocument.{name}{template}"
+        for template in ("", "-template")
+        for name in ("text", "spreadsheet", "presentation")
+    ),
     isolated=True,
     libraries=("lxml.etree",),
 )
@@ -88,7 +103,7 @@ OLD_OFFICE = Kind(
     isolated=True,
     libraries=("kreuzberg", "python_calamine"),
 )
-RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True, libraries=("striprtf.striprtf",))
+RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
 NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
 DELIMITED = Kind("delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
 HTML = Kind(

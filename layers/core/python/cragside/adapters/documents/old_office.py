@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from cragside.adapters.documents.cell_values import number_shown
 from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
-from cragside.adapters.documents.spreadsheets import MAX_SHEETS, number_shown
+from cragside.adapters.documents.spreadsheets import MAX_SHEETS
 from cragside.adapters.documents.tables import TableRow, Tables
 
 _TYPES = {"doc": "application/msword", "ppt": "application/vnd.ms-powerpoint"}

@@ -1,7 +1,7 @@
 """Reads ODT, ODP and ODS: headings or slides as sections and pages, sheets row by row. Runs in a child process."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain
@@ -9,7 +9,9 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
+from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.merged_cells import Merged, spread
+from cragside.adapters.documents.opendocument_numbering import numbers_of
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import MAX_ROWS, Tables
 
@@ -20,8 +22,9 @@ _TEXT, _TABLE, _DRAW, _OFFICE, _PRESENTATION, _META = (
     _SPACE % name for name in ("text", "table", "drawing", "office", "presentation", "meta")
 )
 _DC = "{http://purl.org/dc/elements/1.1/}"
-# Comments, deleted text and what stands for positions.
+# Comments, deleted text, and notes, which stand below their paragraph.
 _GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_TEXT}hidden-text"})
+_TARGET = "{http://www.w3.org/1999/xlink}href"
 _STYLE = _SPACE % "style"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 # At most one point high.
@@ -44,11 +47,12 @@ _StyleKey = tuple[str, str]
 _Look = tuple[bool | None, bool | None]
 _MOST_REPEATED = 1000
 _MOST_SPACES = 100
+_MOST_PIECES = 500
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` for damaged and encrypted files."""
-    size = check_archive(content, NEEDED, _WHAT)
+    size = check_archive(content, NEEDED, _WHAT, types=True)
     composer = Composer()
     with opened(content, _WHAT) as archive:
         manifest = archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.namelist() else b""
@@ -70,7 +74,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     elif (slides := body.find(f"{_OFFICE}presentation")) is not None:
         title = _slides(slides, composer)
     else:
-        title = _document(body, composer)
+        title = _document(body, numbers_of(body, styles), composer)
     fields = _properties(stated)
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
 
@@ -130,19 +134,31 @@ def _empty_unseen(body: Any, looks: dict[_StyleKey, _Look]) -> None:
         stack.extend((child, hidden, tiny) for child in element)
 
 
-def _document(body: Any, composer: Composer) -> str:
+def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
     """Write paragraphs and tables. Return the first heading."""
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
             composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
         elif text := _words(block):
+            numbered = f"{numbers.get(block, '')} {text}".lstrip()
             if block.tag == f"{_TEXT}h":
                 level = block.get(f"{_TEXT}outline-level", "1")
-                composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, text))
+                composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, numbered))
                 title = title or label(text)
-            composer.add(text)
+            composer.add("\n".join([numbered, *_notes(block)]))
     return title
+
+
+def _notes(block: Any) -> Iterator[str]:
+    """The footnotes and endnotes of a paragraph."""
+    for note in block.iter(f"{_TEXT}note"):
+        kind = "Endnote" if note.get(f"{_TEXT}note-class") == "endnote" else "Footnote"
+        number = " ".join((note.findtext(f"{_TEXT}note-citation") or "")[:20].split())
+        body = note.find(f"{_TEXT}note-body")
+        words = " ".join(" ".join(map(_words, _blocks(body))).split()) if body is not None else ""
+        if words:
+            yield f"{kind} {number}: {words}"
 
 
 def _slides(slides: Any, composer: Composer) -> str:
@@ -196,7 +212,7 @@ def _rows(table: Any) -> Iterator[tuple[int, list[str], list[Merged]]]:
 
 def _shown(cell: Any) -> str:
     """The text of a cell. Dates are written as 2024-03-31, and numbers are not shortened."""
-    text = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
+    text = _cell_words(cell)
     with suppress(ValueError):  # what a damaged file says of its values
         if dated := cell.get(f"{_OFFICE}date-value"):
             return moment_shown(datetime.fromisoformat(dated), "hh:mm:ss yyyy" if text.count(":") > 1 else "hh:mm yyyy")
@@ -215,24 +231,43 @@ def _shown(cell: Any) -> str:
     return text
 
 
+def _cell_words(cell: Any) -> str:
+    """The text of a cell in a line, also that of lists and tables in it. Cells in these count once."""
+    texts = list[str]()
+    for block in _blocks(cell):
+        if block.tag == f"{_TABLE}table":
+            inner = block.iter(f"{_TABLE}table-cell")
+            texts += [_cell_words(each) for each in inner if next(each.iterancestors(f"{_TABLE}table")) is block]
+        else:
+            texts.append(_words(block))
+    return " ".join(filter(None, texts))
+
+
 def _times(element: Any, what: str) -> int:
     written = element.get(f"{_TABLE}number-{what}", "1")
     return max(int(written), 1) if written.isdecimal() and len(written) < 9 else 1
 
 
 def _words(block: Any) -> str:
-    """The text of a paragraph, without comments and notes."""
+    """The text of a paragraph with the addresses of links, without comments."""
     pieces: list[str] = []
+    # A number is that of the piece with which a link begins, in front of its target.
     stack: list[Any] = [block]
     while stack:
         element = stack.pop()
         if isinstance(element, str):
             pieces.append(element)
             continue
+        if isinstance(element, int):
+            begin = max(element, len(pieces) - _MOST_PIECES)
+            pieces.append(address_behind("".join(pieces[begin:]), stack.pop()))
+            continue
         if element is not block and element.tail:
             stack.append(element.tail)
         if element.tag in _GONE or not isinstance(element.tag, str):
             continue
+        if element.tag == f"{_TEXT}a":
+            stack += [element.get(_TARGET, ""), len(pieces)]
         if element.tag == f"{_TEXT}s":
             written = element.get(f"{_TEXT}c", "1")
             pieces.append(" " * min(int(written) if written.isdecimal() and len(written) < 5 else 1, _MOST_SPACES))

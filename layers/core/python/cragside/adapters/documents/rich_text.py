@@ -1,42 +1,207 @@
 """Reads RTF as plain text. Pictures and objects in it are left out. Runs in a child process."""
 
 import re
+from dataclasses import dataclass
 
+from cragside.adapters.documents.links import address_behind, field_target
 from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.rich_text_words import SKIPPED, SPOKEN, SYMBOLS, code_page, font_encoding
 
-# A control word with its number, a group's brace, or whatever else stands between these.
-_PART = re.compile(r"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'[0-9a-fA-F]{2}|\\[^a-zA-Z]|[{}]|[^\\{}]+|\\")
+# A control word with its number, a byte in hexadecimal digits, another control symbol, a brace, or text.
+_PART = re.compile(
+    r"\\([a-zA-Z]{1,32})(-?\d{1,20})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n\x00]+)|[\r\n\x00]+|\\",
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DESTINATIONS = SKIPPED | {"field", "fldrslt", "footnote", "upr", "fonttbl"}
+_MOST_GROUPS = 10_000
+_MOST_PIECES = 500
+
+
+@dataclass(slots=True)
+class _Group:
+    """The state of a group, which groups in it inherit. Without a `sink` for pieces of text, it is skipped."""
+
+    sink: list[str] | None
+    encoding: str = "cp1252"
+    hidden: bool = False
+    skip: int = 1  # characters behind one in Unicode, for readers that do not know it
+    fonts: bool = False
+    asked: list[str] | None = None  # the pieces of a field's instruction
+    around: list[str] | None = None  # the sink around text that comes twice
+    # Of the group alone: the number of pieces before it as the result of a field, and whether it is a note.
+    result: int | None = None
+    note: str = ""
+
+    def inner(self) -> "_Group":
+        """A group in this one."""
+        # Files have a million groups, and `dataclasses.replace` takes three times as long.
+        return _Group(self.sink, self.encoding, self.hidden, self.skip, self.fonts, self.asked, self.around)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text. Raises `Unreadable` for files that are not RTF."""
-    from striprtf.striprtf import rtf_to_text
-
     if not content.lstrip()[:5] == b"{\\rtf":
         raise Unreadable("is damaged, or no rich text (.rtf)")
-    # RTF is ASCII. Other bytes are in the code page that the file names, which the library decodes from escapes.
-    text: str = rtf_to_text(_shown(content.decode("latin-1")), errors="replace")  # type: ignore[no-untyped-call]
+    text = _Reader().text(content.decode("latin-1"))
     if len(text) > MAX_CHARACTERS:
         raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text, which is the limit")
-    return Reading(text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", ""))
+    return Reading(text)
 
 
-def _shown(text: str) -> str:
-    """The file without hidden text: what follows `\\v`, until `\\v0`, `\\plain` or the end of its group."""
-    if "\\v" not in text:
+class _Reader:
+    """Reads one file. Bytes wait until their encoding ends, because a letter may have several."""
+
+    def __init__(self) -> None:
+        self._out: list[str] = []
+        self._group = _Group(self._out)
+        self._groups: list[_Group] = []
+        self._fonts: dict[int, str] = {}
+        self._font = 0
+        self._default = "cp1252"
+        self._bytes = bytearray()
+        self._left = 0
+        self._starred = False
+        self._notes: list[str] = []
+        self._counts: dict[str, int] = {}
+
+    def text(self, written: str) -> str:
+        """The text of the file, which ends with its outermost group."""
+        at = 0
+        while found := _PART.match(written, at):
+            at = found.end()
+            word, number, code, symbol, brace, plain = found.groups()
+            if plain is not None:
+                self._plain(plain.encode("latin-1"))
+            elif code is not None:
+                self._plain(bytes.fromhex(code))
+            elif brace is not None:
+                self._flush()
+                self._left = 0
+                self._open() if brace == "{" else self._close()
+                if not self._groups:
+                    break
+            elif symbol is not None:
+                self._symbol(symbol)
+            elif word == "bin":
+                at += max(int(number or 0), 0)
+            elif word is not None:
+                self._word(word, int(number) if number else None)
+        self._flush()
+        self._write_notes()
+        text = "".join(self._out)
+        if _SURROGATE.search(text):
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
-    kept, groups, hidden = list[str](), list[bool](), False
-    for part in _PART.finditer(text):
-        written, word = part[0], part[1]
-        if written == "{":
-            groups.append(hidden)
-        elif written == "}":
-            hidden = groups.pop() if groups else False
-        elif word == "v":
-            hidden = part[2] is None or int(part[2]) != 0
+
+    def _plain(self, plain: bytes) -> None:
+        skipped = min(self._left, len(plain))
+        self._left -= skipped
+        if self._group.sink is not None and not self._group.hidden:
+            self._bytes += plain[skipped:]
+
+    def _flush(self) -> None:
+        if self._bytes and self._group.sink is not None:
+            self._group.sink.append(self._bytes.decode(self._group.encoding, "replace"))
+        self._bytes.clear()
+
+    def _write(self, text: str) -> None:
+        self._flush()
+        if self._group.sink is not None and not self._group.hidden:
+            self._group.sink.append(text)
+
+    def _open(self) -> None:
+        if len(self._groups) > _MOST_GROUPS:
+            raise Unreadable(f"is nested more than {_MOST_GROUPS:,} groups deep, which is the limit")
+        self._groups.append(self._group)
+        self._group = self._group.inner()
+        self._starred = False
+
+    def _close(self) -> None:
+        ended = self._group
+        if self._groups:
+            self._group = self._groups.pop()
+        if ended.result is not None and ended.asked is not None and ended.sink is not None:
+            shown = "".join(ended.sink[max(ended.result, len(ended.sink) - _MOST_PIECES) :])
+            ended.sink.append(address_behind(shown, field_target("".join(ended.asked))))
+        if ended.note and ended.sink is not None and (text := " ".join("".join(ended.sink).split())):
+            self._counts[ended.note] = self._counts.get(ended.note, 0) + 1
+            self._notes.append(f"{ended.note} {self._counts[ended.note]}: {text}")
+
+    def _symbol(self, symbol: str) -> None:
+        self._left = 0
+        if symbol == "*":
+            self._starred = True
+        elif symbol in "\r\n":
+            self._word("par", None)
+        elif symbol in SYMBOLS:
+            self._write(SYMBOLS[symbol])
+
+    def _word(self, word: str, number: int | None) -> None:
+        starred, self._starred = self._starred, False
+        self._left = 0
+        if word == "u":
+            self._unicode(number)
+        elif word in _DESTINATIONS or (starred and word != "nesttableprops"):
+            # The properties of a nested table hold the ends of its rows.
+            self._flush()
+            self._enter(word)
+        elif word in SPOKEN:
+            if word in ("par", "sect", "page", "row") and self._group.sink is self._out:
+                self._write_notes()
+            self._write(SPOKEN[word])
+        else:
+            self._flush()
+            self._set(word, number)
+
+    def _unicode(self, number: int | None) -> None:
+        code = (number or 0) + (0x10000 if number is not None and number < 0 else 0)
+        if number is not None:
+            self._write(chr(code) if 0 < code < 0x110000 else "\ufffd" if code else "")
+        self._left = self._group.skip
+
+    def _enter(self, word: str) -> None:
+        """Begin a destination. Those that are not known are skipped."""
+        group = self._group
+        if word == "field":
+            group.asked = []
+        elif word == "fldinst" and group.asked is not None and group.sink is not None:
+            group.sink = group.asked
+        elif word == "fldrslt":
+            group.result = len(group.sink) if group.sink is not None else None
+        elif word == "footnote" and group.sink is self._out and not group.hidden:
+            group.note, group.sink = "Footnote", []
+        elif word == "upr":
+            # The same text twice, then in Unicode.
+            group.around, group.sink = group.sink, None
+        elif word == "ud":
+            group.sink = group.around
+        else:
+            group.fonts = word == "fonttbl"
+            group.sink = None
+
+    def _set(self, word: str, number: int | None) -> None:
+        """Follow a control word that changes the state. Others have no meaning for the text."""
+        group = self._group
+        if word in ("v", "deleted", "webhidden"):
+            group.hidden = number != 0
         elif word == "plain":
-            hidden = False
-        elif hidden and (word is None or word in ("u", "tab", "line", "cell")):
-            continue
-        kept.append(written)
-    return "".join(kept)
+            group.hidden, group.encoding = False, self._default
+        elif word == "uc":
+            group.skip = max(number if number is not None else 1, 0)
+        elif word == "f" and number is not None:
+            self._font = number
+            group.encoding = self._fonts.get(number, self._default)
+        elif word in ("fcharset", "cpg") and group.fonts and number is not None:
+            if encoding := font_encoding(number) if word == "fcharset" else code_page(number):
+                self._fonts[self._font] = encoding
+        elif word in ("ansicpg", "mac", "pc", "pca"):
+            self._default = group.encoding = code_page(number if word == "ansicpg" else word) or "cp1252"
+        elif word == "ftnalt" and group.note:
+            group.note = "Endnote"
+
+    def _write_notes(self) -> None:
+        """Write the notes below the paragraph that refers to them."""
+        self._flush()
+        for note in self._notes:
+            self._out.append(f"\n{note}")
+        self._notes.clear()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cragside.adapters.documents.archives import check_archive, opened
 from cragside.adapters.documents.cell_values import Moment, formula_shown, moment_shown, number_shown
 from cragside.adapters.documents.merged_cells import Merged, spread
+from cragside.adapters.documents.packages import transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
@@ -52,6 +53,7 @@ class _Layout(NamedTuple):
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
     size = check_archive(content, NEEDED, _WHAT)
+    content = transitional(content, _WHAT)
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 

@@ -1,0 +1,68 @@
+"""Reads the files that a Word document embeds in its text: pages, rich text, web archives, other documents."""
+
+import posixpath
+import zipfile
+from collections.abc import Callable, Mapping
+from email import message_from_bytes, policy
+from typing import Any
+
+from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD, kind_of
+from cragside.adapters.documents.packages import RELATED, Relation, content_type
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
+
+_NOTHING = Reading("")
+
+
+class Chunks:
+    """Reads the embedded files of a document, each once. `document` reads Word documents among them."""
+
+    def __init__(
+        self, archive: zipfile.ZipFile, related: Mapping[str, Relation], document: Callable[[bytes], Reading]
+    ) -> None:
+        self._archive = archive
+        self._related = related
+        self._document = document
+        self._read: set[str] = set()
+
+    def read(self, chunk: Any) -> Reading:
+        """The file that stands in this place. It is empty if it cannot be read, as in Word, or was read before."""
+        relation = self._related.get(chunk.get(f"{RELATED}id", ""))
+        if relation is None or relation.external or relation.kind != "aFChunk" or relation.target in self._read:
+            return _NOTHING
+        self._read.add(relation.target)
+        try:
+            content = self._archive.read(relation.target)
+            return self._reading(content, relation.target, content_type(self._archive, relation.target))
+        except (Unreadable, KeyError):
+            return _NOTHING
+
+    def _reading(self, content: bytes, name: str, stated: str) -> Reading:
+        if name.lower().endswith((".mht", ".mhtml")):
+            return _archived_page(content)
+        kind, file_type = kind_of(content, posixpath.basename(name), stated)
+        if kind is WORD:
+            return self._document(content)
+        if kind is EMAIL:
+            return _archived_page(content)
+        if kind is HTML:
+            return _page(content, None)
+        # Word also embeds whole documents as XML.
+        plain = kind is RTF or (kind is TEXT and file_type != "xml")
+        return kind.reader(content, FileOrigin(name, file_type)) if plain else _NOTHING
+
+
+def _archived_page(content: bytes) -> Reading:
+    """The page of a web archive, which is written as a mail."""
+    message = message_from_bytes(content, policy=policy.default)
+    body = message.get_body(("html", "plain"))
+    payload = body.get_payload(decode=True) if body is not None else None
+    if body is None or not isinstance(payload, bytes):
+        return _NOTHING
+    return _page(payload, body.get_content_charset())
+
+
+def _page(content: bytes, charset: str | None) -> Reading:
+    from cragside.adapters.documents import html
+
+    page = html.whole(html.tree_of(content, charset))
+    return Reading(page.text.strip(), marks=page.marks)
