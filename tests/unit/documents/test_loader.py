@@ -115,6 +115,24 @@ async def test_a_page_is_read_as_an_article(load, charset):
     ]
 
 
+async def test_a_page_declares_its_charset_behind_scripts_of_any_length(load):
+    scripts = "<script>" + "var a = 1;" * 5_000 + "</script>"
+    page = f'<html><head><title>T</title>{scripts}<meta charset="windows-1251"></head><body><p>Ёж</body></html>'
+    assert "Ёж" in (await load(page.encode("cp1251"), "a.html")).text
+
+
+async def test_pages_and_tables_in_legacy_encodings_are_read(load):
+    table = await load("品名,数量\n長靴,125\n防水布,58\n".encode("cp932"), "stock.csv")
+    page = await load("<h1>Паром</h1><p>Паром отходит в восемь сорок утра.".encode("cp1251"), "ferry.html")
+    assert "品名: 長靴; 数量: 125" in table.text
+    assert "Паром отходит в восемь сорок утра." in page.text
+
+
+async def test_text_in_an_unknown_encoding_is_refused_with_what_to_do(load):
+    with pytest.raises(ValidationError, match="encoding that is not recognised: if it is text, save it as UTF-8"):
+        await load(b"a\x80b\xffc\x81d \x9d\x8de\xfe", "note.txt")
+
+
 def test_all_of_a_page_is_read_where_there_is_no_article():
     page = (
         "<html><head><title>T</title></head><body><h1>List</h1><ul><li>one <b>bold</b> word</li></ul><p hidden>no</p>"

@@ -16,6 +16,8 @@ from cragside.adapters.documents.reading import (
     present,
 )
 
+# Pages of programs have scripts and styles before it.
+_WITHIN = 1024 * 1024
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
 _INLINE = frozenset(
@@ -74,10 +76,12 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
 
     from cragside.adapters.documents.unseen import drop_unseen
 
-    declared = _CHARSET.search(content[:4096])
+    declared = _CHARSET.search(content[:_WITHIN])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
     if text is None:
-        raise Unreadable("holds binary data, not a page")
+        raise Unreadable(
+            "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
+        )
     if not text.strip():
         raise Unreadable(EMPTY)
     # lxml refuses an XML declaration with an encoding in decoded text.
