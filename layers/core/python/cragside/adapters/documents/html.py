@@ -26,6 +26,9 @@ _INLINE = frozenset(
     | {"var", "wbr"}
 )
 _MOST_ATTRIBUTES = 1000
+# Finding the article takes a second for 10,000 elements. Of larger pages all blocks of the content are taken.
+_MOST_ELEMENTS = 40_000
+_MOST_CHARACTERS = 2_000_000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
@@ -33,22 +36,15 @@ _HEADING = re.compile(r"h([1-6])$")
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text of an article as Markdown, with its headings as sections."""
-    from trafilatura import bare_extraction
-
     from cragside.adapters.documents.headings import sections
+    from cragside.adapters.documents.page_blocks import blocks_of, joined
+    from cragside.adapters.documents.page_recall import with_dropped
 
     tree = tree_of(content, origin.charset)
     address = origin.name if re.match(r"https?://", origin.name) else None
-    page, stated = whole(tree), _title(tree)
-    article: Any = bare_extraction(
-        tree,
-        url=address,
-        with_metadata=True,
-        include_comments=False,
-        include_formatting=True,
-        # htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
-        date_extraction_params={"extensive_search": False, "original_date": True},
-    )
+    page, stated, blocks = whole(tree), _title(tree), blocks_of(tree)
+    large = len(page.text) > _MOST_CHARACTERS or sum(1 for _ in tree.iter()) > _MOST_ELEMENTS
+    article = _stated(tree, address) if large else _article(tree, address)
     text = (article.text or "").strip() if article else ""
     title = label(article.title or "") if article else ""
     title = title or stated
@@ -58,11 +54,42 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         "publishDate": article.date if article else None,
         "url": address or (article.url if article else None),
     }
+    if large:
+        text = joined(blocks)
+    elif text:
+        text = with_dropped(text, blocks, title)
     if text:
         return Reading(text, "article", title, sections(text), present(fields))
     if not page.text.strip():
         raise Unreadable("is a page without text; pages that scripts fill have to be saved from a browser")
     return Reading(page.text, "article", title, page.marks, present(fields))
+
+
+# htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
+_DATES = {"extensive_search": False, "original_date": True}
+
+
+def _article(tree: Any, address: str | None) -> Any:
+    from trafilatura import bare_extraction
+
+    return bare_extraction(
+        tree,
+        url=address,
+        with_metadata=True,
+        include_comments=False,
+        include_formatting=True,
+        date_extraction_params=_DATES,
+    )
+
+
+def _stated(tree: Any, address: str | None) -> Any:
+    """What a page says of itself in its head."""
+    from trafilatura.metadata import extract_metadata
+
+    body = tree.find("body")
+    if body is not None:
+        body.clear()
+    return extract_metadata(tree, default_url=address, date_config=_DATES)
 
 
 def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | None = None) -> Any:
