@@ -97,10 +97,10 @@ MAILBOX = Kind("mailboxes", (".mbox",), ("application/mbox",), isolated=True)
 MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
 JSON = Kind(
     "structured",
-    (".json", ".jsonl", ".ndjson"),
+    (".json", ".jsonl", ".ndjson", ".canvas"),
     ("application/json", "application/x-ndjson", "application/jsonl", "application/ld+json"),
 )
-TRANSCRIPT = Kind("transcripts", (".vtt", ".srt"), ("text/vtt", "application/x-subrip"))
+TRANSCRIPT = Kind("transcripts", (".vtt", ".srt", ".ass", ".ssa"), ("text/vtt", "application/x-subrip"))
 TEXT = Kind(
     "texts",
     (
@@ -143,8 +143,9 @@ ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() if kind is not P
 SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
     "rich text (.rtf), web pages (.html), e-mail (.eml, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
-    "Markdown (.md), JSON (.json, .jsonl), transcripts (.vtt, .srt), text (.txt, .rst, .yaml, ...) and source code "
-    "(.py, .js, .go, .rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, .bmp)"
+    "Markdown (.md), JSON (.json, .jsonl, .canvas), transcripts (.vtt, .srt, .ass), text (.txt, .rst, .yaml, ...) "
+    "and source code (.py, .js, .go, .rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, "
+    ".bmp)"
 )
 
 _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
