@@ -53,8 +53,8 @@ def test_partial_success_is_exit_code_1_and_says_why(real, notes):
     result = real("ingest", str(notes))
     assert result.exit_code == 1
     assert (
-        "failed    c.txt  (holds binary data, not text; if it is text in a rare encoding, save it as UTF-8)"
-        in result.stdout
+        "failed    c.txt  (holds binary data, or text in an encoding that is not recognised: if it is text, "
+        "save it as UTF-8)" in result.stdout
     )
     assert "skipped   empty.md  (is empty)" in result.stdout
     assert "2 indexed, 1 failed, 1 skipped" in result.stdout

@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,10 +65,113 @@ def test_texts_with_byte_order_mark_survive_decoding(text, encoding):
     assert decode(text.encode(encoding)) == text
 
 
-@given(st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), min_size=1), st.sampled_from("äöüß“–é"))
-def test_windows_1252_survives_decoding_unless_it_is_valid_utf8(text, umlaut):
-    content = f"{text} {umlaut} ".encode("cp1252")
-    assert decode(content) == f"{text} {umlaut} "
+WESTERN = (
+    "Grüße",
+    "Grüße aus Köln – „so geht’s“",
+    "Artikel;Preis\nGummistiefel, grün;12,50 €\nÖljacke;40 €\n",
+    "Straße 5",
+    "Le café ferme à six heures",
+    "Ça coûte 5 €, né à l’hôtel",
+    "déjà vu",
+    "# Stage à Lille",
+    "El señor Núñez llegó mañana por la mañana. ¿Cuánto cuesta?",
+    "A reunião começa às oito, não há exceções.",
+    "La città è più bella così, perché no?",
+    "Mötet börjar på måndag klockan åtta.",
+    "Mødet begynder på tirsdag. Ål og æbler koster tyve kroner.",
+    "It’s “fine” – see § 5",
+    "naïve £5 and 20°C ± 2 °C",
+    "def f(x):\n    return x  # µm per °C\n",
+    "Price: 12 ½ crowns for 3 m²\n",
+    '"5.650 €"',
+)
+
+
+@pytest.mark.parametrize("text", WESTERN)
+def test_western_texts_are_recognised_however_short(text):
+    assert decode(text.encode("cp1252")) == text
+
+
+LEGACY = {
+    "cp1251": "Насос номер четыре заменил слесарь Огородников.",
+    "koi8-r": "товар;цена\nсапоги;125\nперчатки;40\n",
+    "koi8-u": "Ціна квитка п'ять гривень, її очолює пані Ґалаґан.",
+    "cp866": "Договор от 3 марта, срок оплаты 30 дней",
+    "iso8859-5": "Паром отходит в восемь сорок утра",
+    "cp1253": "προϊόν;τιμή\nμπότες;125\nγάντια;40\n",
+    "iso8859-7": "Το πλοίο φεύγει κάθε Τρίτη στις οκτώ",
+    "cp1255": "מוצר,מחיר\nמגפיים,125\nכפפות,40\n",
+    "iso8859-8": "הספינה יוצאת בכל יום שלישי בשמונה בבוקר",
+    "cp1256": "تغادر العبارة كل يوم ثلاثاء في الثامنة صباحا",
+    "cp1250": "Książka jest na półce, wymienił mechanik Ździebło",
+    "iso8859-2": "Następny przegląd odbędzie się w październiku, Ździebło",
+    "cp1254": "Vapur her salı sabah saat sekizde iskeleden kalkıyor, bilet ücreti yirmi beş liradır.",
+    "cp1257": "Vožtuvą pakeitė mechanikas Žukauskas, raktą saugo sargė Jūratė.",
+    "cp874": "สินค้า,ราคา\nรองเท้า,125\n",
+    "cp932": "品名,数量,倉庫\n長靴,125,北倉\n防水布,58,南倉\n",
+    "euc_jp": "会議は火曜日の午前八時に始まります。",
+    "iso2022_jp": "会議は火曜日の午前八時に始まります。",
+    "cp949": "품명,수량\n장화,125\n방수포,58\n",
+    "iso2022_kr": "회의는 화요일 오전 여덟 시에 시작합니다.",
+    "gbk": "二号冷却塔的水泵由技师沈岚于三月更换，新水泵功率为七点五千瓦。",
+    "gb18030": "会议在星期二上午八点开始。",
+    "big5": "會議在星期二上午八點開始，由林先生主持。",
+    "iso8859-15": "Kaffee 1,50 €, Öljacke 40 €",
+    "utf-16-le": "会议在星期二上午八点开始。\n125\n",
+    "utf-16-be": "회의는 화요일 오전 여덟 시에 시작합니다.",
+}
+
+
+@pytest.mark.parametrize(("encoding", "text"), LEGACY.items(), ids=LEGACY)
+def test_short_texts_in_legacy_encodings_are_recognised(encoding, text):
+    assert decode(text.encode(encoding)) == text
+
+
+def test_the_words_decide_although_they_come_late_in_a_large_file():
+    text = "plain line of a log\n" * 20_000 + LEGACY["cp1251"] * 3_000
+    assert decode(text.encode("cp1251")) == text
+
+
+def test_a_long_line_is_recognised_although_the_sample_cuts_a_character():
+    text = "二号冷却塔的水泵由技师沈岚于三月更换，" * 2_000 + "。"
+    assert decode(("a" + text).encode("gbk")) == "a" + text
+    assert decode(text.encode("gbk")) == text
+
+
+def test_a_few_damaged_bytes_do_not_change_the_encoding():
+    text = LEGACY["cp1251"].encode()
+    assert decode(text + b"\xff\n") == LEGACY["cp1251"] + "\ufffd\n"
+
+
+@pytest.mark.parametrize(
+    ("charset", "content", "text"),
+    [
+        ("iso-8859-1", "“fine” – 5 €".encode("cp1252"), "“fine” – 5 €"),
+        ("iso-8859-1", "Grüße".encode(), "Grüße"),
+        ("us-ascii", LEGACY["cp1251"].encode("cp1251"), LEGACY["cp1251"]),
+        ("gb2312", "镕基，二号".encode("gbk"), "镕基，二号"),
+        ("shift_jis", "① 髙橋".encode("cp932"), "① 髙橋"),
+        ("windows-874", LEGACY["cp874"].encode("cp874"), LEGACY["cp874"]),
+    ],
+)
+def test_a_declared_charset_counts_as_what_programs_write_under_its_name(charset, content, text):
+    assert decode(content, charset) == text
+
+
+def test_the_encoding_that_an_xml_file_declares_is_used():
+    text = '<?xml version="1.0" encoding="koi8-r"?><a>Ёж</a>'
+    assert decode(text.encode("koi8-r")) == text
+
+
+BEYOND_ASCII = bytes(code if code % 7 == 0 else code | 0x80 for code in range(256)).replace(b"\x00", b" ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [Random(1).randbytes(300).translate(BEYOND_ASCII), b"a\x80b\xffc\x81d \x9d\x8de\xfe", b"\xd8\x00\x80\xff" * 50],
+)
+def test_bytes_that_make_no_words_in_any_encoding_are_refused(content):
+    assert decode(content) is None
 
 
 @given(st.binary(max_size=2000), st.none() | st.sampled_from(["utf-16", "latin-1", "utf-7", "cp500"]))

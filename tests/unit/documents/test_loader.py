@@ -115,6 +115,24 @@ async def test_a_page_is_read_as_an_article(load, charset):
     ]
 
 
+async def test_a_page_declares_its_charset_behind_scripts_of_any_length(load):
+    scripts = "<script>" + "var a = 1;" * 5_000 + "</script>"
+    page = f'<html><head><title>T</title>{scripts}<meta charset="windows-1251"></head><body><p>Ёж</body></html>'
+    assert "Ёж" in (await load(page.encode("cp1251"), "a.html")).text
+
+
+async def test_pages_and_tables_in_legacy_encodings_are_read(load):
+    table = await load("品名,数量\n長靴,125\n防水布,58\n".encode("cp932"), "stock.csv")
+    page = await load("<h1>Паром</h1><p>Паром отходит в восемь сорок утра.".encode("cp1251"), "ferry.html")
+    assert "品名: 長靴; 数量: 125" in table.text
+    assert "Паром отходит в восемь сорок утра." in page.text
+
+
+async def test_text_in_an_unknown_encoding_is_refused_with_what_to_do(load):
+    with pytest.raises(ValidationError, match="encoding that is not recognised: if it is text, save it as UTF-8"):
+        await load(b"a\x80b\xffc\x81d \x9d\x8de\xfe", "note.txt")
+
+
 def test_all_of_a_page_is_read_where_there_is_no_article():
     page = (
         "<html><head><title>T</title></head><body><h1>List</h1><ul><li>one <b>bold</b> word</li></ul><p hidden>no</p>"
@@ -147,13 +165,16 @@ async def test_json_is_laid_out_and_numbers_stay_as_they_are(load):
     assert json.loads(source.text)["n"] == [1, None]
 
 
-async def test_json_lines_are_read_and_a_bad_line_is_named(load):
+async def test_json_lines_are_read_and_a_cut_line_costs_that_line(load):
     source = await load('{"a":1}\n\n{"b":2}\n', "a.jsonl")
     assert '"a": 1' in source.text
     assert '"b": 2' in source.text
     assert (await load('{"a":1}\n{"b":2}\n', "a.json")).text == source.text
-    with pytest.raises(ValidationError, match="not valid JSON in line 2"):
-        await load('{"a":1}\n{"b":\n', "a.jsonl")
+    cut = await load('{"a":1}\n{"b":\n{"c":3}\n', "a.jsonl")
+    assert '"c": 3' in cut.text
+    assert cut.unread == "line 2 (Expecting value) is not valid JSON and was not read"
+    with pytest.raises(ValidationError, match="not valid JSON in line 1"):
+        await load('{"b":\n{"a":\n{"c":1}\n', "a.jsonl")
     with pytest.raises(ValidationError, match=r"not valid JSON \(line 1: Expecting"):
         await load("{a: 1}", "a.json")
 
@@ -238,7 +259,7 @@ async def test_an_email_of_html_alone_is_read_as_the_page_it_is(load):
     assert source.text[source.marks[0].start :].startswith("Keys")
 
 
-async def test_transcripts_lose_their_times_and_keep_their_speakers(load):
+async def test_transcripts_keep_their_speakers_and_a_time_every_half_minute(load):
     vtt = """WEBVTT
 
 1
@@ -252,13 +273,37 @@ async def test_transcripts_lose_their_times_and_keep_their_speakers(load):
 Ines: I shall look.
 """
     source = await load(vtt, "call.vtt")
-    assert source.text == "Ada Keeper: The weir leaks. At the north gate.\nInes: I shall look."
+    assert source.text == "[0:01] Ada Keeper: The weir leaks. At the north gate.\n[1:02:03] Ines: I shall look."
     assert (source.doc_type, source.tier1) == (
         "meeting",
         {"duration": "01:02:05", "participants": ["Ada Keeper", "Ines"]},
     )
     srt = "1\n00:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:02,000 --> 00:00:03,000\nGoodbye\n"
-    assert (await load(srt, "call.srt")).text == "Hello there\nGoodbye"
+    assert (await load(srt, "call.srt")).text == "[0:01] Hello there\nGoodbye"
+
+
+async def test_substation_alpha_is_read_in_the_order_of_its_times(load):
+    ass = """[Script Info]
+Title: talk
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Dialogue: 0,0:07:31.00,0:07:35.00,Default,Ines,0,0,0,,The third bell cracked, {\\b1}long ago{\\b0}.
+Dialogue: 0,0:03:10.00,0:03:14.00,Default,,0,0,0,,{\\i1}The tenor bell weighs\\N 1,340 kilograms.
+Dialogue: 0,0:03:11.00,0:03:14.00,Default,,0,0,0,,{\\p1}m 0 0 l 100 0
+Comment: 0,0:03:12.00,0:03:14.00,Default,,0,0,0,,a note of the translator
+"""
+    source = await load(ass, "talk.ass")
+    assert source.text == (
+        "[3:10] The tenor bell weighs 1,340 kilograms.\n[7:31] Ines: The third bell cracked, long ago."
+    )
+    assert source.tier1 == {"duration": "00:07:35", "participants": ["Ines"]}
+
+
+async def test_a_long_speech_has_times_inside(load):
+    cues = (f"00:0{n}:00.000 --> 00:0{n}:30.000\nAda: Part {n}.\n" for n in range(3))
+    source = await load("WEBVTT\n\n" + "\n".join(cues), "call.vtt")
+    assert source.text == "[0:00] Ada: Part 0. [1:00] Part 1. [2:00] Part 2."
 
 
 async def test_source_code_has_functions_and_classes_as_sections(load):

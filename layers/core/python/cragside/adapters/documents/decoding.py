@@ -1,7 +1,9 @@
-"""Decodes bytes by byte order mark, declared charset, UTF-8, or Windows' code page."""
+"""Decodes bytes by byte order mark, declared charset, UTF-8, UTF-16, or the legacy encoding that they look like."""
 
 import codecs
 import re
+
+from cragside.adapters.documents import legacy_encodings
 
 # The little-endian mark of UTF-32 begins with that of UTF-16, so the longer marks come first.
 _BYTE_ORDER_MARKS = (
@@ -14,18 +16,35 @@ _BYTE_ORDER_MARKS = (
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL_CHARACTERS = 0.01
 _SAMPLE = 100_000
-# In UTF-16 one byte of each pair is nearly always small: 0 for Latin, 4 for Cyrillic. Other texts have no such bytes.
-_WIDE = {0: "utf-16-be", 1: "utf-16-le"}
+_WIDE = ("utf-16-le", "utf-16-be")
+_USUAL = re.compile(r"[A-Za-z0-9 \n.,;:/\-、。，：]")
 # Python decodes these as text, but nobody writes texts in them, and some are slow.
 _NOT_FOR_TEXTS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
-_HIGH_BYTES = frozenset(range(7))
+# Programs declare a subset and write the whole, as the web's encoding standard says of browsers.
+_WHOLE = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+}
+_OTHER_NAMES = {"windows-874": "cp874", "x-sjis": "cp932", "x-gbk": "gb18030", "x-mac-cyrillic": "mac-cyrillic"}
+# Japanese and Korean mail in seven bits switches between sets of characters with escapes.
+_SWITCHING = re.compile(rb"\x1b(?:\$[@B()]|\([JI])")
+_XML = re.compile(rb"""\s{0,20}<\?xml[^>]{0,200}?encoding\s{0,5}=\s{0,5}["']([\w:.-]{1,40})""")
+_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
+# Of so many characters beyond ASCII, one may be damaged in a text in UTF-8.
+_WHOLE_TO_DAMAGED = 10
 
 
 def decode(content: bytes, charset: str | None = None) -> str | None:
-    """The text with line feeds as line ends and without byte order mark; None for binary data.
+    """The text with line feeds as line ends and without byte order mark; None for data that is no readable text.
 
-    A byte order mark decides. Without one, these are tried: `charset`, UTF-8, UTF-16 if the bytes look like it, and
-    Windows' code page, which is Latin-1 with quotes and dashes in place of control characters.
+    A byte order mark decides. Without one, these are tried: `charset`, or the encoding that an XML file declares,
+    UTF-8, UTF-16 if the bytes look like it, and the legacy encoding whose words look most like words.
     """
     text = _decoded(content, charset)
     if text is None or "\x00" in text:
@@ -40,35 +59,65 @@ def _decoded(content: bytes, charset: str | None) -> str | None:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return _strictly(content, encoding)
-    declared = _strictly(content, charset) if charset else None
+    if charset is None and (stated := _XML.match(content)):
+        charset = stated[1].decode("ascii")
+    text = _strictly(content, "utf-8")
+    declared = _as_declared(content, charset, text) if charset else None
     if declared is not None:
         return declared
-    text = _strictly(content, "utf-8")
     if text is not None and "\x00" not in text:
-        return text
-    wide = _wide(content)
-    if wide is not None:
-        return wide
-    return _strictly(content, "cp1252") or content.decode("latin-1")
+        return _switched(content) or text
+    return _wide(content) or _damaged(content) or _legacy(content)
+
+
+def _as_declared(content: bytes, charset: str, text: str | None) -> str | None:
+    """The content in the declared encoding. Valid UTF-8 beyond ASCII is no text of one byte for each character."""
+    try:
+        encoding = codecs.lookup(_OTHER_NAMES.get(charset.lower(), charset)).name
+    except (LookupError, ValueError):
+        return None
+    decoded = _strictly(content, _WHOLE.get(encoding, encoding))
+    return None if text is not None and decoded is not None and len(text) < len(decoded) == len(content) else decoded
+
+
+def _switched(content: bytes) -> str | None:
+    escape = _SWITCHING.search(content[:_SAMPLE])
+    return _strictly(content, "iso2022_kr" if escape[0] == b"\x1b$)" else "iso2022_jp_ext") if escape else None
+
+
+def _damaged(content: bytes) -> str | None:
+    """The text if it is UTF-8 in which a few bytes are damaged."""
+    text = content.decode("utf-8", "replace")
+    beyond = len(text) - len(text.encode("ascii", "ignore"))
+    return text if beyond > (_WHOLE_TO_DAMAGED + 1) * text.count("\ufffd") else None
+
+
+def _legacy(content: bytes) -> str | None:
+    if b"\x00" in content:
+        return None
+    for encoding in legacy_encodings.ranked(content):
+        if (text := _strictly(content, encoding)) is not None:
+            return text
+    # Windows' code page with a few bytes that it does not define.
+    text = content.decode("latin-1").translate(_WINDOWS)
+    return text if legacy_encodings.is_readable(text) else None
 
 
 def _wide(content: bytes) -> str | None:
-    """The text if it is UTF-16 without byte order mark: every other byte has few values, and the text is readable."""
-    sample = content[:_SAMPLE]
-    if len(content) % 2 or len(content) < 4:
+    """The text if it is UTF-16 without byte order mark: readable, with usual characters, and more of them than the
+    other byte order gives."""
+    if len(content) % 2 or len(content) < 4 or b"\x00" not in content[:_SAMPLE]:
         return None
-    for offset, encoding in _WIDE.items():
-        high = sample[offset::2]
-        low = sample[1 - offset :: 2]
-        few = sum(byte in _HIGH_BYTES for byte in high) >= 0.9 * len(high)
-        if few and 0 not in low and (text := _strictly(content, encoding)) is not None and _readable(text):
-            return text
-    return None
+    usual = {encoding: _usual(content[:_SAMPLE], encoding) for encoding in _WIDE}
+    encoding = max(_WIDE, key=lambda each: usual[each])
+    return _strictly(content, encoding) if usual[encoding] else None
 
 
-def _readable(text: str) -> bool:
-    sample = text[:_SAMPLE]
-    return sum(character.isprintable() or character in "\r\n\t\f" for character in sample) >= 0.97 * len(sample)
+def _usual(sample: bytes, encoding: str) -> int:
+    """The number of the usual characters, 0 if the sample is not readable."""
+    text = sample.decode(encoding, "ignore")
+    readable = sum(character.isprintable() or character in "\r\n\t\f" for character in text) >= 0.97 * len(text)
+    return len(_USUAL.findall(text)) if readable else 0
 
 
 def _strictly(content: bytes, encoding: str) -> str | None:

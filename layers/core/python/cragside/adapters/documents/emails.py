@@ -1,4 +1,4 @@
-"""Reads e-mail: headers and text. Attachments are only named."""
+"""Reads e-mail: headers, text, forwarded messages, and attached files of the kinds that are read."""
 
 import re
 from email import message_from_bytes, message_from_string, policy
@@ -7,6 +7,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.mail_parts import Attached, contents_of
 from cragside.adapters.documents.reading import MAX_LISTED, Composer, FileOrigin, Reading, Unreadable, label, present
 from cragside.domain.document import Mark
 
@@ -15,7 +16,11 @@ _HEAD = re.compile(r"\s{0,5}(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\n]*+\n(?:[ \t]++\S[
 _SENDER = re.compile(r"(?im)^from:[ \t]*+\S")
 _OTHER = re.compile(r"(?im)^(?:to|subject|date|message-id):[ \t]*+\S")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
-_MOST_PARTS = 1000
+_DEEPEST = 5
+_MOST_FILES = 200
+_MOST_FILE_BYTES = 20 * 1024 * 1024
+_HEAD_END = re.compile(rb"\r?\n\r?\n|\Z")
+_WIDE = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?utf-?(?:16|32)(?:-?[lb]e)?[\"']?", re.IGNORECASE)
 _MOST_HEADERS = 1000
 # For these headers, the standard library's parser is slower than linear: seconds for 100 KB.
 _LONGEST_HEADER = 32 * 1024
@@ -28,7 +33,19 @@ _PARSED = re.compile(
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The headers and the text part, or else the HTML part. Raises `Unreadable` if the message has neither."""
+    """The headers and the text, and what is forwarded and attached. Raises `Unreadable` if there is nothing to read."""
+    message = parsed(content)
+    mail = Mail(origin)
+    mail.add(message)
+    composer = mail.composer
+    return Reading(
+        composer.text, "email", title_of(message), composer.marks, _tier1(message), unread="; ".join(mail.unread)
+    )
+
+
+def parsed(content: bytes) -> EmailMessage:
+    """A message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
+    content = _in_ascii_or_utf8(content)
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
         raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")
     message = message_from_bytes(content, policy=policy.default)
@@ -36,15 +53,117 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         raise Unreadable(f"has more than {_MOST_HEADERS:,} headers, which is the limit")
     if not message.keys():
         raise Unreadable("has no headers, so it is not an e-mail: save it as .txt to index it as text")
-    composer = Composer()
-    for header in _SHOWN:
-        if value := _header(message, header):
-            composer.add(f"{header}: {value}", end="\n")
-    composer.add("", end="\n")
-    marks = _add_body(composer, message)
-    if names := _attachments(message):
-        composer.add(f"Attachments (not indexed): {', '.join(names)}")
-    return Reading(composer.text, "email", _header(message, "Subject"), marks, _tier1(message))
+    return message
+
+
+def title_of(message: EmailMessage) -> str:
+    """The subject of a message."""
+    return _header(message, "Subject")
+
+
+class Mail:
+    """Composes the text of messages. What cannot be read is in `unread`."""
+
+    def __init__(self, origin: FileOrigin) -> None:
+        self.composer = Composer()
+        self.unread: list[str] = []
+        self._origin = origin
+        self._files, self._bytes = 0, 0
+
+    def add(self, message: EmailMessage, section: str = "", depth: int = 0) -> None:
+        """Append a message. Raises `Unreadable` if it has no text and nothing that is read."""
+        composer, contents = self.composer, contents_of(message)
+        for header in _SHOWN:
+            if value := _header(message, header):
+                composer.add(f"{header}: {value}", end="\n")
+        composer.add("", end="\n")
+        if not contents.found and not contents.forwarded:
+            raise Unreadable("has neither a text nor an HTML part")
+        if contents.binary and not (contents.texts or contents.forwarded):
+            raise Unreadable("holds binary data where its text should be")
+        for text in contents.texts:
+            composer.extend(_below(text.marks, section), composer.length)
+            composer.add(text.text)
+        files = [(each, self._reading(each, depth)) for each in contents.attached]
+        if left := [each.name for each, reading in files if reading is None]:
+            composer.add(f"Attachments (not indexed): {', '.join(left[:MAX_LISTED])}")
+            named = (
+                f"attachment {left[0]} was" if len(left) == 1 else f"attachments {', '.join(left[:MAX_LISTED])} were"
+            )
+            self.unread.append(f"the {named} not read")
+        for inner in contents.forwarded:
+            self._forward(inner, section, depth)
+        for each, reading in files:
+            if reading is not None:
+                self._attach(each, reading, section)
+
+    def _forward(self, message: EmailMessage, section: str, depth: int) -> None:
+        if depth == _DEEPEST:
+            self.unread.append(f"messages that are forwarded more than {_DEEPEST} times were not read")
+            return
+        path = _path(section, label(title_of(message) or "Forwarded message", 120))
+        self.composer.mark(section=path, apart=True)
+        self.composer.add("Forwarded message:", end="\n")
+        try:
+            self.add(message, path, depth + 1)
+        except Unreadable as error:
+            self.unread.append(f"a forwarded message {error.reason}")
+
+    def _attach(self, attached: Attached, reading: Reading, section: str) -> None:
+        composer, path = self.composer, _path(section, attached.name)
+        composer.mark(section=path, apart=True)
+        composer.add(f"Attachment {attached.name}:", end="\n")
+        composer.extend(_below(reading.marks, path), composer.length)
+        composer.add(reading.text.strip("\n"))
+        if reading.unread or reading.pictured:
+            self.unread.append(f"of the attachment {attached.name}: {reading.unread or 'scanned pages were not read'}")
+
+    def _reading(self, attached: Attached, depth: int) -> Reading | None:
+        """The reading of a file in a message, None if it cannot be read within the limits."""
+        from cragside.adapters.documents.kinds import PICTURE, kind_of
+
+        self._files += 1
+        self._bytes += len(attached.content)
+        if self._files > _MOST_FILES or self._bytes > _MOST_FILE_BYTES or depth == _DEEPEST:
+            return None
+        try:
+            kind, file_type = kind_of(attached.content, attached.name, attached.content_type)
+            if kind is PICTURE:
+                return None
+            reading = kind.reader(attached.content, FileOrigin(attached.name, file_type))
+        except (Unreadable, MemoryError, RecursionError):
+            return None
+        except Exception:  # as of a file of its own, a parser's fault is no fault of the message
+            return None
+        return reading if reading.text.strip() else None
+
+
+def _path(section: str, name: str) -> str:
+    return f"{section} > {name}" if section else name
+
+
+def _below(marks: tuple[Mark, ...], section: str) -> tuple[Mark, ...]:
+    """The marks of a part of a message. Its pages are no pages of the message."""
+    return tuple(
+        Mark(
+            mark.start,
+            section=" > ".join(filter(None, (section, f"page {mark.page}" if mark.page else "", mark.section))),
+            apart=mark.apart,
+        )
+        for mark in marks
+    )
+
+
+def _in_ascii_or_utf8(content: bytes) -> bytes:
+    """The message, with a head in UTF-8. Some programs save messages in UTF-16, or headers in a legacy encoding."""
+    if content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:200]:
+        text = decode(content)
+        content = _WIDE.sub(b"charset=utf-8", text.encode("utf-8", "replace")) if text is not None else content
+    content = content.lstrip(b"\r\n")
+    end = _HEAD_END.search(content)
+    head = content[: end.start()] if end else content
+    text = None if head.isascii() else decode(head)
+    return content if text is None else text.encode("utf-8", "replace") + content[len(head) :]
 
 
 def described(text: str) -> tuple[bool, dict[str, Any]]:
@@ -60,29 +179,6 @@ def described(text: str) -> tuple[bool, dict[str, Any]]:
 
 def _longest_header(text: str) -> int:
     return max((len(header[0]) for header in _PARSED.finditer(text)), default=0)
-
-
-def _add_body(composer: Composer, message: EmailMessage) -> tuple[Mark, ...]:
-    if sum(1 for _ in zip(message.walk(), range(_MOST_PARTS + 1), strict=False)) > _MOST_PARTS:
-        raise Unreadable(f"has more than {_MOST_PARTS} parts, which is the limit")
-    body = message.get_body(("plain", "html"))
-    if body is None:
-        raise Unreadable("has neither a text nor an HTML part")
-    payload = body.get_payload(decode=True)
-    content = payload if isinstance(payload, bytes) else b""
-    charset = body.get_content_charset()
-    if body.get_content_type() != "text/html":
-        text = decode(content, charset)
-        if text is None:
-            raise Unreadable("holds binary data where its text should be")
-        composer.add(text.strip())
-        return ()
-    from cragside.adapters.documents import html
-
-    shift = len(composer.text)
-    page = html.whole(html.tree_of(content, charset))
-    composer.add(page.text.strip())
-    return tuple(Mark(mark.start + shift, section=mark.section) for mark in page.marks)
 
 
 def _tier1(message: Any) -> dict[str, Any]:
@@ -123,8 +219,3 @@ def _date(message: Any) -> str | None:
         return parsedate_to_datetime(written).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return written
-
-
-def _attachments(message: EmailMessage) -> list[str]:
-    names = (part.get_filename() for part in message.iter_attachments()) if message.is_multipart() else ()
-    return [label(str(name), 120) for name in names if name][:MAX_LISTED]

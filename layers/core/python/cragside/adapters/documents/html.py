@@ -17,6 +17,8 @@ from cragside.adapters.documents.reading import (
     present,
 )
 
+# Pages of programs have scripts and styles before it.
+_WITHIN = 1024 * 1024
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
 _INLINE = frozenset(
@@ -26,6 +28,9 @@ _INLINE = frozenset(
 )
 _MOST_ATTRIBUTES = 1000
 _LONGEST_CELL = 1000
+# Finding the article takes a second for 10,000 elements. Of larger pages all blocks of the content are taken.
+_MOST_ELEMENTS = 40_000
+_MOST_CHARACTERS = 2_000_000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
@@ -33,24 +38,18 @@ _HEADING = re.compile(r"h([1-6])$")
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text of an article as Markdown, with its headings as sections."""
-    from trafilatura import bare_extraction
-
     from cragside.adapters.documents.headings import sections
+    from cragside.adapters.documents.page_blocks import blocks_of, joined
+    from cragside.adapters.documents.page_recall import with_dropped
 
     tree = tree_of(content, origin.charset)
     address = origin.name if re.match(r"https?://", origin.name) else None
     page, stated = whole(tree), _title(tree)
     links = PageLinks(tree)
-    article: Any = bare_extraction(
-        tree,
-        url=address,
-        with_metadata=True,
-        include_comments=False,
-        include_formatting=True,
-        # htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
-        date_extraction_params={"extensive_search": False, "original_date": True},
-    )
-    text = links.shown((article.text or "").strip()) if article else ""
+    blocks = blocks_of(tree)
+    large = len(page.text) > _MOST_CHARACTERS or sum(1 for _ in tree.iter()) > _MOST_ELEMENTS
+    article = _stated(tree, address) if large else _article(tree, address)
+    text = (article.text or "").strip() if article else ""
     title = label(links.without(article.title)) if article else ""
     title = title or stated
     fields = {
@@ -59,11 +58,43 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         "publishDate": article.date if article else None,
         "url": address or (article.url if article else None),
     }
+    if large:
+        text = joined(blocks)
+    elif text:
+        text = with_dropped(text, blocks, title)
     if text:
+        text = links.shown(text)
         return Reading(text, "article", title, sections(text), present(fields))
     if not page.text.strip():
         raise Unreadable("is a page without text; pages that scripts fill have to be saved from a browser")
     return Reading(page.text, "article", title, page.marks, present(fields))
+
+
+# htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
+_DATES = {"extensive_search": False, "original_date": True}
+
+
+def _article(tree: Any, address: str | None) -> Any:
+    from trafilatura import bare_extraction
+
+    return bare_extraction(
+        tree,
+        url=address,
+        with_metadata=True,
+        include_comments=False,
+        include_formatting=True,
+        date_extraction_params=_DATES,
+    )
+
+
+def _stated(tree: Any, address: str | None) -> Any:
+    """What a page says of itself in its head."""
+    from trafilatura.metadata import extract_metadata
+
+    body = tree.find("body")
+    if body is not None:
+        body.clear()
+    return extract_metadata(tree, default_url=address, date_config=_DATES)
 
 
 def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | None = None) -> Any:
@@ -77,10 +108,12 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
 
     from cragside.adapters.documents.unseen import drop_unseen
 
-    declared = _CHARSET.search(content[:4096])
+    declared = _CHARSET.search(content[:_WITHIN])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
     if text is None:
-        raise Unreadable("holds binary data, not a page")
+        raise Unreadable(
+            "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
+        )
     if not text.strip():
         raise Unreadable(EMPTY)
     # lxml refuses an XML declaration with an encoding in decoded text.

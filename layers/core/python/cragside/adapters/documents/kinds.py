@@ -1,5 +1,6 @@
 """Chooses the reader of a file, by its first bytes, its content type and the ending of its name."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -114,13 +115,14 @@ HTML = Kind(
     libraries=("trafilatura", "tinycss2"),
 )
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
+MAILBOX = Kind("mailboxes", (".mbox",), ("application/mbox",), isolated=True)
 MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
 JSON = Kind(
     "structured",
-    (".json", ".jsonl", ".ndjson"),
+    (".json", ".jsonl", ".ndjson", ".canvas"),
     ("application/json", "application/x-ndjson", "application/jsonl", "application/ld+json"),
 )
-TRANSCRIPT = Kind("transcripts", (".vtt", ".srt"), ("text/vtt", "application/x-subrip"))
+TRANSCRIPT = Kind("transcripts", (".vtt", ".srt", ".ass", ".ssa"), ("text/vtt", "application/x-subrip"))
 TEXT = Kind(
     "texts",
     (
@@ -149,6 +151,7 @@ KINDS = {
             RTF,
             HTML,
             EMAIL,
+            MAILBOX,
             NOTEBOOK,
             DELIMITED,
             MARKDOWN,
@@ -162,10 +165,10 @@ ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() if kind is not P
 
 SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
-    "rich text (.rtf), web pages (.html), e-mail (.eml), tables (.csv, .tsv), notebooks (.ipynb), Markdown (.md), "
-    "JSON (.json, .jsonl), transcripts (.vtt, .srt), text (.txt, .rst, .yaml, ...) and source code (.py, .js, .go, "
-    ".rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, .bmp), with the extra `office` "
-    "old Office files (.doc, .xls, .ppt)"
+    "rich text (.rtf), web pages (.html), e-mail (.eml, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
+    "Markdown (.md), JSON (.json, .jsonl, .canvas), transcripts (.vtt, .srt, .ass), text (.txt, .rst, .yaml, ...) "
+    "and source code (.py, .js, .go, .rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, "
+    ".bmp), with the extra `office` old Office files (.doc, .xls, .ppt)"
 )
 
 _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
@@ -175,6 +178,7 @@ _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", 
 # Files of Office 97 to 2003, and files with a password of later ones.
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
+_MAILBOX = re.compile(rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n[A-Za-z-]{1,60}:")
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
@@ -215,6 +219,9 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     kind = declared or named
     if kind is OLD_OFFICE:  # programs write HTML and text into files with such names
         kind = None
+    # Mail programs name a mailbox after its folder: "Inbox".
+    if kind is None and ending == "" and _MAILBOX.match(start):
+        return MAILBOX, "mbox"
     if kind in (None, TEXT) and start[:15].lower().startswith((b"<!doctype html", b"<html")) and ending != ".xml":
         return HTML, "html"
     if kind is None and carried.startswith("text/"):

@@ -33,6 +33,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
 _MOST_PAGES_NAMED = 5
+_LONGEST_UNREAD = 1000
 _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
@@ -79,9 +80,9 @@ class FileLoader(DocumentLoader):
             charset = _CHARSET.search(content_type or "")
             origin = FileOrigin(name, file_type, charset[1] if charset else None, self._ocr)
             reading = await self._read(kind, content, origin, workspace)
-            unread = ""
+            pictures = ""
             if reading.pictured:
-                reading, unread = await self._with_pictures(reading, content, origin, workspace)
+                reading, pictures = await self._with_pictures(reading, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable(EMPTY)
         except Unreadable as error:
@@ -96,7 +97,7 @@ class FileLoader(DocumentLoader):
             marks=reading.marks,
             tier1=reading.tier1,
             properties=reading.properties,
-            unread=unread,
+            unread=label("; ".join(filter(None, (reading.unread, pictures))), _LONGEST_UNREAD),
         )
 
     async def close(self) -> None:

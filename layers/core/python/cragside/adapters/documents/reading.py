@@ -66,7 +66,7 @@ class FileOrigin:
 class Reading:
     """The text of a file, with marks and annotations. `properties` is what the file says of itself beside its text.
 
-    `pictured` are the pages without text that show something.
+    `pictured` are the pages without text that show something. `unread` says what else is missing from the text.
     """
 
     text: str
@@ -76,6 +76,7 @@ class Reading:
     tier1: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
     pictured: Sequence[int] = ()
+    unread: str = ""
 
 
 Reader = Callable[[bytes, FileOrigin], Reading]

@@ -1,16 +1,20 @@
-"""Reads JSON and JSON lines as indented text with unchanged numbers. Slack's exports become chats."""
+"""Reads JSON and JSON lines as indented text with unchanged numbers. What programs export is read as its text."""
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from cragside.adapters.documents import chats
+from cragside.adapters.documents import canvases, chat_exports, chats, exported_documents
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.texts import decoded
 
 _DEEPEST = 100
+_MOST_NAMED = 5
+# Each export has one of these keys. Other data is not looked at twice.
+_MARK = re.compile(r'"(?:ts|mapping|messages|chat_messages|page_?[cC]ontent|values|nodes)"')
 _BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 
 
@@ -28,27 +32,46 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         raise Unreadable(
             f"is not valid JSON (line {error.lineno}: {error.msg}); as .txt it is indexed as text"
         ) from None
+    return _exported(json.loads(text) if _MARK.search(text) else None, origin) or Reading(_laid_out(value, text))
+
+
+def _exported(value: Any, origin: FileOrigin) -> Reading | None:
+    """What a program has exported as people read it; None for other data."""
+    if not value:
+        return None
     if chats.is_export(value):
-        messages, tier1 = chats.exported(json.loads(text), origin.name)
+        messages, tier1 = chats.exported(value, origin.name)
         return Reading(messages, "slack", tier1=tier1)
-    return Reading(_laid_out(value, text))
+    if origin.file_type == "canvas":
+        return canvases.exported(value)
+    return chat_exports.exported(value) or exported_documents.exported(value)
 
 
 def _lines(text: str, origin: FileOrigin) -> Reading:
-    values: list[Any] = []
-    composer = Composer()
+    """The values of the lines. A line that is no JSON costs that line. Raises `Unreadable` if most lines are none."""
+    values, composer, cut, read = list[Any](), Composer(), list[str](), 0
+    marked = _MARK.search(text) is not None
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            values.append(_parsed(line))
+            laid_out = _laid_out(_parsed(line), line)
         except json.JSONDecodeError as error:
-            raise Unreadable(f"is not valid JSON in line {number}: {error.msg}") from None
-        composer.add(_laid_out(values[-1], line))
-    if chats.is_export(values):
-        messages, tier1 = chats.exported([json.loads(line) for line in text.split("\n") if line.strip()], origin.name)
-        return Reading(messages, "slack", tier1=tier1)
-    return Reading(composer.text)
+            cut.append(f"{number} ({error.msg})")
+            continue
+        read += 1
+        values += [json.loads(line)] if marked else []
+        composer.add(laid_out)
+    if len(cut) > read:
+        raise Unreadable(f"is not valid JSON in line {cut[0]}")
+    reading = _exported(values, origin) or Reading(composer.text)
+    return replace(reading, unread=_told(cut)) if cut else reading
+
+
+def _told(cut: list[str]) -> str:
+    more = f" and {len(cut) - _MOST_NAMED} more" if len(cut) > _MOST_NAMED else ""
+    lines = f"line {cut[0]} is" if len(cut) == 1 else f"lines {', '.join(cut[:_MOST_NAMED])}{more} are"
+    return f"{lines} not valid JSON and was not read" if len(cut) == 1 else f"{lines} not valid JSON and were not read"
 
 
 def _parsed(text: str) -> Any:

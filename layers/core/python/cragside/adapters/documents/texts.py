@@ -25,5 +25,7 @@ def decoded(content: bytes, origin: FileOrigin) -> str:
     """The bytes as text. Raises `Unreadable` for binary data."""
     text = decode(content, origin.charset)
     if text is None:
-        raise Unreadable("holds binary data, not text; if it is text in a rare encoding, save it as UTF-8")
+        raise Unreadable(
+            "holds binary data, or text in an encoding that is not recognised: if it is text, save it as UTF-8"
+        )
     return text

@@ -1,0 +1,38 @@
+"""Reads Obsidian's canvases: their cards, and what their arrows say."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cragside.adapters.documents.reading import MAX_LISTED, Composer, Reading
+from cragside.adapters.documents.wiki_links import resolved
+
+_SHOWN = {"text": "text", "file": "file", "link": "url", "group": "label"}
+
+
+def exported(value: Any) -> Reading | None:
+    """The cards from top to bottom and the labelled arrows; None if the value is no canvas."""
+    nodes = value.get("nodes") if isinstance(value, Mapping) else None
+    if not isinstance(nodes, list) or not all(
+        isinstance(node, Mapping) and node.get("type") in _SHOWN for node in nodes
+    ):
+        return None
+    composer, links, names = Composer(), list[str](), dict[str, str]()
+    for node in sorted(nodes, key=lambda each: (_number(each.get("y")), _number(each.get("x")))):
+        written = node.get(_SHOWN[node["type"]])
+        if not isinstance(written, str) or not written.strip():
+            continue
+        text, linked = resolved(f"[[{written}]]" if node["type"] == "file" else written)
+        links += linked
+        names[str(node.get("id"))] = text.strip().split("\n")[0][:120]
+        composer.add(text.strip())
+    edges = value.get("edges")
+    for edge in edges if isinstance(edges, list) else []:
+        if isinstance(edge, Mapping) and isinstance(edge.get("label"), str):
+            ends = (names.get(str(edge.get(end)), "") for end in ("fromNode", "toNode"))
+            composer.add(f"{' → '.join(ends)}: {edge['label']}", end="\n")
+    named = list(dict.fromkeys(links))[:MAX_LISTED]
+    return Reading(composer.text, properties={"links": named} if named else {})
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,159 @@
+"""Recognises the encodings that programs wrote before UTF-8, by the frequencies of bytes and by the words they give."""
+
+import re
+import unicodedata
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+
+# chardet looks at this many bytes, which are taken where bytes beyond ASCII stand.
+_SAMPLE = 64 * 1024
+_BEFORE = 60
+_PIECE = re.compile(rb"[\x80-\xff][^\n]{0,65536}+")
+# Of two encodings that fit, the one that more files have wins. Those of Mac OS and MS-DOS need more evidence.
+_CANDIDATES = {
+    **dict.fromkeys(("cp1252", "cp1251", "cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"), 1.0),
+    **dict.fromkeys(("cp932", "euc_jis_2004", "cp949", "gb18030", "big5", "koi8-r", "koi8-u", "cp874"), 1.0),
+    **dict.fromkeys(("iso8859-2", "iso8859-5", "iso8859-6", "iso8859-7"), 0.99),
+    **dict.fromkeys(("cp866", "cp850"), 0.9),
+    **dict.fromkeys(("cp852", "mac-cyrillic"), 0.8),
+    "mac-roman": 0.5,
+}
+_OF_EAST_ASIA = frozenset({"cp932", "euc_jis_2004", "cp949", "gb18030", "big5"})
+# Nearly all characters of a text are in these older sets, with two bytes each.
+_COMMON = {"gb18030": "gb2312", "cp949": "euc_kr"}
+# A text with only these characters beyond ASCII is most probably Western.
+_WESTERN = frozenset("äöüßÄÖÜéèêëÉÈÊàâáãåÀÂÁÅçÇñÑîïíìÎÍôóòõøÔÓØûúùÛÚœæŒÆ“”„‘’‚–—…•€£§°«»·¿¡®©™²³½¼¾×µ±\xa0")
+_PREFERRED = 1.6
+# ISO 8859-15 differs from Windows' page only where that gives a currency sign, fractions or accents without a letter.
+_NEXT_TO_WESTERN = ("iso8859-15", 0.99)
+_MOST_ODD = 0.5
+# The pages of ISO have control characters where those of Windows have letters, quotes and dashes.
+_CONTROL = re.compile(r"[\x80-\x9f]")
+_MOST_CONTROL = 0.2
+_NEVER_SEEN = 0.001  # chardet's score of an encoding that fits, with pairs of letters that it has never seen
+
+_SCRIPTS = ((0x250, "l"), (0x370, "-"), (0x400, "g"), (0x530, "c"), (0x590, "x"), (0x600, "h"), (0x780, "a"))
+_LATER_SCRIPTS = ((0xE00, "x"), (0xE80, "t"), (0x1E00, "x"), (0x1F00, "l"), (0x2000, "g"), (0x2E80, "x"))
+_HALF_WIDTH_KANA = range(0xFF61, 0xFFA0)
+_PLAIN = frozenset("ªºµ°®©™№")  # beside letters of any script
+_BEFORE_WORDS = frozenset("¿¡§£€")
+_WORD = re.compile(r"[a-zA-Z!]+")
+# Letters of two scripts in one word, a capital inside of a word, a symbol inside of a word.
+_ODD = re.compile(
+    r"!|[a-zA-Z]q[a-zA-Z]|[elcg][LCG]|[EL]L[el]|LE[el]|s[eElLcCgG]|[eElL][cCgGhatkx]|[cC][eElLgGhatkx]|[gG][eElLcChatkx]|[hatkx][eElLcCgG]"
+    r"|h[atkx]|a[htkx]|t[hakx]|k[hatx]"
+)
+_FOREIGN = re.compile(r"[cCgGhat]+")
+
+
+def ranked(content: bytes) -> list[str]:
+    """The encodings whose words look like words, the most probable first. Bytes beyond ASCII are needed."""
+    from chardet import detect_all
+
+    sample = b"\n".join(_pieces(content))
+    if not sample:
+        return []
+    found = detect_all(
+        sample,
+        ignore_threshold=True,
+        compat_names=False,
+        include_encodings=_CANDIDATES,
+        empty_input_encoding="cp1252",
+        max_bytes=len(sample),
+    )
+    likely = {each["encoding"]: each["confidence"] + _NEVER_SEEN for each in found if each["encoding"]}
+    if "cp1252" in likely:
+        encoding, share = _NEXT_TO_WESTERN
+        likely[encoding] = likely["cp1252"] * share
+    scores = {encoding: score * _quality(sample, encoding) for encoding, score in likely.items()}
+    return sorted((each for each, score in scores.items() if score), key=lambda each: -scores[each])
+
+
+def is_readable(text: str) -> bool:
+    """Whether at most half of the words beyond ASCII are odd: of two scripts, or with symbols inside."""
+    return _oddness(text[:_SAMPLE]) <= _MOST_ODD
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """The lines with bytes beyond ASCII, with a little of the text before them, up to the size of a sample."""
+    taken, end = 0, 0
+    for piece in _PIECE.finditer(content):
+        start = max(end, piece.start() - _BEFORE)
+        end = piece.end()
+        yield content[start:end]
+        taken += end - start
+        if taken >= _SAMPLE:
+            return
+
+
+def _quality(sample: bytes, encoding: str) -> float:
+    """How plausible a text looks in an encoding: 0 if it does not fit or is no text."""
+    try:
+        text = getincrementaldecoder(encoding)().decode(sample)  # its last character may be cut off
+    except UnicodeError:
+        return 0
+    odd = max(_oddness(text), _rareness(text, encoding))
+    if odd > _MOST_ODD:
+        return 0
+    quality = (1 - odd) ** 3 * _CANDIDATES.get(encoding, 1.0)
+    if encoding in _OF_EAST_ASIA:
+        wide = sum(character > "\u2e7f" for character in text)
+        plain = sum(character.isascii() and character.isalpha() for character in text)
+        # A Western accent and the letter behind it also make a character.
+        return quality * min(1, wide / 8) if plain > 4 * wide else quality
+    western = encoding in ("cp1252", "iso8859-15") and all(each.isascii() or each in _WESTERN for each in text)
+    return quality * _PREFERRED if western else quality
+
+
+def _rareness(text: str, encoding: str) -> float:
+    common = _COMMON.get(encoding)
+    beyond = [character for character in text if not character.isascii()]
+    if common is None or not beyond:
+        return 0
+    return sum(len(character.encode(common, "ignore")) != 2 for character in beyond) / len(beyond)
+
+
+def _oddness(text: str) -> float:
+    """The share of odd words among those with characters beyond ASCII."""
+    sorts = text.translate(_SORTS)
+    if len(_CONTROL.findall(text)) > _MOST_CONTROL * len(text):
+        return 1
+    words = [word for word in _WORD.findall(sorts) if word.strip("eE")]
+    foreign = _FOREIGN.findall(sorts)
+    # Single letters of another script are accents of this one.
+    if foreign and all(len(letters) == 1 for letters in foreign):
+        return 1
+    return sum(_ODD.search(word) is not None for word in words) / max(len(words), 1)
+
+
+class _Sorts(dict[int, str]):
+    """A letter for each character: e for ASCII, l for Latin, g, c, h, a, t for other scripts, capital for capitals.
+
+    k is katakana of half width, x any other script, s a symbol, q a sign that stands before words, ! what texts do not
+    contain, and - all else.
+    """
+
+    def __missing__(self, code: int) -> str:
+        sort = self[code] = _sort(chr(code))
+        return sort
+
+
+def _sort(character: str) -> str:
+    category, code = unicodedata.category(character), ord(character)
+    if character in _PLAIN or character in "\t\n\r\f\v":
+        return "-"
+    if character in _BEFORE_WORDS:
+        return "q"
+    if character.isascii():
+        return ("E" if category == "Lu" else "e") if character.isalpha() else "-"
+    if category in ("Cc", "Cn", "Co", "So") or character == "¤":
+        return "!"
+    if category in ("Sm", "Sk", "No"):
+        return "s"
+    if category[0] not in "LM" or code >= 0x2E80:
+        return "k" if code in _HALF_WIDTH_KANA else "-"
+    script = next((sort for end, sort in (*_SCRIPTS, *_LATER_SCRIPTS) if code < end), "x")
+    return script.upper() if category == "Lu" and script in "lgc" else script
+
+
+_SORTS = _Sorts()

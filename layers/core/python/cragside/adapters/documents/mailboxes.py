@@ -1,0 +1,44 @@
+"""Reads mailboxes (mbox): each message is a section."""
+
+import re
+from collections.abc import Iterator
+
+from cragside.adapters.documents.emails import Mail, parsed, title_of
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label
+
+# "From ada@weir.example Mon Mar  3 08:00:00 2025", behind a blank line. Text that begins so is quoted with a >.
+_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n")
+_QUOTED = re.compile(rb"(?m)^>(>{0,20}From )")
+_MOST = 10_000
+
+
+def read(content: bytes, origin: FileOrigin) -> Reading:
+    """The messages in their order. Raises `Unreadable` if there is none."""
+    mail, read, failed = Mail(origin), 0, 0
+    for number, message in enumerate(_messages(content), 1):
+        if number > _MOST:
+            mail.unread.append(f"the messages behind the first {_MOST:,} were not read")
+            break
+        try:
+            one = parsed(_QUOTED.sub(rb"\1", message))
+            section = label(title_of(one), 120) or f"Message {number}"
+            mail.composer.mark(section=section, apart=True)
+            mail.add(one, section)
+            read += 1
+        except Unreadable:
+            failed += 1
+    if not read:
+        raise Unreadable("holds no message that can be read")
+    if failed:
+        mail.unread.insert(0, f"{failed} of {read + failed} messages could not be read")
+    return Reading(mail.composer.text, "email", marks=mail.composer.marks, unread="; ".join(mail.unread))
+
+
+def _messages(content: bytes) -> Iterator[bytes]:
+    start = None
+    for begin in _BEGIN.finditer(content):
+        if start is not None:
+            yield content[start : begin.start()]
+        start = begin.end()
+    if start is not None:
+        yield content[start:]

@@ -1,0 +1,93 @@
+"""Short lists, headings and tables of an article that its extraction drops."""
+
+import pytest
+
+from cragside.adapters.documents import html
+from cragside.adapters.documents.page_blocks import blocks_of, joined
+from cragside.adapters.documents.page_recall import with_dropped
+from cragside.adapters.documents.reading import FileOrigin
+
+LONG = (
+    "<p>The standpipes are open from April to October and every plot holder may use them in turn, as long as the hose "
+    "is not left running while nobody is there.</p>"
+)
+BODY = (
+    f"<h1>Allotment rules</h1><h2>Watering</h2>{LONG}<ul><li>Plots 1 to 20: mornings</li>"
+    "<li>Plots 21 to 44: evenings</li></ul><h2>Bonfires</h2>"
+    "<ul><li>Only on the first <b>Friday</b> of the month</li></ul>"
+    "<h3>Fees</h3><table><tr><th>Plot</th><th>Fee</th></tr><tr><td><p>Half plot</p></td><td>31 crowns</td></tr></table>"
+)
+
+
+def read(body):
+    page = f"<!doctype html><html><head><title>Allotment rules</title></head><body>{body}</body></html>"
+    return html.read(page.encode(), FileOrigin("rules.html", "html"))
+
+
+def test_short_lists_and_headings_of_an_article_are_kept_in_place():
+    text = read(BODY).text
+    parts = [
+        "standpipes",
+        "- Plots 1 to 20: mornings\n- Plots 21 to 44: evenings",
+        "## Bonfires",
+        "Friday",
+        "### Fees",
+        "Half plot",
+    ]
+    places = [text.find(part) for part in parts]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert all(text.count(part) == 1 for part in parts)
+
+
+def test_a_section_is_named_by_a_heading_that_was_dropped():
+    reading = read(BODY)
+    named = {reading.text[mark.start :].split("\n")[0]: mark.section for mark in reading.marks}
+    assert named["## Bonfires"] == "Bonfires"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "<nav><ul><li>Buy now</li></ul></nav>",
+        "<footer>Buy now</footer>",
+        "<aside><p>Buy now</p></aside>",
+        '<div class="site-menu"><span>Buy now</span></div>',
+        '<div id="cookie-consent">Buy now</div>',
+        '<div role="navigation">Buy now</div>',
+        '<ul><li><a href="/">Buy now</a></li></ul>',
+        "<script>Buy now</script>",
+        '<p style="display:none">Buy now</p>',
+    ],
+)
+def test_navigation_and_what_nobody_sees_is_not_added(beside):
+    assert "Buy now" not in read(beside + BODY + beside).text
+
+
+def test_only_the_main_element_is_compared():
+    text = read(f"<div>Buy now</div><main>{BODY}</main><div>Imprint</div>").text
+    assert "Plots 21 to 44: evenings" in text
+    assert "Buy now" not in text
+    assert "Imprint" not in text
+
+
+def test_the_names_of_columns_stand_above_a_table_that_was_dropped():
+    tree = html.tree_of(BODY.encode(), None)
+    assert "| Plot | Fee |\n|---|---|\n| Half plot | 31 crowns |" in joined(blocks_of(tree))
+
+
+def test_a_short_block_counts_as_found_only_near_the_block_before_it():
+    tree = html.tree_of(
+        f"<p>One long paragraph of words.</p><h2>Fees</h2>{LONG * 3}<p>All about Fees</p>".encode(), None
+    )
+    article = "\n\n".join(block.text for block in blocks_of(tree) if block.prefix == "")
+    assert "words.\n\n## Fees\n\nThe standpipes" in with_dropped(article, blocks_of(tree), "")
+
+
+def test_of_a_page_with_very_many_elements_all_blocks_are_taken(monkeypatch):
+    monkeypatch.setattr(html, "_MOST_ELEMENTS", 20)
+    reading = read(BODY + "<nav>Buy now</nav>" + "<p>More of it.</p>" * 20)
+    assert reading.title == "Allotment rules"
+    assert reading.text.startswith("# Allotment rules\n\n## Watering\n\nThe standpipes")
+    assert reading.text.count("More of it.") == 20
+    assert "Buy now" not in reading.text
