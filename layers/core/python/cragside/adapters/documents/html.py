@@ -24,10 +24,10 @@ _INLINE = frozenset(
     | {"var", "wbr"}
 )
 _MOST_ATTRIBUTES = 1000
-_LONGEST_CELL = 1000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
+_LONGEST_CELL = 1000
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
