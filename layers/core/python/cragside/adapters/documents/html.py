@@ -27,13 +27,13 @@ _INLINE = frozenset(
     | {"var", "wbr"}
 )
 _MOST_ATTRIBUTES = 1000
-_LONGEST_CELL = 1000
 # Finding the article takes a second for 10,000 elements. Of larger pages all blocks of the content are taken.
 _MOST_ELEMENTS = 40_000
 _MOST_CHARACTERS = 2_000_000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
+_LONGEST_CELL = 1000
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:

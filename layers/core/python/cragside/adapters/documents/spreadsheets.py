@@ -23,15 +23,9 @@ _WHAT = "an Excel workbook (.xlsx)"
 _MOST_MERGED = 10_000
 _PIECE = 1024 * 1024
 _MERGED = re.compile(rb'<(?:\w{1,20}+:)?mergeCell ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-# The end of a cell with a formula that has no value, or has 0.
-_UNCOMPUTED, _UNSURE = (
-    re.compile(
-        rb"(?:</P?f>|/>)\s{0,20}(?:<P?v(?: ?/>|>0?</P?v>))?\s{0,20}</P?c>".replace(b"0?", zero).replace(
-            b"P?", rb"(?:\w{1,20}+:)?"
-        )
-    )
-    for zero in (b"", b"0?")
-)
+# The end of a cell with a formula that has no value, and a formula whose value is 0.
+_UNCOMPUTED = re.compile(rb"(?:f|/)>\s{0,20}(?:<[\w:]{0,20}v(?: ?/|></[\w:]{0,20}v)>)?\s{0,20}</[\w:]{0,20}c>")
+_ZERO = re.compile(rb"(?:f|/)>\s{0,20}<[\w:]{0,20}v>0</")
 # Numbers of formats that have no text in the file, which openpyxl does not know.
 _EAST_ASIAN_DATES = frozenset((*range(27, 37), *range(50, 59)))
 # The number of the year 10000.
@@ -124,11 +118,11 @@ def _layout(archive: zipfile.ZipFile, path: str, *, unsure: bool) -> _Layout:
     from openpyxl.utils import column_index_from_string
 
     merged, uncomputed, count, before = _Merged(), False, 0, b""
-    unvalued = _UNSURE if unsure else _UNCOMPUTED
     with archive.open(path) as stream:
         while piece := stream.read(_PIECE):
-            uncomputed = uncomputed or unvalued.search(before + piece) is not None
-            for left, top, right, bottom in _MERGED.findall(before + piece):
+            seen = before + piece
+            uncomputed = uncomputed or bool(_UNCOMPUTED.search(seen) or (unsure and _ZERO.search(seen)))
+            for left, top, right, bottom in _MERGED.findall(seen):
                 count += 1
                 if count <= _MOST_MERGED:
                     columns = (column_index_from_string(left.decode()), column_index_from_string(right.decode()))
