@@ -395,3 +395,20 @@ def test_a_document_type_that_names_entities_elsewhere_opens_nothing():
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         body = archive.read("content.xml").decode()
     assert read(opendocument_of("text", "", more={"content.xml": head + body}), "a.odt").text.strip() == "onetwo"
+
+
+def test_numbered_paragraphs_of_slides_have_their_numbers():
+    def line(text, form="", level=0, start=""):
+        numbered = f'<a:buAutoNum type="{form}" {start}/>' if form else ""
+        return f'<a:p><a:pPr lvl="{level}">{numbered}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+
+    lines = [
+        line("a", "arabicPeriod"), line("b", "alphaLcParenBoth", 1), line("c", "alphaLcParenBoth", 1), line(""),
+        line("d", "arabicPeriod"), line("e", "alphaLcParenBoth", 1), line("f"), line("g", "arabicPeriod"),
+        line("h", "romanUcParenR", start='startAt="4"'), line("i", "romanUcParenR", start='startAt="4"'),
+        line("j", "unknown"), line("k", "arabicPlain", level="x", start='startAt="x"'),
+    ]  # fmt: skip
+    body = shape("x").replace("<a:p><a:r><a:t>x</a:t></a:r></a:p>", "".join(lines))
+    assert read(pptx_of(body), "a.pptx").text.strip().split("\n") == [
+        "1. a", "(a) b", "(b) c", "2. d", "(a) e", "f", "1. g", "IV) h", "V) i", "j", "1 k",
+    ]  # fmt: skip
