@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from datetime import date
 
 import pytest
@@ -344,3 +345,70 @@ def test_lists_and_tables_in_cells_of_an_opendocument_text_are_read_once():
     assert read(opendocument_of("text", table(f"<text:p>P-208</text:p>{inner}", listed)), "a.odt").text.strip() == (
         "P-208 Slates 640 | new"
     )
+
+
+CHARTS = f'{OASIS} xmlns:chart="urn:oasis:names:tc:opendocument:xmlns:chart:1.0"'
+CHART = (
+    f"<office:document-content {CHARTS}><office:body><office:chart><chart:chart>"
+    "<chart:title><text:p>Eels</text:p></chart:title><table:table><table:table-header-rows><table:table-row>"
+    "<table:table-cell><text:p/></table:table-cell><table:table-cell><text:p>Up</text:p></table:table-cell>"
+    "</table:table-row></table:table-header-rows><table:table-row><table:table-cell><text:p>2024</text:p>"
+    "</table:table-cell><table:table-cell><text:p>517</text:p></table:table-cell></table:table-row></table:table>"
+    "</chart:chart></office:chart></office:body></office:document-content>"
+)
+MATH = (
+    '<math xmlns="http://www.w3.org/1998/Math/MathML"><semantics><mi>Q</mi><annotation encoding="StarMath 5.0">'
+    "Q = 1.84 cdot b</annotation></semantics></math>"
+)
+OBJECT = '<draw:frame><draw:object xmlns:x="http://www.w3.org/1999/xlink" x:href="./Object {}"/></draw:frame>'
+
+
+def test_charts_and_formulas_of_opendocument_files_are_read_where_they_stand():
+    more = {"Object 1/content.xml": CHART, "Object 2/content.xml": MATH}
+    slide = f"<draw:page>{OBJECT.format(1)}{OBJECT.format(1)}{OBJECT.format(3)}</draw:page>"
+    assert read(opendocument_of("presentation", slide, more=more), "a.odp").text.strip() == "Eels\n\n | Up\n2024 | 517"
+    text = f"<text:p>With {OBJECT.format(2)} it flows.</text:p><text:p>Counts: {OBJECT.format(1)}</text:p>"
+    assert read(opendocument_of("text", text, more=more), "a.odt").text.strip() == (
+        "With Q = 1.84 cdot b it flows.\n\nCounts: \nEels\n\n | Up\n2024 | 517"
+    )
+
+
+@pytest.mark.attack("hidden text")
+def test_charts_in_hidden_sections_of_opendocument_files_are_left_out():
+    body = f'<text:p>seen</text:p><text:section text:display="none"><text:p>{OBJECT.format(1)}</text:p></text:section>'
+    content = opendocument_of("text", body, more={"Object 1/content.xml": CHART})
+    assert read(content, "a.odt").text.strip() == "seen"
+
+
+def test_words_of_text_boxes_in_opendocument_texts_are_not_joined():
+    box = "<draw:frame><draw:text-box><text:p>Open</text:p><text:p>at nine</text:p></draw:text-box></draw:frame>"
+    assert read(opendocument_of("text", f"<text:p>The weir{box}is old.</text:p>"), "a.odt").text.split() == [
+        "The", "weir", "Open", "at", "nine", "is", "old.",
+    ]  # fmt: skip
+
+
+def test_a_document_type_that_names_entities_elsewhere_opens_nothing():
+    content = opendocument_of("text", "<text:p>one&e;two</text:p>")
+    head = (
+        '<!DOCTYPE office:document-content PUBLIC "-//OpenOffice.org//DTD OfficeDocument 1.0//EN" "file:///etc/passwd">'
+    )
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        body = archive.read("content.xml").decode()
+    assert read(opendocument_of("text", "", more={"content.xml": head + body}), "a.odt").text.strip() == "onetwo"
+
+
+def test_numbered_paragraphs_of_slides_have_their_numbers():
+    def line(text, form="", level=0, start=""):
+        numbered = f'<a:buAutoNum type="{form}" {start}/>' if form else ""
+        return f'<a:p><a:pPr lvl="{level}">{numbered}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+
+    lines = [
+        line("a", "arabicPeriod"), line("b", "alphaLcParenBoth", 1), line("c", "alphaLcParenBoth", 1), line(""),
+        line("d", "arabicPeriod"), line("e", "alphaLcParenBoth", 1), line("f"), line("g", "arabicPeriod"),
+        line("h", "romanUcParenR", start='startAt="4"'), line("i", "romanUcParenR", start='startAt="4"'),
+        line("j", "unknown"), line("k", "arabicPlain", level="x", start='startAt="x"'),
+    ]  # fmt: skip
+    body = shape("x").replace("<a:p><a:r><a:t>x</a:t></a:r></a:p>", "".join(lines))
+    assert read(pptx_of(body), "a.pptx").text.strip().split("\n") == [
+        "1. a", "(a) b", "(b) c", "2. d", "(a) e", "f", "1. g", "IV) h", "V) i", "j", "1 k",
+    ]  # fmt: skip

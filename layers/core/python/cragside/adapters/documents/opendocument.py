@@ -1,6 +1,8 @@
 """Reads ODT, ODP and ODS: headings or slides as sections and pages, sheets row by row. Runs in a child process."""
 
+import posixpath
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -24,6 +26,8 @@ _TEXT, _TABLE, _DRAW, _OFFICE, _PRESENTATION, _META = (
 _DC = "{http://purl.org/dc/elements/1.1/}"
 # Comments, deleted text, and notes, which stand below their paragraph.
 _GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_TEXT}hidden-text"})
+_CHART = _SPACE % "chart"
+_MATH = "{http://www.w3.org/1998/Math/MathML}"
 _TARGET = "{http://www.w3.org/1999/xlink}href"
 _STYLE = _SPACE % "style"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
@@ -62,9 +66,10 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         body = whole.find(f"{_OFFICE}body")
         styles = [whole, *(parsed(archive.read(name)) for name in archive.namelist() if name == "styles.xml")]
         stated = parsed(archive.read("meta.xml")) if "meta.xml" in archive.namelist() else None
-    if body is None:
-        raise Unreadable("is damaged, or not an OpenDocument file")
-    _empty_unseen(body, _looks(styles))
+        if body is None:
+            raise Unreadable("is damaged, or not an OpenDocument file")
+        _empty_unseen(body, _looks(styles))
+        _embed_objects(body, archive)
     title = ""
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
         tables = Tables(size)
@@ -77,6 +82,20 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         title = _document(body, numbers_of(body, styles), composer)
     fields = _properties(stated)
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+
+
+def _embed_objects(body: Any, archive: zipfile.ZipFile) -> None:
+    """Put title and numbers of charts, and the text of formulas, where the document shows them, each once."""
+    left = set(archive.namelist())
+    for place in list(body.iter(f"{_DRAW}object")):
+        path = posixpath.normpath(place.get(_TARGET, "")) + "/content.xml"
+        if path not in left:
+            continue
+        left.remove(path)
+        embedded = parsed(archive.read(path))
+        place.text = embedded.findtext(f".//{_MATH}annotation")
+        if (chart := embedded.find(f".//{_CHART}chart")) is not None:
+            place.extend(chart.findall(f"{_CHART}title/{_TEXT}p") + chart.findall(f"{_TABLE}table"))
 
 
 def _looks(styles: Iterable[Any]) -> dict[_StyleKey, _Look]:
@@ -147,6 +166,10 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
                 composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, numbered))
                 title = title or label(text)
             composer.add("\n".join([numbered, *_notes(block)]))
+        # Charts and text boxes are anchored in paragraphs.
+        for table in block.iterdescendants(f"{_TABLE}table"):
+            if next(table.iterancestors(f"{_TABLE}table", f"{_TEXT}note"), None) is None:
+                composer.add("\n".join(" | ".join(cells) for _, cells in _rows(table) if any(cells)))
     return title
 
 
@@ -264,8 +287,12 @@ def _words(block: Any) -> str:
             continue
         if element is not block and element.tail:
             stack.append(element.tail)
-        if element.tag in _GONE or not isinstance(element.tag, str):
+        if element.tag in _GONE or element.tag == f"{_TABLE}table" or not isinstance(element.tag, str):
             continue
+        if element.tag in (f"{_TEXT}p", f"{_TEXT}h") and element is not block:
+            # In a text box.
+            pieces.append("\n")
+            stack.append("\n")
         if element.tag == f"{_TEXT}a":
             stack += [element.get(_TARGET, ""), len(pieces)]
         if element.tag == f"{_TEXT}s":

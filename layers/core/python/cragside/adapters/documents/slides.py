@@ -1,5 +1,6 @@
 """Reads PPTX: each slide is a page with its title as section, its text, tables and notes. Runs in a child process."""
 
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -9,6 +10,7 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
+from cragside.adapters.documents.number_formats import written
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 
@@ -17,6 +19,15 @@ _WHAT = "a PowerPoint presentation (.pptx)"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_FORMS = {
+    "arabic": "decimal",
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+}
+_SIGNS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")"), "Plain": ("", "")}
+_AUTOMATIC = re.compile(f"({'|'.join(_FORMS)})({'|'.join(_SIGNS)})")
 # Slide numbers, dates and footers are the same on each slide.
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 
@@ -96,18 +107,39 @@ def _place(shape: Any) -> str:
 
 def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
     """The lines of a shape, with the addresses of links that are `related` to its slide."""
-    lines = []
+    lines, counts = [], dict[int, tuple[str, int]]()
     for paragraph in shape.iter(f"{_A}p"):
         runs = paragraph.iter(f"{_A}t", f"{_A}br", f"{M}oMath")
         pieces = []
         for target, linked in groupby(runs, lambda run: _target(_holder(run), related or {})):
             text = "".join(map(_written, linked))
             pieces.append(text + address_behind(text, target))
-        lines.append("".join(pieces).strip())
-    text = "\n".join(filter(None, lines))
+        if line := "".join(pieces).strip():
+            lines.append(f"{_number(paragraph, counts)} {line}".lstrip())
+    text = "\n".join(lines)
     # A click anywhere on a shape follows its own link.
     named = shape.find(f"*/{_P}cNvPr")
     return text + address_behind(text, _target(named, related or {}))
+
+
+def _number(paragraph: Any, counts: dict[int, tuple[str, int]]) -> str:
+    """The number of a paragraph, such as "2." or "(b)"; "" without one. `counts` has form and number of each level."""
+    properties = paragraph.find(f"{_A}pPr")
+    level = properties.get("lvl", "0") if properties is not None else "0"
+    at = int(level) if level in tuple("012345678") else 0
+    for deeper in [each for each in counts if each > at]:
+        del counts[deeper]
+    stated = properties.find(f"{_A}buAutoNum") if properties is not None else None
+    known = _AUTOMATIC.fullmatch(stated.get("type", "")) if stated is not None else None
+    if stated is None or known is None:
+        counts.pop(at, None)
+        return ""
+    start = stated.get("startAt", "1")
+    form, last = counts.get(at, ("", 0))
+    begin = int(start) if start.isascii() and start.isdecimal() and len(start) < 6 else 1
+    counts[at] = known[0], last + 1 if form == known[0] else begin
+    before, after = _SIGNS[known[2]]
+    return f"{before}{written(counts[at][1], _FORMS[known[1]])}{after}"
 
 
 def _holder(run: Any) -> Any:
