@@ -172,7 +172,7 @@ def test_lines_of_a_remedy_stand_below_each_other(run, container, environment):
     environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
     container.search = Search(ServiceUnavailable("search", "SearXNG refused JSON (403)", answered=403))
     shown = run("doctor").stdout
-    assert "restart it:\n" + " " * 38 + "search:\n" + " " * 40 + "formats:\n" + " " * 42 + "- html\n" in shown
+    assert "Restart it:\n" + " " * 38 + "search:\n" + " " * 40 + "formats:\n" + " " * 42 + "- html\n" in shown
 
 
 async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(monkeypatch):

@@ -11,7 +11,7 @@ _NEAR = 260  # characters for the rest of the instruction
 # The instruction is a sentence of its own, or depends on what the model is told to be.
 _BEGINNING = (
     r"(?:^|[.!?:;。：\n]|\b(?:please|bitte|(?:task|job|goal|role|aufgabe) (?:is|ist|besteht)[^.\n]{0,20}?(?:to)?"
-    r"|you (?:will|must|should|are asked to|are tasked with)|want you to|need you to|and)\b)[\s\W]{0,12}"
+    r"|you (?:will|must|should|are asked to|are tasked with)|want you to|need you to|and)\b)\W{0,12}+"
 )
 _VERBS = (
     r"(?:generat|creat|writ|provid|giv|suggest|produc|craft|compos|return|output|mak|propos|summari[sz]|analy[sz]|extract"
@@ -19,7 +19,7 @@ _VERBS = (
     r"|erzeug|erstell|generier|schreib|gib|formulier|schlag|fass|analysier|nenn"
     r"|gén[eéè]r|cré|donn|rédig|propos|résum"
     r"|gener|escrib|crea|crie|redact|resum|sugier|scrivi|suggerisci"
-    r"|сгенерир|созда|придума|напиши|предложи|сформулир)\w{0,6}"
+    r"|сгенерир|созда|придума|напиши|предложи|сформулир)\w{0,6}+"
 )
 _INSTRUCTION = re.compile(rf"{_BEGINNING}{_VERBS}\b", re.IGNORECASE)
 _THING = re.compile(

@@ -34,11 +34,9 @@ async def examine_searxng(container: "Container", manner: Manner) -> list[Findin
     try:
         results = await container.search.search("cragside")
     except ServiceUnavailable as error:
-        remedy = await _remedy(error.details.get("answered"), address)
-        if not remedy:
-            raise
-        cause = Fault.of("searxng", error, manner.message(error)).cause
-        return [Finding("searxng", "error", detail=cause, remedy=remedy)]
+        fault = Fault.of("searxng", error, manner.message(error))
+        remedy = await _remedy(error.details.get("answered"), fault.remedy, address)
+        return [Finding("searxng", "error", detail=fault.cause, remedy=remedy)]
     found = f"answers in JSON, {len(results)} results for a test search"
     return [Finding("searxng", "ok", await version_at(address), found)]
 
@@ -55,25 +53,26 @@ async def version_at(address: str) -> str:
         return ""
 
 
-async def _remedy(status: int | None, address: str) -> str:
+async def _remedy(status: int | None, remedy: str, address: str) -> str:
+    """The `remedy` with the lines that carry it out."""
     if lines := _LINES.get(status or 0):
-        shown = f"Write this into SearXNG's settings.yml, and restart it:\n{_indented(lines)}"
+        shown = f"{remedy} Its settings.yml then has these lines. Restart it:\n{_indented(lines)}"
         return shown + (_PASSING if status == 429 else "")
     if status not in (200, 404):  # a page, or nothing, where the search should be
-        return ""
+        return remedy
     elsewhere = await _elsewhere(urlsplit(address))
     if elsewhere is None:
         return (
             "Correct SEARXNG_HOST. Behind a reverse proxy it has the path of SearXNG, without /search, such as "
             "https://HOST/searxng."
         )
-    remedy = f"Set SEARXNG_HOST={address_of(elsewhere)}"
+    there = f"Set SEARXNG_HOST={address_of(elsewhere)}, where SearXNG answers."
     if not address.startswith(f"{elsewhere}/") or address.endswith("/search"):
-        return f"{remedy}, where SearXNG answers."
+        return there
     lines = f"server:\n  base_url: {address_of(address)}/"
     return (
-        f"{remedy}, where SearXNG answers. Or have it answer where you look for it: write this into its settings.yml, "
-        f"and restart it:\n{_indented(lines)}"
+        f"{there} Or have it answer where you look for it: write this into its settings.yml, and restart it:\n"
+        f"{_indented(lines)}"
     )
 
 
