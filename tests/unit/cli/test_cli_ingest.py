@@ -124,12 +124,34 @@ def test_a_folder_without_texts_is_bad_input(real, tmp_path):
     assert "no file to index; supported are PDF" in result.stderr
 
 
-def test_a_huge_file_is_skipped_with_the_limit(real, tmp_path):
+def test_a_huge_file_is_skipped_in_a_folder_and_fails_where_it_is_named(real, tmp_path):
     with open(tmp_path / "huge.txt", "wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
-    result = real("ingest", str(tmp_path / "huge.txt"))
-    assert result.exit_code == 0
-    assert "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)" in result.stdout
+    for given, code, status in ((tmp_path, 0, "skipped"), (tmp_path / "huge.txt", 1, "failed ")):
+        result = real("ingest", str(given))
+        assert result.exit_code == code
+        reason = "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)"
+        assert f"{status}   huge.txt  ({reason})" in result.stdout
+
+
+def test_an_empty_file_fails_where_it_is_named(real, notes):
+    (notes / "empty.md").write_text(" \n")
+    assert real("ingest", str(notes)).exit_code == 0
+    result = real("ingest", str(notes / "empty.md"))
+    assert (result.exit_code, "failed    empty.md  (is empty)" in result.stdout) == (1, True)
+
+
+def test_what_was_read_in_part_is_listed(real, notes):
+    (notes / "rows.jsonl").write_text('{"shed": 12}\n{"shed": 13}\n{"she')
+    reason = "line 3 (Unterminated string starting at) is not valid JSON and was not read"
+    assert f"rows.jsonl  (1 passage; {reason})" in real("ingest", str(notes)).stdout
+    (listed, total) = real("documents", "--unread").stdout.splitlines()
+    assert listed.endswith(f"rows.jsonl  ({reason})")
+    assert total == "1 document."
+    told = real.json("documents", "--unread")
+    assert [(document["name"], document["unread"]) for document in told["documents"]] == [("rows.jsonl", reason)]
+    assert real.json("documents")["total"] > 1
+    assert real.json("documents", "--unread", "--offset", "1")["documents"] == []
 
 
 def test_documents_of_other_formats_are_read(real):

@@ -248,7 +248,9 @@ JVBERi0=
         "messageId": "<2@weir.example>",
         "inReplyTo": "<1@weir.example>",
         "references": ["<0@weir.example>", "<1@weir.example>"],
+        "unread": source.unread,
     }
+    assert source.unread == "the attachment plan.pdf was not read"
 
 
 async def test_an_email_of_html_alone_is_read_as_the_page_it_is(load):

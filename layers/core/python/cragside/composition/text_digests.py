@@ -79,7 +79,7 @@ class TextDigests:
             await asyncio.to_thread(self._earlier.keep, key, reason)
             return _refused(file, reason)
         digest = await asyncio.to_thread(_stored_digest, text)
-        if not text.unread:  # the rest may be read next time
+        if not text.may_give_more:
             await asyncio.to_thread(self._earlier.keep, key, digest)
         return digest
 

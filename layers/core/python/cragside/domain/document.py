@@ -106,7 +106,7 @@ class SourceText:
     `marks` are in the order of their starts. `tier1` holds the loader's annotations, whose fields depend on `doc_type`.
     `properties` are the file's own: its front matter and links. `metadata` comes from the client, or from the
     properties where the client says nothing; searches can filter by it. `unread` says what of the file is missing from
-    the text, and why.
+    the text, and why. If it `may_give_more`, another reading of the same bytes may find it.
     """
 
     name: str
@@ -121,6 +121,7 @@ class SourceText:
     source: str = ""
     properties: Mapping[str, Any] = field(default_factory=dict)
     unread: str = ""
+    may_give_more: bool = False
 
     def __post_init__(self) -> None:
         if not self.source.strip():

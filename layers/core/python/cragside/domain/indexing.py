@@ -108,6 +108,11 @@ class DocumentRecord:
         return {**fields, "extraction": dict(extraction)} if extraction else fields
 
     @property
+    def unread(self) -> str:
+        """What of its file is missing from its text, and why; "" if nothing is."""
+        return str(self.tier1.get("unread", ""))
+
+    @property
     def error(self) -> str:
         """Why it failed; "" if it did not."""
         return next((part.error for part in self.parts if part.error and self.status == "failed"), "")

@@ -21,10 +21,14 @@ _LEADS_OUT = "is a link that leads out of the folder; give its target itself to 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to read. `name` is shown to people; `source` identifies the file (see `source_of`)."""
+    """A file to read. `name` is shown to people; `source` identifies the file (see `source_of`).
+
+    Whoever has `named` the file itself, and not its folder, expects it to be read.
+    """
 
     name: str
     path: Path
+    named: bool = field(default=False, compare=False)
 
     @property
     def source(self) -> str:
@@ -60,13 +64,14 @@ def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
 
 
 def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refused:
-    """The file's bytes. Refused: unreadable, or not a regular file. Skipped: longer than `max_bytes`."""
+    """The file's bytes. Refused: unreadable, or not a regular file. Skipped, unless named: longer than `max_bytes`."""
     try:
         status = found.path.stat()
         if not stat.S_ISREG(status.st_mode):
             return Refused(found.name, "is not a regular file", source=found.source)
         if status.st_size > max_bytes:
-            return Refused(found.name, too_large(status.st_size, max_bytes), skipped=True, source=found.source)
+            reason = too_large(status.st_size, max_bytes)
+            return Refused(found.name, reason, skipped=not found.named, source=found.source)
         with found.path.open("rb") as file:
             # The file may grow while it is read.
             return file.read(max_bytes + 1)
@@ -110,7 +115,7 @@ def _found_in(path: Path) -> Iterator[FoundFile | Refused]:
     if path.is_dir():
         yield from _below(path)
     elif named_kind(path.name):
-        yield FoundFile(source_name(path.name), path)
+        yield FoundFile(source_name(path.name), path, named=True)
     else:
         yield Refused(source_name(path.name), unsupported(path.name))
 

@@ -33,7 +33,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
 _MOST_PAGES_NAMED = 5
-_LONGEST_UNREAD = 1000
+_LONGEST_UNREAD = 500
 _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
@@ -87,6 +87,7 @@ class FileLoader(DocumentLoader):
                 raise Unreadable(EMPTY)
         except Unreadable as error:
             raise ValidationError(f"{name} {error.reason}.", reason=error.reason) from None
+        unread = label("; ".join(filter(None, (reading.unread, pictures))), _LONGEST_UNREAD)
         return SourceText(
             name=name,
             text=reading.text,
@@ -95,9 +96,10 @@ class FileLoader(DocumentLoader):
             doc_type=reading.doc_type,
             size=len(content),
             marks=reading.marks,
-            tier1=reading.tier1,
+            tier1={**reading.tier1, **({"unread": unread} if unread else {})},
             properties=reading.properties,
-            unread=label("; ".join(filter(None, (reading.unread, pictures))), _LONGEST_UNREAD),
+            unread=unread,
+            may_give_more=bool(pictures),
         )
 
     async def close(self) -> None:

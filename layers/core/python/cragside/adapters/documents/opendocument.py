@@ -158,7 +158,7 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
     headings, title = Headings(), ""
     for block in _blocks(body):
         if block.tag == f"{_TABLE}table":
-            composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
+            composer.add(_barred(block))
         elif text := _words(block):
             numbered = f"{numbers.get(block, '')} {text}".lstrip()
             if block.tag == f"{_TEXT}h":
@@ -169,8 +169,13 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
         # Charts and text boxes are anchored in paragraphs.
         for table in block.iterdescendants(f"{_TABLE}table"):
             if next(table.iterancestors(f"{_TABLE}table", f"{_TEXT}note"), None) is None:
-                composer.add("\n".join(" | ".join(cells) for _, cells in _rows(table) if any(cells)))
+                composer.add(_barred(table))
     return title
+
+
+def _barred(table: Any) -> str:
+    """The rows of a table that are not empty, cells separated by bars."""
+    return "\n".join(" | ".join(cells) for _, cells, _ in _rows(table) if any(cells))
 
 
 def _notes(block: Any) -> Iterator[str]:
@@ -197,7 +202,7 @@ def _slides(slides: Any, composer: Composer) -> str:
             begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
             for block in _blocks(part):
                 if block.tag == f"{_TABLE}table":
-                    composer.add("\n".join(" | ".join(cells) for _, cells, _ in _rows(block) if any(cells)))
+                    composer.add(_barred(block))
                 elif text := _words(block):
                     composer.add(begin + text)
     return first

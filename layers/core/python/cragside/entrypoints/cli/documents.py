@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
 
+_PAGE = 1000
+
+
 def documents(
     context: typer.Context,
     status: Annotated[
@@ -20,6 +23,9 @@ def documents(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most documents.")] = 100,
     offset: Annotated[int, typer.Option("--offset", min=0, max=1_000_000_000, help="Skip this many.")] = 0,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Only documents of whose files something was not read.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what GET /v1/documents answers, and nothing else.")
     ] = False,
@@ -27,11 +33,13 @@ def documents(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """List documents, latest first: status, id, passages and name."""
+    """List documents, latest first: status, id, passages and name, and what of a file was not read."""
     session = session_of(context)
     settings = session.settings(workspace)
 
     async def work(service: "Service") -> Any:
+        if unread:
+            return await _partly_read(service, limit=limit, offset=offset, status=status)
         return await service.client.get("/v1/documents", limit=limit, offset=offset, status=status)
 
     answer = ask(session, settings, work, address=api, token=token)
@@ -41,13 +49,30 @@ def documents(
         _show(answer)
 
 
+async def _partly_read(service: "Service", *, limit: int, offset: int, status: str | None) -> dict[str, Any]:
+    """A page of the documents that were read in part, from all of them."""
+    found, start, total = list[dict[str, Any]](), 0, 1
+    while start < total:
+        page = await service.client.get("/v1/documents", limit=_PAGE, offset=start, status=status)
+        found += [document for document in page["documents"] if document["unread"]]
+        start, total = start + _PAGE, page["total"]
+    return {**page, "documents": found[offset : offset + limit], "total": len(found), "limit": limit, "offset": offset}
+
+
 def _show(answer: dict[str, Any]) -> None:
     console = output()
     for document in answer["documents"]:
         label = document["label"]
-        name = f"{label}  ({document['error']})" if document["error"] else label
+        remark = "; ".join(filter(None, (document["error"], document["unread"])))
+        name = f"{label}  ({remark})" if remark else label
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
-        console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)
+        console.print(" ".join(printable(line).split("\n")), style=_style(document), soft_wrap=True)
     shown, total = len(answer["documents"]), answer["total"]
     documents = counted(total, "document")
     console.print(f"{shown} of {documents}." if shown < total else f"{documents}.")
+
+
+def _style(document: dict[str, Any]) -> str | None:
+    if document["error"]:
+        return "red"
+    return "yellow" if document["unread"] else None

@@ -81,7 +81,11 @@ async def offers_of(found: Sequence[FoundItem], max_bytes: int) -> AsyncGenerato
     for item in found:
         if isinstance(item, FoundFile):
             content = await asyncio.to_thread(read_file, item, max_bytes)
-            yield content if isinstance(content, Refused) else Offer(item.name, content, source=item.source)
+            yield (
+                content
+                if isinstance(content, Refused)
+                else Offer(item.name, content, source=item.source, named=item.named)
+            )
         else:
             yield item
 
@@ -127,7 +131,8 @@ async def _take(service: "Service", offer: Offer | Refused, options: Options, re
         if isinstance(error, Forbidden) and "limit" not in error.details:
             raise
         reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
-        status = "skipped" if isinstance(error, PayloadTooLarge) or is_no_mistake(reason) else "failed"
+        harmless = isinstance(error, PayloadTooLarge) or is_no_mistake(reason)
+        status = "skipped" if harmless and not offer.named else "failed"
         report.add(Line(offer.name, status, reason, source=offer.source))
 
 

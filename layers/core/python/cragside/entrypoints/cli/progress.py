@@ -16,13 +16,14 @@ _NO_DOCUMENTS = "The service did not answer with documents. Is --api the address
 class Offer:
     """A document to index: a file with its content, or without `content` a page with `name` as its URL.
 
-    `source` identifies it in its workspace; the default is its name.
+    `source` identifies it in its workspace; the default is its name. A `named` one fails where others are skipped.
     """
 
     name: str
     content: bytes | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ class DocumentBody(BaseModel):
         description="Progress of the annotation; `mixed` if parts differ."
     )
     error: str = Field(description="Why it failed; empty if it did not.")
+    unread: str = Field(description="What of the file was not read, and why; empty if all of it was.")
     size: int = Field(description="Size of the file in bytes.")
     characters: int = Field(description="Length of the text.")
     content_hash: str = Field(description="Equal for equal texts.")
@@ -187,7 +188,6 @@ class AcceptedDocument(DocumentBody):
     outcome: Literal["new", "changed", "unchanged"] = Field(
         description="`unchanged` if the workspace has the same text of this source."
     )
-    unread: str = Field(description="What of the file was not read, and why; empty if all of it was.")
 
 
 class RefusedDocument(BaseModel):
@@ -240,8 +240,8 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
     """An accepted document."""
-    fields = dict(body_of(acceptance.record))
-    return AcceptedDocument(**fields, outcome=acceptance.outcome, unread=acceptance.unread)
+    fields = {**dict(body_of(acceptance.record)), "unread": acceptance.unread}
+    return AcceptedDocument(**fields, outcome=acceptance.outcome)
 
 
 def progress_of(record: DocumentRecord) -> DocumentProgress:

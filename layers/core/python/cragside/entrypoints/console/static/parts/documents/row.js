@@ -15,6 +15,7 @@ export function Row({ document }) {
         <button type="button" class="open" onClick=${() => openDocument(id)} title=${t("documents.open")}><bdi>${label}</bdi></button>
         <${Origin} document=${document} />
         <${Problem} document=${document} />
+        ${document.unread && html`<small class="problem">${t("additions.unread", { what: document.unread })}</small>`}
       </th>
       <td role="cell"><span class="what">${t("documents.column.file_type")}: </span>${file_type}</td>
       <td role="cell" class="count"><span class="what">${t("documents.column.passages")}: </span>${number(passages)}</td>
