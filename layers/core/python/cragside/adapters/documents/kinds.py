@@ -179,6 +179,7 @@ _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", 
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
 _MAILBOX = re.compile(rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n[A-Za-z-]{1,60}:")
+_OUTLOOK = "is a message in Outlook's own form: save or export it as .eml"
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
@@ -199,6 +200,8 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     declared = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
     ending = ending_of(name)
     named = named_kind(name)
+    if ending == ".msg":
+        raise Unreadable(_OUTLOOK)
     for is_it, reason in _FOREIGN:
         if is_it(head):
             raise Unreadable(reason)
@@ -270,6 +273,8 @@ def unsupported(name: str) -> str:
     ending = ending_of(name)
     if ending in _ENDINGS_OF_OTHER_PICTURES:
         return _OTHER_PICTURE
+    if ending == ".msg":
+        return _OUTLOOK
     kind = f"{ending} files are" if ending else "files without a type are"
     return f"{kind} not supported; supported are {SUPPORTED}"
 
