@@ -24,7 +24,7 @@ class Connection:
     async def execute(self, _: str) -> None:
         await asyncio.sleep(0)
 
-    async def close(self, *, timeout: float) -> None:
+    async def close(self) -> None:
         Connection.open_ones -= 1
 
 

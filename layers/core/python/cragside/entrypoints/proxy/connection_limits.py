@@ -25,7 +25,7 @@ class ConnectionLimits:
     keep_alive_seconds: float = 75
     stall_seconds: float = 120
     close_seconds: float = 15
-    half_closed_seconds: float = 10
+    half_closed_seconds: float = 2
     check_seconds: float = 1
 
     @property
