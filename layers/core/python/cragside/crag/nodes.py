@@ -164,7 +164,8 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     )
     best_first = by_score([document for some, _, _ in outcomes for document in some])
     degraded = next((failed for _, failed, _ in outcomes if failed), [])
-    grader = EMBEDDED_GRADER if degraded else outcomes[0][2]
+    graders = [name for _, _, name in outcomes]
+    grader = EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0]
     return {"local": best_first, "grader": grader, "degraded": degraded}
 
 
