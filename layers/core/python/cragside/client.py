@@ -22,7 +22,7 @@ from cragside.domain.errors import (
     UnsupportedMediaType,
     ValidationError,
 )
-from cragside.domain.forward_proxy import forward_proxy, way_to
+from cragside.domain.forward_proxy import signed_proxy, way_to
 
 # With these headers a prompt needs no command, whichever the service has.
 ALWAYS: Mapping[str, str] = {"X-RAG": "always"}
@@ -210,9 +210,8 @@ class Client:
 
 
 def _transport_to(url: str) -> httpx.AsyncBaseTransport:
-    proxy = forward_proxy(url)
     return httpx.AsyncHTTPTransport(
-        proxy=proxy.signed_url if proxy else None,
+        proxy=signed_proxy(url),
         limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
         # Only https needs certificates. Reading them takes longer than most requests, and no redirect is followed.
         verify=url.startswith("https:"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import aiohttp
 
-from cragside.domain.forward_proxy import forward_proxy
+from cragside.domain.forward_proxy import signed_proxy
 
 
 def session_with(url: str, **options: Any) -> aiohttp.ClientSession:
@@ -12,7 +12,4 @@ def session_with(url: str, **options: Any) -> aiohttp.ClientSession:
 
     `options` are those of `aiohttp.ClientSession`.
     """
-    proxy = forward_proxy(url)
-    return aiohttp.ClientSession(
-        cookie_jar=aiohttp.DummyCookieJar(), proxy=proxy.signed_url if proxy else None, **options
-    )
+    return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), proxy=signed_proxy(url), **options)

@@ -147,7 +147,7 @@ class Attempts:
             raise
         except Exception as error:
             outcome, reason = await self._settled(delivery, error), reason_of(error)
-            unavailable = isinstance(error, ServiceUnavailable) and not isinstance(error, InputRefused)
+            unavailable = _is_outage(error)
         else:
             await self._queue.finish(delivery)
             outcome, reason = "done", ""
@@ -161,7 +161,7 @@ class Attempts:
         try:
             await self._indexer.do(task)
         except (ServiceUnavailable, ConfigurationError) as error:
-            if not isinstance(error, InputRefused):
+            if _is_outage(error) or isinstance(error, ConfigurationError):
                 self._broken(task, error).failed()
             raise
         self._store(task).succeeded()
@@ -199,8 +199,11 @@ class Attempts:
         """The attempts of a task that failed with this error."""
         if isinstance(error, (ValidationError, NotFound)):
             return 0
-        outage = isinstance(error, ServiceUnavailable) and not isinstance(error, InputRefused)
-        return self._attempts * (OUTAGE_PATIENCE if outage and circuit.down else 1)
+        return self._attempts * (OUTAGE_PATIENCE if _is_outage(error) and circuit.down else 1)
+
+
+def _is_outage(error: Exception) -> bool:
+    return isinstance(error, ServiceUnavailable) and not isinstance(error, InputRefused)
 
 
 def reason_of(error: Exception) -> str:

@@ -75,6 +75,12 @@ def forward_proxy(url: str) -> ForwardProxy | None:
     return _parsed(f"{name.upper()}_PROXY", address) if address else None
 
 
+def signed_proxy(url: str) -> str | None:
+    """The address of the proxy for `url` with its credentials, for libraries that make a header of them."""
+    proxy = forward_proxy(url)
+    return proxy.signed_url if proxy else None
+
+
 def way_to(url: str) -> str:
     """The words for messages about a host that does not answer: " through ..." if a proxy is on the way."""
     proxy = forward_proxy(url)

@@ -5,6 +5,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
+from cragside.domain.forward_proxy import signed_proxy
 from cragside.entrypoints.error_lines import address_of
 from cragside.entrypoints.findings import Finding, Manner
 
@@ -46,8 +47,7 @@ async def version_at(address: str) -> str:
     import httpx
 
     try:
-        # Asked as searches are, directly: a proxy of the environment would tell of another network.
-        async with httpx.AsyncClient(timeout=_PROBE_SECONDS, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=_PROBE_SECONDS, trust_env=False, proxy=signed_proxy(address)) as client:
             return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
     except (httpx.HTTPError, ValueError, AttributeError):
         return ""

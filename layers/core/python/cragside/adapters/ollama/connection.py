@@ -135,6 +135,8 @@ class Connections:
     async def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
         try:
             return await self.here().exchange(method, path, body, seconds)
+        except ServiceUnavailable:
+            raise
         except Exception as error:
             raise self.translated(error) from error
 

@@ -16,7 +16,7 @@ from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
-from cragside.domain.forward_proxy import forward_proxy
+from cragside.domain.forward_proxy import signed_proxy
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures
 
@@ -131,10 +131,7 @@ class _Bounded(httpx.AsyncHTTPTransport):
     """Connects in a few seconds. The client has one limit for connecting, writing and reading."""
 
     def __init__(self, url: str, most: int, seconds: float) -> None:
-        proxy = forward_proxy(url)
-        super().__init__(
-            limits=httpx.Limits(max_connections=most), retries=0, proxy=proxy.signed_url if proxy else None
-        )
+        super().__init__(limits=httpx.Limits(max_connections=most), retries=0, proxy=signed_proxy(url))
         bounds = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=CONNECT_SECONDS + seconds)
         self._bounds = bounds.as_dict()
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from cragside import __version__
-from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
 from cragside.domain.faults import Fault
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.outside import Outside
+from cragside.entrypoints.http.readiness import check_store
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
 # Seconds to wait for each component.
@@ -108,7 +108,7 @@ async def health(request: Request, container: AppContainer) -> Health:
     """
     workspace, settings = choose_workspace(request), container.settings
     tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
-    _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
+    _, store = await _asked("knowledge_base", lambda: check_store(container, workspace))
     outside = {name: ComponentHealth(ok=not why, reason=why) for name, why in (await _outside(request)).items()}
     busy = tasks is not None and tasks.pending + tasks.processing > 0
     return Health(
@@ -133,13 +133,6 @@ async def health(request: Request, container: AppContainer) -> Health:
 async def _outside(request: Request) -> Mapping[str, str]:
     outside: Outside = request.app.state.outside
     return await outside.reasons()
-
-
-async def _readable(container: Container, workspace: str) -> None:
-    if container.spare_room is not None:
-        container.spare_room.check()
-    await container.workspaces.check(workspace)
-    await (await container.workspaces.open(workspace)).documents.documents(limit=1)
 
 
 async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | None, ComponentHealth]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from cragside.bootstrap import Container
 from cragside.composition.outside import outside_checks
@@ -15,6 +16,14 @@ _PATIENCE_SECONDS = 2.0
 # Seconds for which an answer holds. Everybody may ask, and their questions must not become load on other hosts.
 _HOLDS_SECONDS = 1.0
 _log = logging.getLogger("cragside")
+
+
+async def check_store(container: Container, workspace: str) -> None:
+    """Raise `ServiceUnavailable` if a workspace's store cannot be read, or its disk is full."""
+    if container.spare_room is not None:
+        container.spare_room.check()
+    await container.workspaces.check(workspace)
+    await (await container.workspaces.open(workspace)).documents.documents(limit=1)
 
 
 class Readiness:
@@ -55,7 +64,9 @@ class Readiness:
 
     def _checks(self) -> Mapping[str, Callable[[], Awaitable[object]]]:
         container = self._container
-        checks: dict[str, Callable[[], Awaitable[object]]] = {"store": self._store}
+        checks: dict[str, Callable[[], Awaitable[object]]] = {
+            "store": partial(check_store, container, container.settings.workspace)
+        }
         if container.keeps_worker() or container.settings.queue_url is not None:
             checks["queue"] = container.queue.stats
         if (host := container.host) is not None:
@@ -63,13 +74,6 @@ class Readiness:
         if (search := container.search) is not None:
             checks["search"] = search.check
         return {**checks, **outside_checks(container)}
-
-    async def _store(self) -> None:
-        name = self._container.settings.workspace
-        if self._container.spare_room is not None:
-            self._container.spare_room.check()
-        await self._container.workspaces.check(name)
-        await (await self._container.workspaces.open(name)).documents.documents(limit=1)
 
     async def _reason(self, component: str, check: Callable[[], Awaitable[object]]) -> str:
         try:
