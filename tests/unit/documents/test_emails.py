@@ -206,11 +206,6 @@ def test_a_mailbox_is_told_by_its_first_line():
     assert kind_of(b"From Monday on: see 10:30\nA: b", "note.txt", None)[1] == "txt"
 
 
-def test_a_message_of_outlook_is_refused_with_what_to_do():
-    with pytest.raises(Unreadable, match=r"save or export it as \.eml"):
-        kind_of(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "note.msg", "application/vnd.ms-outlook")
-
-
 def test_a_message_that_cannot_be_read_costs_that_message():
     reading = mailboxes.read(mailbox(message("Skiff", "Rowlocks."), b"no headers"), FileOrigin("club.mbox", "mbox"))
     assert "Rowlocks." in reading.text

@@ -16,7 +16,7 @@ _HEAD = re.compile(r"\s{0,5}(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\n]*+\n(?:[ \t]++\S[
 _SENDER = re.compile(r"(?im)^from:[ \t]*+\S")
 _OTHER = re.compile(r"(?im)^(?:to|subject|date|message-id):[ \t]*+\S")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
-_DEEPEST = 5
+DEEPEST = 5
 _MOST_FILES = 200
 _MOST_FILE_BYTES = 20 * 1024 * 1024
 _HEAD_END = re.compile(rb"\r?\n\r?\n|\Z")
@@ -34,7 +34,11 @@ _PARSED = re.compile(
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The headers and the text, and what is forwarded and attached. Raises `Unreadable` if there is nothing to read."""
-    message = parsed(content)
+    return reading_of(parsed(content), origin)
+
+
+def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
+    """The reading of a message. Raises `Unreadable` if there is nothing to read."""
     mail = Mail(origin)
     mail.add(message)
     composer = mail.composer
@@ -98,8 +102,8 @@ class Mail:
                 self._attach(each, reading, section)
 
     def _forward(self, message: EmailMessage, section: str, depth: int) -> None:
-        if depth == _DEEPEST:
-            self.unread.append(f"messages that are forwarded more than {_DEEPEST} times were not read")
+        if depth == DEEPEST:
+            self.unread.append(f"messages that are forwarded more than {DEEPEST} times were not read")
             return
         path = _path(section, label(title_of(message) or "Forwarded message", 120))
         self.composer.mark(section=path, apart=True)
@@ -124,7 +128,7 @@ class Mail:
 
         self._files += 1
         self._bytes += len(attached.content)
-        if self._files > _MOST_FILES or self._bytes > _MOST_FILE_BYTES or depth == _DEEPEST:
+        if self._files > _MOST_FILES or self._bytes > _MOST_FILE_BYTES or depth == DEEPEST:
             return None
         try:
             kind, file_type = kind_of(attached.content, attached.name, attached.content_type)

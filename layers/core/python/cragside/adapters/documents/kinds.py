@@ -115,6 +115,7 @@ HTML = Kind(
     libraries=("trafilatura", "tinycss2"),
 )
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
+OUTLOOK = Kind("outlook", (".msg",), ("application/vnd.ms-outlook",), isolated=True, libraries=("olefile",))
 MAILBOX = Kind("mailboxes", (".mbox",), ("application/mbox",), isolated=True)
 MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
 JSON = Kind(
@@ -151,6 +152,7 @@ KINDS = {
             RTF,
             HTML,
             EMAIL,
+            OUTLOOK,
             MAILBOX,
             NOTEBOOK,
             DELIMITED,
@@ -165,7 +167,7 @@ ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() if kind is not P
 
 SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
-    "rich text (.rtf), web pages (.html), e-mail (.eml, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
+    "rich text (.rtf), web pages (.html), e-mail (.eml, .msg, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
     "Markdown (.md), JSON (.json, .jsonl, .canvas), transcripts (.vtt, .srt, .ass), text (.txt, .rst, .yaml, ...) "
     "and source code (.py, .js, .go, .rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, "
     ".bmp), with the extra `office` old Office files (.doc, .xls, .ppt)"
@@ -175,11 +177,11 @@ _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings
 _BY_NAME = {name: kind for kind in KINDS.values() for name in kind.names}
 _BY_CONTENT_TYPE = {content_type: kind for kind in KINDS.values() for content_type in kind.content_types}
 _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", b"MM\x00*": "tiff"}
-# Files of Office 97 to 2003, and files with a password of later ones.
+# Files of Office 97 to 2003, files with a password of later ones, and Outlook's messages, which have this stream.
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OUTLOOK_STREAM = "__properties_version1.0".encode("utf-16-le")
 _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
 _MAILBOX = re.compile(rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n[A-Za-z-]{1,60}:")
-_OUTLOOK = "is a message in Outlook's own form: save or export it as .eml"
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
@@ -200,14 +202,15 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     declared = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
     ending = ending_of(name)
     named = named_kind(name)
-    if ending == ".msg":
-        raise Unreadable(_OUTLOOK)
     for is_it, reason in _FOREIGN:
         if is_it(head):
             raise Unreadable(reason)
     if pictured := _picture(head):
         return PICTURE, ending.removeprefix(".") if ending in PICTURE.endings else pictured
     if head.startswith(_COMPOUND):
+        # Office documents may hold messages.
+        if OUTLOOK in (declared, named) or (named is not OLD_OFFICE and _OUTLOOK_STREAM in content):
+            return OUTLOOK, "msg"
         return OLD_OFFICE, (ending if ending in OLD_OFFICE.endings else OLD_OFFICE.endings[0]).removeprefix(".")
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (declared, named)):
@@ -273,8 +276,6 @@ def unsupported(name: str) -> str:
     ending = ending_of(name)
     if ending in _ENDINGS_OF_OTHER_PICTURES:
         return _OTHER_PICTURE
-    if ending == ".msg":
-        return _OUTLOOK
     kind = f"{ending} files are" if ending else "files without a type are"
     return f"{kind} not supported; supported are {SUPPORTED}"
 

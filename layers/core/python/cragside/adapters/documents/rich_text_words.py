@@ -36,7 +36,8 @@ _CHARSETS = {
 _PAGES = {
     "mac": "mac_roman", "pc": "cp437", "pca": "cp850", 10000: "mac_roman", 10006: "mac_greek", 10007: "mac_cyrillic",
     10029: "mac_latin2", 10081: "mac_turkish", 1361: "johab", 65001: "utf-8", 20866: "koi8_r", 21866: "koi8_u",
-    54936: "gb18030",
+    54936: "gb18030", 20127: "ascii", 50220: "iso2022_jp", 51932: "euc_jp", 51949: "euc_kr",
+    **{28590 + part: f"iso8859_{part}" for part in (*range(1, 10), 13, 15)},
 }  # fmt: skip
 
 
