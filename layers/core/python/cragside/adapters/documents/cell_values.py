@@ -127,7 +127,7 @@ def moment_shown(value: Moment, written: str = "") -> str:
 
 
 def _clocked(value: time | timedelta, parts: tuple[_Part, ...]) -> str:
-    """A time of day or a duration, with hours and minutes if nothing is said, and with seconds where it has some."""
+    """A time or duration. Without a format it has hours, minutes, and seconds unless they are 0."""
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     if not parts:

@@ -152,7 +152,7 @@ class Texts:
 
     def _line(self, paragraph: Any) -> _Line:
         line = _Line()
-        # What is called ends an element.
+        # A function on the stack runs at the end of its element.
         stack: list[Any | Callable[[], None]] = list(reversed(paragraph))
         while stack:
             element = stack.pop()
