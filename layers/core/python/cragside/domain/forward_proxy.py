@@ -55,10 +55,10 @@ class ForwardProxy:
 
 
 def forward_proxy(url: str) -> ForwardProxy | None:
-    """The proxy by which `url` is asked; None if its host is asked directly.
+    """The proxy for `url`, None if its host is asked directly.
 
-    Hosts of this machine and of local networks are asked directly. So are those of a proxy that is not HTTP's, which
-    the log tells.
+    Hosts of this machine and of local networks are asked directly. A proxy that is not an HTTP proxy is not used; the
+    log says so.
     """
     try:
         parts = urlsplit(url)

@@ -109,7 +109,7 @@ class DocumentRecord:
 
     @property
     def unread(self) -> str:
-        """What of its file is missing from its text, and why; "" if nothing is."""
+        """Tell what of its file is missing from its text, and why; "" if nothing is."""
         return str(self.tier1.get("unread", ""))
 
     @property

@@ -64,7 +64,7 @@ class _Row:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a name and its value, as `Account:` and `4711` above a table."""
+        """Tell if it is a name and its value, as `Account:` and `4711` above a table."""
         return self.filled > 1 and self.values[0].endswith(":") and not self.values[1].endswith(":")
 
 
@@ -114,7 +114,7 @@ def _column(rows: Iterable[_Row], at: int) -> list[str]:
 
 
 def _names(row: _Row, below: Sequence[_Row]) -> bool:
-    """Whether all values of a row may be names of columns.
+    """Tell if all values of a row may be names of columns.
 
     Words and signs may. Numbers, dates and their like may if the values below look otherwise, and numbers that count or
     stand beside an empty corner.
@@ -136,7 +136,7 @@ def _names(row: _Row, below: Sequence[_Row]) -> bool:
 
 
 def _differs(row: _Row, below: Sequence[_Row]) -> bool:
-    """Whether a word or a sign stands above a column of numbers, dates and their like."""
+    """Tell if a word or a sign stands above a column of numbers, dates and their like."""
     for at, form in enumerate(row.forms):
         column = _column(below, at)
         if form in ("word", "sign") and column and sum(each != "word" for each in column) >= _MOSTLY * len(column):
@@ -145,7 +145,7 @@ def _differs(row: _Row, below: Sequence[_Row]) -> bool:
 
 
 def _counts(row: _Row) -> bool:
-    """Whether its numbers rise by the same step, as days, hours and sizes do."""
+    """Tell if its numbers rise by the same step, as days, hours and sizes do."""
     numbers = [
         int(cell) for cell, form in zip(row.cells, row.forms, strict=False) if form == "number" and cell.isdecimal()
     ]
@@ -154,24 +154,24 @@ def _counts(row: _Row) -> bool:
 
 
 def _stands_above(upper: _Row, lower: _Row, below: Sequence[_Row]) -> bool:
-    """Whether a row has names for several columns of the header's row below it."""
+    """Tell if a row has names for several columns of the header's row below it."""
     return upper.filled > 1 and not upper.is_pair and _names(upper, below) and _spans(upper.cells, lower.cells)
 
 
 def _goes_on(upper: _Row, lower: _Row, below: Sequence[_Row]) -> bool:
-    """Whether the header has another row: one of names below those of several columns, or one of units."""
+    """Tell if the header has another row: one of names below those of several columns, or one of units."""
     return _has_units(lower, below) or (_names(lower, below) and _spans(upper.cells, lower.cells))
 
 
 def _has_units(row: _Row, below: Sequence[_Row]) -> bool:
-    """Whether all values of a row are units, such as kg or (%), above numbers."""
+    """Tell if all values of a row are units, such as kg or (%), above numbers."""
     columns = [_column(below, at) for at, form in enumerate(row.forms) if form]
     measured = bool(columns) and all(column.count("number") >= _MOSTLY * len(column) > 0 for column in columns)
     return measured and all(map(_UNIT.fullmatch, row.values))
 
 
 def _spans(upper: Sequence[str], lower: Sequence[str]) -> bool:
-    """Whether values of the upper row stand for several columns. Merged cells repeat them, or leave blanks."""
+    """Tell if values of the upper row stand for several columns. Merged cells repeat them, or leave blanks."""
     width = min(max(len(upper), len(lower)), _WIDEST)
     above, under = _wide(upper, width), _wide(lower, width)
     pairs = list(zip(above, under, strict=True))

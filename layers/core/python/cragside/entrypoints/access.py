@@ -131,7 +131,7 @@ def _named_by_header(headers: RawHeaders) -> str | None:
 
 
 def local_host(headers: RawHeaders) -> bool:
-    """Whether `Host` names this machine: localhost, a name below it, or a loopback address.
+    """Tell if `Host` names this machine: localhost, a name below it, or a loopback address.
 
     A client without `Host` is not a browser.
     """
@@ -139,7 +139,7 @@ def local_host(headers: RawHeaders) -> bool:
 
 
 def near_host(headers: RawHeaders, bound: str) -> bool:
-    """Whether `Host` is what Ollama answers to on loopback: this machine, its network, or the address `bound`.
+    """Tell if Ollama on loopback answers to `Host`: this machine, its network, or the address `bound`.
 
     A web page whose name was rebound to 127.0.0.1 sends its own name, which is a public one. No page can rebind an
     address, the name of this machine, or a name below `.local` and `.internal`, which public servers do not know.

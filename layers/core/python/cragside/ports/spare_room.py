@@ -7,7 +7,10 @@ class SpareRoom(Protocol):
     """Room on the disk of RAG_HOME that nothing but a deletion uses: SQLite writes a log even to delete."""
 
     def check(self) -> None:
-        """Raise `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for a new document."""
+        """Set the room aside again, in a new file, if a deletion has used it.
+
+        Raise `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for it, or for a new document.
+        """
         ...
 
     def give(self) -> bool:

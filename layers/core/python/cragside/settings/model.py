@@ -53,8 +53,8 @@ class Settings(BaseModel):
     ollama_api_key: ApiKey | None = Field(
         None,
         validation_alias="OLLAMA_API_KEY",
-        description="The key of the Ollama at OLLAMA_BASE_URL, where a gateway or Ollama's cloud asks for one. It is "
-        "sent to that host alone, and in place of what clients of the proxy send as their key.",
+        description="The key of Ollama, where a gateway or Ollama's cloud asks for one. It is sent to the configured "
+        "Ollama alone, and in place of what clients of the proxy send as their key.",
     )
     ollama_api_key_secret: str | None = Field(
         None,

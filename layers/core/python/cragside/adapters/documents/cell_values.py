@@ -127,7 +127,7 @@ def moment_shown(value: Moment, written: str = "") -> str:
 
 
 def _clocked(value: time | timedelta, parts: tuple[_Part, ...]) -> str:
-    """A time of day or a duration, with hours and minutes if nothing is said, and with seconds where it has some."""
+    """A time or duration. Without a format it has hours, minutes, and seconds unless they are 0."""
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     if not parts:
@@ -164,7 +164,7 @@ def _clocked(value: time | timedelta, parts: tuple[_Part, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _clock(written: str) -> tuple[bool, tuple[_Part, ...]]:
-    """Whether a format shows a date, and the parts of its time."""
+    """Tell if a format shows a date, and give the parts of its time."""
     # The parts that are seen, and the units of dates and times alone.
     parts, units = list[_Part](), list[int]()
     for found in _PART.finditer(written[:300].split(";")[0]):

@@ -67,7 +67,7 @@ def _delimiter(sample: str, *, preferred: str) -> str:
 
 
 def _is_table(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Whether half of the rows have several values, or most of those below a preamble have so many."""
+    """Tell if half of the rows have several values, or most of those below a preamble have `columns` values."""
     if 2 * sum(len(cells) > 1 for cells in rows) >= len(rows):
         return True
     begin = next(at for at, cells in enumerate(rows) if len(cells) == columns)

@@ -156,7 +156,7 @@ def _one(text: str) -> str:
 
 
 def _is_in_brackets(text: str) -> bool:
-    """Whether the first bracket ends with the text."""
+    """Tell if the first bracket ends with the text."""
     begin, end = text[0], _BRACKETS.get(text[0])
     depth = 0
     for place, sign in enumerate(text):

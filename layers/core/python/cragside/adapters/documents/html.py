@@ -88,7 +88,7 @@ def _article(tree: Any, address: str | None) -> Any:
 
 
 def _stated(tree: Any, address: str | None) -> Any:
-    """What a page says of itself in its head."""
+    """Read what a page says of itself in its head."""
     from trafilatura.metadata import extract_metadata
 
     body = tree.find("body")
@@ -190,7 +190,7 @@ def whole(tree: Any) -> Composer:
 
 
 def _is_cell(element: Any) -> bool:
-    """Whether an element is a cell of values. Paragraphs in it do not end its row. Pages are laid out in tables too."""
+    """Tell if an element is a cell of values. Paragraphs in it do not end its row. Pages are laid out in tables too."""
     row = element.getparent()
     if element.tag not in ("td", "th") or row is None or len(row) == 1:
         return False

@@ -70,7 +70,7 @@ def ranked(content: bytes) -> list[str]:
 
 
 def is_readable(text: str) -> bool:
-    """Whether at most half of the words beyond ASCII are odd: of two scripts, or with symbols inside."""
+    """Tell if at most half of the words beyond ASCII are odd: of two scripts, or with symbols inside."""
     return _oddness(text[:_SAMPLE]) <= _MOST_ODD
 
 

@@ -42,7 +42,7 @@ class MailText:
 
 @dataclass(slots=True)
 class MailContents:
-    """What a message holds. `found` says that it has a part of text, even a blank one."""
+    """Holds the contents of a message. `found` says that it has a part of text, even a blank one."""
 
     texts: list[MailText] = field(default_factory=list)
     forwarded: list[EmailMessage] = field(default_factory=list)
@@ -60,7 +60,7 @@ class MailContents:
 
 
 def contents_of(message: EmailMessage) -> MailContents:
-    """What a message holds. Raises `Unreadable` if it has too many parts."""
+    """Give the contents of a message. Raise `Unreadable` if it has too many parts."""
     if sum(1 for _ in zip(message.walk(), range(_MOST_PARTS + 1), strict=False)) > _MOST_PARTS:
         raise Unreadable(f"has more than {_MOST_PARTS} parts, which is the limit")
     return _contents(message, 0)

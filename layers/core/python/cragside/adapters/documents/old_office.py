@@ -98,6 +98,6 @@ def _has(content: bytes, stream: str) -> bool:
 
 
 def _is_locked(content: bytes) -> bool:
-    """Whether the document says at its beginning that it is encrypted. kreuzberg would read letters by chance."""
+    """Tell if the document says at its beginning that it is encrypted. kreuzberg would read letters by chance."""
     head = content.find(_WORD_HEAD)
     return head >= 0 and any(byte & _WORD_LOCKED for byte in content[head + _WORD_FLAGS : head + _WORD_FLAGS + 1])

@@ -46,7 +46,7 @@ class Block:
 
     @property
     def ends_alone(self) -> bool:
-        """Whether a blank line follows. None does between items of a list and rows of a table."""
+        """Tell if a blank line follows. None does between items of a list and rows of a table."""
         return self.prefix not in ("- ", "| ")
 
 

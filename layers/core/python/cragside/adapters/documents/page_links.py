@@ -1,4 +1,4 @@
-"""Keeps the addresses of a page's links while its article is searched for, without changing what counts as article."""
+"""Marks the links of a page, so that their addresses survive the search for the article."""
 
 import re
 from typing import Any

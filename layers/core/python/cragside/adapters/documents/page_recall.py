@@ -62,7 +62,7 @@ class _Words:
         return None if place is None else place + len(said)
 
     def has_most(self, said: list[str]) -> bool:
-        """Whether the text has most of a long block's runs of words: it was cut or joined otherwise."""
+        """Tell if the text has most of a long block's runs of words: it was cut or joined otherwise."""
         runs = [tuple(said[place : place + _RUN]) for place in range(len(said) - _RUN + 1)]
         return len(said) > _SHORT and sum(run in self._places for run in runs) > _MOST_FOUND * len(runs)
 

@@ -107,7 +107,7 @@ def _text(document: Any, index: int, layouts: Layouts, recognise: Callable[[Any]
 
 
 def _ruled(page: Any, place: Box) -> bool:
-    """Whether a horizontal line is drawn inside a place, from its left half to its right half."""
+    """Tell if a horizontal line is drawn inside a place, from its left half to its right half."""
     import pypdfium2.raw as pdfium
 
     middle, turned = (place.left + place.right) / 2, page.get_rotation()

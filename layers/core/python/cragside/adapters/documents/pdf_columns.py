@@ -33,7 +33,7 @@ _Band = tuple[int, int, list[list[Row]]]
 
 
 def likely(layer: Any, rotation: int) -> bool:
-    """Whether the page may have columns, by the places of its runs of text.
+    """Tell if the page may have columns, by the places of its runs of text.
 
     This takes a fraction of the time that the places of all characters take.
     """
@@ -156,7 +156,7 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _runs_on(column: Sequence[Row]) -> bool:
-    """Whether the lines are those of running text."""
+    """Tell if the lines are those of running text."""
     texts = [" ".join(piece.text for piece in line) for line in column]
     letters = sum(letter.isalpha() for text in texts for letter in text)
     if letters < _LEAST_LETTERS * len(texts) or letters < 0.6 * sum(len(text.replace(" ", "")) for text in texts):
@@ -171,7 +171,7 @@ def _runs_on(column: Sequence[Row]) -> bool:
 
 
 def _drawn_across(columns: Sequence[Sequence[Row]], drawn: dict[int, int]) -> bool:
-    """Whether the file goes from one column to another line by line, and not only from the end of one to the next."""
+    """Tell if the file goes from one column to another line by line, and not only from the end of one to the next."""
     owners = sorted((drawn[id(piece)], number) for number, column in enumerate(columns) for piece in _flat([column]))
     changes = sum(one != other for (_, one), (_, other) in pairwise(owners))
     return changes >= _ACROSS * len(columns) * min(map(len, columns))

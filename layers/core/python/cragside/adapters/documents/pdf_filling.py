@@ -41,7 +41,7 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
 
 
 def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int]) -> bool:
-    """Whether a label was found."""
+    """Write a value beside its label. Return False if there is none."""
     line = [piece for piece in pieces if not piece.blank and _in_line(each.box, piece)]
     behind = min(
         (piece for piece in line if piece.box.left >= each.box.right - _TOLERANCE),
@@ -78,7 +78,7 @@ def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int]) -> bool:
 
 
 def _in_line(box: Box, piece: Piece) -> bool:
-    """Whether the piece stands beside the first line of the box."""
+    """Tell if the piece stands beside the first line of the box."""
     return max(box.bottom, box.top - 2 * piece.box.height) - 1 <= piece.box.middle <= box.top + 1
 
 

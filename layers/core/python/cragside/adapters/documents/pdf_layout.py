@@ -47,16 +47,16 @@ class Box(NamedTuple):
         return (self.bottom + self.top) / 2
 
     def beside(self, other: "Box") -> bool:
-        """Whether both stand in one line: they share at least half of the lower one's height."""
+        """Tell if both stand in one line: they share at least half of the lower one's height."""
         shared = min(self.top, other.top) - max(self.bottom, other.bottom)
         return shared >= min(self.height, other.height) / 2
 
     def holds(self, other: "Box") -> bool:
-        """Whether the middle of the other box is in this one."""
+        """Tell if the middle of the other box is in this one."""
         return self.left <= (other.left + other.right) / 2 <= self.right and self.bottom <= other.middle <= self.top
 
     def meets(self, other: "Box") -> bool:
-        """Whether both have a part in common."""
+        """Tell if both have a part in common."""
         return (
             self.left < other.right and self.right > other.left and self.bottom < other.top and self.top > other.bottom
         )

@@ -101,7 +101,7 @@ def _values(sheet: Any, formulas: Any) -> Iterator[list[str]]:
 
 
 def _is_uncomputed(cell: Any, *, unsure: bool) -> bool:
-    """Whether a formula has no value. In files that Excel is to compute when it opens them, 0 is none (`unsure`)."""
+    """Tell if a formula has no value. In files that Excel is to compute when it opens them, 0 is none (`unsure`)."""
     if cell.value is None:
         return bool(cell.data_type != "str")  # a text may be empty
     return unsure and cell.data_type == "n" and bool(cell.value == 0)
@@ -114,7 +114,7 @@ def _formula(cell: Any) -> str:
 
 
 def _layout(archive: zipfile.ZipFile, path: str, *, unsure: bool) -> _Layout:
-    """What openpyxl's sheets for streaming do not tell."""
+    """Read what openpyxl's sheets for streaming do not tell."""
     from openpyxl.utils import column_index_from_string
 
     merged, uncomputed, count, before = _Merged(), False, 0, b""

@@ -36,7 +36,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _exported(value: Any, origin: FileOrigin) -> Reading | None:
-    """What a program has exported as people read it; None for other data."""
+    """Write a program's export as people read it. Return None for other data."""
     if not value:
         return None
     if chats.is_export(value):

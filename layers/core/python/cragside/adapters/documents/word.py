@@ -95,7 +95,7 @@ def _notes(
 
 
 def _restarts(root: Any, sections: int) -> bool:
-    """Whether the numbers of notes begin again on a page, or in one of several sections."""
+    """Tell if the numbers of notes begin again on a page, or in one of several sections."""
     restarts = {each.get(f"{W}val", "") for each in root.iter(f"{W}numRestart")}
     return "eachPage" in restarts or ("eachSect" in restarts and sections > 1)
 

@@ -117,13 +117,13 @@ def _shown(items: _List, level: int, counts: dict[int, int]) -> str:
 
 
 def _unseen(paragraph: Any) -> bool:
-    """Whether the mark that ends a paragraph is hidden or deleted, so that it is not counted."""
+    """Tell if the mark that ends a paragraph is hidden or deleted, so that it is not counted."""
     marked = paragraph.find(f"{W}pPr/{W}rPr")
     return marked is not None and any(is_on(marked, name) for name in ("vanish", "del", "moveFrom"))
 
 
 def is_on(properties: Any, name: str) -> bool:
-    """Whether a property that may be switched off is there and on."""
+    """Tell if a property that may be switched off is there and on."""
     found = properties.find(f"{W}{name}")
     return found is not None and found.get(f"{W}val", "true") not in ("0", "false", "off")
 

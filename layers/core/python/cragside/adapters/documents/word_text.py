@@ -152,7 +152,7 @@ class Texts:
 
     def _line(self, paragraph: Any) -> _Line:
         line = _Line()
-        # What is called ends an element.
+        # A function on the stack runs at the end of its element.
         stack: list[Any | Callable[[], None]] = list(reversed(paragraph))
         while stack:
             element = stack.pop()
@@ -255,7 +255,7 @@ def _shown_form(element: Any) -> list[Any]:
 
 
 def _hidden_shape(element: Any) -> bool:
-    """Whether an element is a hidden shape."""
+    """Tell if an element is a hidden shape."""
     if element.tag in _ANCHORS:
         shape = element.find(f"{_WP}docPr")
         return shape is not None and shape.get("hidden", "") in ("1", "true", "on")
@@ -263,7 +263,7 @@ def _hidden_shape(element: Any) -> bool:
 
 
 def _hidden(run: Any) -> bool:
-    """Whether a run is hidden, at most a point high, or white without a known background colour."""
+    """Tell if a run is hidden, at most a point high, or white without a known background colour."""
     properties = run.find(f"{W}rPr")
     if properties is None:
         return False
@@ -276,7 +276,7 @@ def _hidden(run: Any) -> bool:
 
 
 def _on_colour(run: Any, properties: Any) -> bool:
-    """Whether a run may have a background colour: its own, its paragraph's, a table's or a shape's."""
+    """Tell if a run may have a background colour: its own, its paragraph's, a table's or a shape's."""
     if any(properties.find(f"{W}{name}") is not None for name in ("shd", "highlight")):
         return True
     for around in run.iterancestors(f"{W}p", f"{W}tbl", f"{W}txbxContent", f"{W}body"):

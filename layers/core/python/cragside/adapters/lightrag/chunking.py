@@ -18,7 +18,7 @@ _BLOCK_ENDS = ("\n\n", "\n", ". ", " ")
 
 
 class Chunker(Protocol):
-    """Cuts a text into pieces. Each leaves `spare` tokens of the longest length, but half of it at most."""
+    """Cuts a text into pieces that are `spare` tokens shorter than usual, but at least half as long."""
 
     def __call__(self, text: str, *, spare: int = 0) -> list[str]: ...  # noqa: D102 (the class says it)
 

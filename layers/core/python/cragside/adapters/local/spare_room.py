@@ -53,7 +53,7 @@ class SpareFile:
         return _LEAST_BYTES  # there is no folder yet: what writes to it will tell
 
     def _made(self) -> bool:
-        """Whether the file is there, made if there is ample room for it."""
+        """Make the file if there is ample room for it. Return False if it is then not there."""
         if self._file.exists() or not self._folder.exists():
             return True
         if self._free() < _BYTES + 4 * _LEAST_BYTES:

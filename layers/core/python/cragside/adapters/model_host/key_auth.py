@@ -9,7 +9,7 @@ from cragside.adapters.renewable import Renewable
 
 
 class KeyAuth(httpx.Auth):
-    """`Authorization: Bearer KEY`; with the key "" what comes `otherwise`, or no such header.
+    """Send `Authorization: Bearer KEY`. Without a key, send `otherwise`, or no such header.
 
     A refused key is read anew once.
     It replaces the header of the clients: OpenAI's cannot do without a key, and Ollama's takes one of the environment.

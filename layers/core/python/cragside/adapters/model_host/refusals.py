@@ -1,4 +1,4 @@
-"""What a model host refuses, and how texts are cut that are too long for its embedding model."""
+"""Defines the refusal of a model host, and cuts texts that are too long for its embedding model."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

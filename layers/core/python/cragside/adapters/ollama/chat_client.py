@@ -14,7 +14,7 @@ import httpx
 
 @contextmanager
 def _idle_clients() -> Iterator[None]:
-    """Have clients that wait for their answers made without a way to any host."""
+    """Make httpx's synchronous clients unable to reach a host."""
     usual = httpx.Client
     httpx.Client = partial(usual, transport=httpx.BaseTransport())  # type: ignore[assignment, misc]
     try:

@@ -153,7 +153,7 @@ def refused(url: str, status: int, text: str, keys: Iterable[str]) -> ServiceUna
     if status in (401, 403):
         return ServiceUnavailable(
             "ollama",
-            f"Ollama refused the credentials ({status}). Correct OLLAMA_API_KEY, or the password in OLLAMA_BASE_URL",
+            f"Ollama refused the credentials ({status}). Correct OLLAMA_API_KEY, or the password in Ollama's address",
         ).at(url)
     if status == 404:
         return ServiceUnavailable(

@@ -59,7 +59,7 @@ class Decoder:
         return self._stream is None or self._stream.eof
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes hold, in short pieces. Raises `zlib.error` for what is not in the coding."""
+        """Decode these bytes in short pieces. Raise `zlib.error` for what is not in the coding."""
         while data:
             if self._stream is None or self._stream.eof:
                 self._members += 1

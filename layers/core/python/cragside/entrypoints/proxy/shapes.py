@@ -59,7 +59,7 @@ def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
 
 
 def _is_clients(form: Mapping[str, Any], place: Place) -> bool:
-    """Whether the client asks by itself, for a title or the like."""
+    """Tell if the client asks by itself, for a title or the like."""
     metadata = form.get("metadata")
     if isinstance(metadata, dict) and str(metadata.get("task")).endswith("_generation"):  # Open WebUI's
         return True

@@ -9,7 +9,7 @@ from cragside.adapters.lightrag.ledger.entries import Entry, json_of, parsed, pa
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.indexing import DocumentRecord, Part
 
-# A part has one error for both stages: its embedding's, or its enrichment's if that failed. The other one keeps it.
+# A part has one error. A stage that succeeds clears its own error and keeps that of the other stage.
 ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE error END"
 ERROR_OF_ENRICHING = "CASE enrichment WHEN 'failed' THEN error ELSE '' END"
 # The columns of a part that `parts_by_version` reads.

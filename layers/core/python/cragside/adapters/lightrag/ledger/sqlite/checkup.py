@@ -32,7 +32,7 @@ class Checkup:
         self._found = ""
 
     async def damage(self, *, whole: bool = False) -> str:
-        """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes.
+        """Tell what is damaged, "" for nothing. With `whole` all pages are read now, however long it takes.
 
         Raises `LedgerError` if nothing can be written until cragside is started again.
         """
