@@ -69,9 +69,12 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         if body is None:
             raise Unreadable("is damaged, or not an OpenDocument file")
         _empty_unseen(body, _looks(styles))
-        _embed_objects(body, archive)
+        sheets = body.find(f"{_OFFICE}spreadsheet")
+        # A chart stands in the cell that it is anchored to, but is no value of that cell.
+        if sheets is None:
+            _embed_objects(body, archive)
     title = ""
-    if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
+    if sheets is not None:
         tables = Tables(size)
         for sheet in sheets.iterchildren(f"{_TABLE}table"):
             tables.add(sheet.get(f"{_TABLE}name", ""), spread(_rows(sheet)))
