@@ -14,7 +14,7 @@ _MOST = 10_000
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The messages in their order. Raises `Unreadable` if there is none."""
-    mail, read, failed = Mail(origin), 0, 0
+    mail, read, failed = Mail(), 0, 0
     for number, message in enumerate(_messages(content), 1):
         if number > _MOST:
             mail.unread.append(f"the messages behind the first {_MOST:,} were not read")
