@@ -11,7 +11,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
-from cragside.adapters.documents.links import address_behind
+from cragside.adapters.documents.links import end_link
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.opendocument_numbering import numbers_of
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
@@ -51,7 +51,6 @@ _StyleKey = tuple[str, str]
 _Look = tuple[bool | None, bool | None]
 _MOST_REPEATED = 1000
 _MOST_SPACES = 100
-_MOST_PIECES = 500
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -290,8 +289,7 @@ def _words(block: Any) -> str:
             pieces.append(element)
             continue
         if isinstance(element, int):
-            begin = max(element, len(pieces) - _MOST_PIECES)
-            pieces.append(address_behind("".join(pieces[begin:]), stack.pop()))
+            end_link(pieces, element, stack.pop())
             continue
         if element is not block and element.tail:
             stack.append(element.tail)
