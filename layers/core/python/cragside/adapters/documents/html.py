@@ -21,6 +21,7 @@ from cragside.adapters.documents.reading import (
 # Pages of programs have scripts and styles before it.
 _WITHIN = 1024 * 1024
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
+BINARY = "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
 _MOST_ATTRIBUTES = 1000
 # Finding the article takes a second for 10,000 elements. Of larger pages all blocks of the content are taken.
 _MOST_ELEMENTS = 40_000
@@ -105,9 +106,7 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
     declared = _CHARSET.search(content[:_WITHIN])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
     if text is None:
-        raise Unreadable(
-            "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
-        )
+        raise Unreadable(BINARY)
     if not text.strip():
         raise Unreadable(EMPTY)
     # lxml refuses an XML declaration with an encoding in decoded text.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from cragside.adapters.documents.number_formats import written
+from cragside.adapters.documents.number_formats import stated_number, written
 
 _SPACE = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _TEXT, _STYLE, _OFFICE = _SPACE % "text", _SPACE % "style", _SPACE % "office"
@@ -88,12 +88,12 @@ def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
             place = _Place(place.name, place.depth, place.count, [])
         elif element.tag in _BLOCKS and place is not None:
             if place.item and place.depth in levels.get(place.name, {}):
-                own = _number(place.item.pop().get(f"{_TEXT}start-value", ""), -1)
+                own = stated_number(place.item.pop().get(f"{_TEXT}start-value", ""), -1)
                 found[element] = place.count.next(place.depth, levels[place.name], own)
         elif element.tag == f"{_TEXT}h" and element.get(f"{_TEXT}is-list-header") != "true":
-            level = _number(element.get(f"{_TEXT}outline-level", ""), 1)
+            level = stated_number(element.get(f"{_TEXT}outline-level", ""), 1)
             if level in levels[_OUTLINE] and element.get(f"{_TEXT}style-name") not in unnumbered:
-                own = _number(element.get(f"{_TEXT}start-value", ""), -1)
+                own = stated_number(element.get(f"{_TEXT}start-value", ""), -1)
                 found[element] = outline.next(level, levels[_OUTLINE], own)
         stack.extend((child, place) for child in reversed(element))
     return found
@@ -126,14 +126,14 @@ def _all_levels(styles: list[Any]) -> dict[str, dict[int, _Level]]:
         name = _OUTLINE if style.tag == f"{_TEXT}outline-style" else style.get(f"{_STYLE}name", "")
         levels = found.setdefault(name, {})
         for level in style:
-            at = _number(level.get(f"{_TEXT}level", ""), 0)
+            at = stated_number(level.get(f"{_TEXT}level", ""), 0)
             if 0 < at <= _MOST_LEVELS:
                 levels[at] = _Level(
                     form=_FORMS.get(level.get(f"{_STYLE}num-format", ""), ""),
                     before=level.get(f"{_STYLE}num-prefix", ""),
                     after=level.get(f"{_STYLE}num-suffix", ""),
-                    shown=max(_number(level.get(f"{_TEXT}display-levels", ""), 1), 1),
-                    start=_number(level.get(f"{_TEXT}start-value", ""), 1),
+                    shown=max(stated_number(level.get(f"{_TEXT}display-levels", ""), 1), 1),
+                    start=stated_number(level.get(f"{_TEXT}start-value", ""), 1),
                     pattern=level.get(f"{_STYLE}num-list-format") or level.get(f"{_EXTENDED}num-list-format", ""),
                 )
     return found
@@ -143,7 +143,3 @@ def _unnumbered(styles: list[Any]) -> set[str]:
     """The styles of paragraphs that are in no list, not even in that of headings."""
     each = chain.from_iterable(root.iter(f"{_STYLE}style") for root in styles)
     return {style.get(f"{_STYLE}name", "") for style in each if style.get(f"{_STYLE}list-style-name") == ""}
-
-
-def _number(text: str, default: int) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
