@@ -62,27 +62,35 @@ def doc_of(text, *, encrypted=False):
 
 
 def xls_of(*sheets):
-    """A workbook with these sheets: their name, whether they are hidden, and their rows."""
+    """A workbook with these sheets: their name, whether they are hidden, and their rows.
+
+    A cell is a text, a number, or a number with the number of its format.
+    """
     begin, end = _record(0x0809, struct.pack("<HHHHII", 0x0600, 0x0005, 0, 0, 0, 0)), _record(0x0A, b"")
-    bodies = [begin.replace(b"\x05\0", b"\x10\0", 1) + _cells(rows) + end for _, _, rows in sheets]
+    formats = sorted({cell[1] for _, _, rows in sheets for row in rows for cell in row if isinstance(cell, tuple)})
+    looks = b"".join(
+        _record(0xE0, struct.pack("<HHHBBBBIIH", 0, look, 0, 0, 0, 0, 0, 0, 0, 0)) for look in (0, *formats)
+    )
+    bodies = [begin.replace(b"\x05\0", b"\x10\0", 1) + _cells(rows, formats) + end for _, _, rows in sheets]
     names = [struct.pack("<BB", len(name), 0) + name.encode("latin-1") for name, _, _ in sheets]
-    at = len(begin) + len(end) + sum(10 + len(name) for name in names)
+    at = len(begin) + len(looks) + len(end) + sum(10 + len(name) for name in names)
     bounds = b""
     for (_, hidden, _), name, body in zip(sheets, names, bodies, strict=True):
         bounds += _record(0x85, struct.pack("<IBB", at, hidden, 0) + name)
         at += len(body)
-    return compound_of({"Workbook": begin + bounds + end + b"".join(bodies)})
+    return compound_of({"Workbook": begin + looks + bounds + end + b"".join(bodies)})
 
 
-def _cells(rows):
+def _cells(rows, formats):
     records = b""
     for row, cells in enumerate(rows):
         for column, cell in enumerate(cells):
-            place = struct.pack("<HHH", row, column, 0)
+            number, look = (cell[0], formats.index(cell[1]) + 1) if isinstance(cell, tuple) else (cell, 0)
+            place = struct.pack("<HHH", row, column, look)
             if isinstance(cell, str):
                 records += _record(0x0204, place + struct.pack("<HB", len(cell), 0) + cell.encode("latin-1"))
             else:
-                records += _record(0x0203, place + struct.pack("<d", cell))
+                records += _record(0x0203, place + struct.pack("<d", number))
     return records
 
 

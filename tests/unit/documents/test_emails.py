@@ -39,6 +39,13 @@ def test_a_blank_or_stub_plain_part_does_not_hide_the_html_part(plain):
     assert "Seat: Balcony 14" in read(made).text
 
 
+@pytest.mark.parametrize("kind", ["plain", "html"])
+def test_a_message_whose_text_is_binary_data_is_refused(kind):
+    content = f"From: a@weir.example\nTo: b@weir.example\nContent-Type: text/{kind}\n\n".encode()
+    with pytest.raises(Unreadable, match="holds binary data where its text should be"):
+        read(content + bytes(range(1, 9)) * 99)
+
+
 def test_a_plain_part_that_says_what_the_html_part_says_is_taken():
     made = message(text="The skiff needs rowlocks.\n- size 38\n")
     made.add_alternative("<p>The skiff needs rowlocks.<ul><li>size 38</ul>", subtype="html")

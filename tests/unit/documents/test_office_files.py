@@ -373,6 +373,22 @@ def test_charts_and_formulas_of_opendocument_files_are_read_where_they_stand():
     )
 
 
+def test_charts_and_formulas_in_cells_of_opendocument_sheets_are_no_values():
+    more = {"Object 1/content.xml": CHART, "Object 2/content.xml": MATH}
+    cells = (
+        ("<text:p>Shed</text:p>", "<text:p>Tenant</text:p>"),
+        (f"<text:p>12</text:p>{OBJECT.format(2)}", OBJECT.format(1)),
+    )
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(f"<table:table-cell>{cell}</table:table-cell>" for cell in row)
+        + "</table:table-row>"
+        for row in cells
+    )
+    content = opendocument_of("spreadsheet", f'<table:table table:name="Sheds">{rows}</table:table>', more=more)
+    assert read(content, "a.ods").text.strip().endswith("Shed: 12")
+
+
 @pytest.mark.attack("hidden text")
 def test_charts_in_hidden_sections_of_opendocument_files_are_left_out():
     body = f'<text:p>seen</text:p><text:section text:display="none"><text:p>{OBJECT.format(1)}</text:p></text:section>'

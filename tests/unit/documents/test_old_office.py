@@ -44,6 +44,15 @@ def test_rows_of_an_old_workbook_have_their_headers_and_hidden_sheets_are_left_o
     assert reading.marks[-1].section == "Sheds > row 2"
 
 
+def test_dates_times_and_durations_of_an_old_workbook_are_written_as_those_of_later_ones():
+    # The formats m/d/yy h:mm, h:mm and [h]:mm:ss of Excel.
+    row = [(45822.425150463, 22), (45822.0, 22), (0.5625, 20), (1.573611111111111, 46)]
+    reading = read(xls_of(("A", False, [["Read", "Built", "Opens", "Lasts"], row])), "a.xls")
+    assert reading.text.strip().split("\n")[-1] == (
+        "A – Read: 2025-06-14 10:12:13; Built: 2025-06-14; Opens: 13:30; Lasts: 37:46"
+    )
+
+
 def test_an_old_file_is_known_by_its_content_under_any_name():
     assert "four gates" in read(DOC, "weir.xls").text
     assert "four gates" in read(DOC, "weir.docx").text

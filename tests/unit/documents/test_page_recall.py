@@ -40,6 +40,12 @@ def test_short_lists_and_headings_of_an_article_are_kept_in_place():
     assert all(text.count(part) == 1 for part in parts)
 
 
+def test_elements_within_a_line_end_it_neither_in_the_article_nor_in_the_whole_page():
+    page = b"<p>It costs <data value='5'>five</data> <kbd>crowns</kbd>.</p><table><tr><td>a</td><td>b</td></tr></table>"
+    assert joined(blocks_of(html.tree_of(page, None))).split("\n")[0] == "It costs five crowns."
+    assert html.whole(html.tree_of(page, None)).text.split("\n")[:2] == ["It costs five crowns.", "a | b"]
+
+
 def test_a_section_is_named_by_a_heading_that_was_dropped():
     reading = read(BODY)
     named = {reading.text[mark.start :].split("\n")[0]: mark.section for mark in reading.marks}

@@ -6,9 +6,11 @@ import io
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents import delimited, spreadsheets, tables
-from cragside.adapters.documents.reading import Composer, FileOrigin
+from cragside.adapters.documents import delimited, old_office, opendocument, spreadsheets, tables
+from cragside.adapters.documents.reading import Composer, FileOrigin, Unreadable
 from cragside.adapters.lightrag.chunking import chunker, cut
+from tests.unit.documents.archives import opendocument_of
+from tests.unit.documents.old_files import xls_of
 
 
 def rows_of(reading):
@@ -89,6 +91,15 @@ def test_numbers_dates_and_percentages_read_as_people_see_them():
     assert rows_of(xlsx(fill))["Boat sheds > row 2"] == (
         "Boat sheds – Code: 00007; Rent: 1200.50 €; Since: 2019-04-01; At: 14:30:00; Share: 26%; Open: TRUE; Next: 0.3"
     )
+
+
+def test_a_file_of_more_than_a_thousand_sheets_is_refused_in_any_format():
+    cell = "<table:table-cell><text:p>a</text:p></table:table-cell>"
+    sheet = f"<table:table><table:table-row>{cell}</table:table-row></table:table>"
+    with pytest.raises(Unreadable, match="has more than 1,000 sheets"):
+        opendocument.read(opendocument_of("spreadsheet", sheet * 1001), FileOrigin("a.ods", "ods"))
+    with pytest.raises(Unreadable, match="has more than 1,000 sheets"):
+        old_office.read(xls_of(*((f"s{number}", False, [["a"]]) for number in range(1001))), FileOrigin("a.xls", "xls"))
 
 
 def test_merged_cells_titles_hidden_sheets_and_gaps():

@@ -239,6 +239,23 @@ def test_embedded_pages_texts_and_documents_stand_where_word_shows_them():
     assert sections == {"Mill": "rich", "Handover": "Handover", "Inner": "Inner"} | {"Mill": "plain"}
 
 
+def test_an_embedded_mail_is_read_as_a_mail_of_its_own():
+    head = "From: odlum@weir.example\nTo: ada@weir.example\nSubject: Gates\nMIME-Version: 1.0\n"
+    plain = f"{head}Content-Type: text/plain\n\na<b>c\nsecond line\n"
+    assert text_of(chunk(1), chunks=[("a.eml", plain)]) == "a<b>c\nsecond line"
+    both = (
+        f'{head}Content-Type: multipart/alternative; boundary="b"\n\n--b\nContent-Type: text/plain\n\nNo HTML.\n'
+        "--b\nContent-Type: text/html\n\n<h1>Gates</h1><p>All four gates are shut.</p>\n--b--\n"
+    )
+    assert text_of(chunk(1), chunks=[("a.mht", both)]).split() == ["Gates", "All", "four", "gates", "are", "shut."]
+
+
+@pytest.mark.attack("hostile files")
+def test_an_embedded_mail_with_a_header_that_is_too_long_is_left_out():
+    mail = "From: a@weir.example\nTo: " + "a@weir.example, " * 10_000 + "\n\nwords\n"
+    assert text_of(chunk(1) + paragraph("seen"), chunks=[("a.mht", mail)]) == "seen"
+
+
 def test_a_document_may_be_nothing_but_an_embedded_page_of_a_stated_type():
     types = (
         '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override '

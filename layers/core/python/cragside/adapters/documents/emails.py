@@ -39,7 +39,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
     """The reading of a message. Raises `Unreadable` if there is nothing to read."""
-    mail = Mail(origin)
+    mail = Mail()
     mail.add(message)
     composer = mail.composer
     return Reading(
@@ -68,10 +68,9 @@ def title_of(message: EmailMessage) -> str:
 class Mail:
     """Composes the text of messages. What cannot be read is in `unread`."""
 
-    def __init__(self, origin: FileOrigin) -> None:
+    def __init__(self) -> None:
         self.composer = Composer()
         self.unread: list[str] = []
-        self._origin = origin
         self._files, self._bytes = 0, 0
 
     def add(self, message: EmailMessage, section: str = "", depth: int = 0) -> None:
@@ -135,8 +134,6 @@ class Mail:
             if kind is PICTURE:
                 return None
             reading = kind.reader(attached.content, FileOrigin(attached.name, file_type))
-        except (Unreadable, MemoryError, RecursionError):
-            return None
         except Exception:  # as of a file of its own, a parser's fault is no fault of the message
             return None
         return reading if reading.text.strip() else None

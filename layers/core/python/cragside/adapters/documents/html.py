@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.page_elements import CELLS, HEADING, UNSEEN, WITHIN_LINES
 from cragside.adapters.documents.page_links import PageLinks, address_of
 from cragside.adapters.documents.reading import (
     EMPTY,
@@ -20,19 +21,13 @@ from cragside.adapters.documents.reading import (
 # Pages of programs have scripts and styles before it.
 _WITHIN = 1024 * 1024
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
-_INLINE = frozenset(
-    {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"}
-    | {"mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "td", "th", "time", "tt", "u"}
-    | {"var", "wbr"}
-)
+BINARY = "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
 _MOST_ATTRIBUTES = 1000
 # Finding the article takes a second for 10,000 elements. Of larger pages all blocks of the content are taken.
 _MOST_ELEMENTS = 40_000
 _MOST_CHARACTERS = 2_000_000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
-_HEADING = re.compile(r"h([1-6])$")
 _LONGEST_CELL = 1000
 
 
@@ -111,9 +106,7 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
     declared = _CHARSET.search(content[:_WITHIN])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
     if text is None:
-        raise Unreadable(
-            "holds binary data, or text in an encoding that is not recognised: if it is a page, save it as UTF-8"
-        )
+        raise Unreadable(BINARY)
     if not text.strip():
         raise Unreadable(EMPTY)
     # lxml refuses an XML declaration with an encoding in decoded text.
@@ -161,13 +154,13 @@ def whole(tree: Any) -> Composer:
     while stack:
         element, entering = stack.pop()
         tag = element.tag if isinstance(element.tag, str) else ""
-        hidden = tag in _UNSEEN
-        level = _HEADING.match(tag)
+        hidden = tag in UNSEEN
+        level = HEADING.match(tag)
         if entering:
             unseen += hidden
             if not unseen:
                 cell = element if cell is None and _is_cell(element) else cell
-                if tag not in _INLINE:
+                if tag not in WITHIN_LINES:
                     flush()
                 if level:
                     composer.mark(section=headings.enter(int(level[1]), " ".join(element.itertext())))
@@ -179,9 +172,9 @@ def whole(tree: Any) -> Composer:
         if not unseen:
             if tag == "a":
                 line.append(address_of(element))
-            if tag in ("td", "th"):
+            if tag in CELLS:
                 line.append(" | ")
-            if tag not in _INLINE:
+            if tag not in WITHIN_LINES:
                 flush()
             cell = None if cell is element else cell
             line.append(element.tail or "")
@@ -192,7 +185,7 @@ def whole(tree: Any) -> Composer:
 def _is_cell(element: Any) -> bool:
     """Tell if an element is a cell of values. Paragraphs in it do not end its row. Pages are laid out in tables too."""
     row = element.getparent()
-    if element.tag not in ("td", "th") or row is None or len(row) == 1:
+    if element.tag not in CELLS or row is None or len(row) == 1:
         return False
     laid_out = next(element.iter("table", *(f"h{level}" for level in range(1, 7))), None) is not None
     return not laid_out and sum(map(len, element.itertext())) <= _LONGEST_CELL

@@ -181,7 +181,9 @@ _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", 
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OUTLOOK_STREAM = "__properties_version1.0".encode("utf-16-le")
 _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
-_MAILBOX = re.compile(rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n[A-Za-z-]{1,60}:")
+# "From ada@weir.example Mon Mar  3 08:00:00 2025" in front of each message.
+FROM_LINE = rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n"
+_MAILBOX = re.compile(FROM_LINE + rb"[A-Za-z-]{1,60}:")
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (

@@ -32,8 +32,11 @@ _CONTROL = re.compile(r"[\x80-\x9f]")
 _MOST_CONTROL = 0.2
 _NEVER_SEEN = 0.001  # chardet's score of an encoding that fits, with pairs of letters that it has never seen
 
-_SCRIPTS = ((0x250, "l"), (0x370, "-"), (0x400, "g"), (0x530, "c"), (0x590, "x"), (0x600, "h"), (0x780, "a"))
-_LATER_SCRIPTS = ((0xE00, "x"), (0xE80, "t"), (0x1E00, "x"), (0x1F00, "l"), (0x2000, "g"), (0x2E80, "x"))
+# The end of each script, in their order.
+_SCRIPTS = (
+    (0x250, "l"), (0x370, "-"), (0x400, "g"), (0x530, "c"), (0x590, "x"), (0x600, "h"), (0x780, "a"), (0xE00, "x"),
+    (0xE80, "t"), (0x1E00, "x"), (0x1F00, "l"), (0x2000, "g"), (0x2E80, "x"),
+)  # fmt: skip
 _HALF_WIDTH_KANA = range(0xFF61, 0xFFA0)
 _PLAIN = frozenset("ªºµ°®©™№")  # beside letters of any script
 _BEFORE_WORDS = frozenset("¿¡§£€")
@@ -152,7 +155,7 @@ def _sort(character: str) -> str:
         return "s"
     if category[0] not in "LM" or code >= 0x2E80:
         return "k" if code in _HALF_WIDTH_KANA else "-"
-    script = next((sort for end, sort in (*_SCRIPTS, *_LATER_SCRIPTS) if code < end), "x")
+    script = next((sort for end, sort in _SCRIPTS if code < end), "x")
     return script.upper() if category == "Lu" and script in "lgc" else script
 
 

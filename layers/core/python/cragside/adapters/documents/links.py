@@ -5,6 +5,8 @@ from urllib.parse import unquote
 
 # Longer ones are those of counters and sessions.
 _LONGEST = 250
+# Links are compared with their last pieces: others would take too long.
+_MOST_PIECES = 500
 _KNOWN = re.compile(r"(?:https?|ftp)://[^/]|mailto:[^?]|tel:", re.IGNORECASE)
 # Blanks, control characters and signs that turn the direction of text.
 _BROKEN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
@@ -21,6 +23,12 @@ def field_target(asked: str) -> str:
     """The address that a field of Word or RTF links to, "" for other fields."""
     found = _LINK.match(_SWITCH.sub("", asked[: 12 * _LONGEST]))
     return found[1] or found[2] if found else ""
+
+
+def end_link(pieces: list[str], begin: int, target: str) -> None:
+    """Append the address of a link whose text begins at the piece with this number."""
+    if target:
+        pieces.append(address_behind("".join(pieces[max(begin, len(pieces) - _MOST_PIECES) :]), target))
 
 
 def address_behind(text: str, target: str) -> str:

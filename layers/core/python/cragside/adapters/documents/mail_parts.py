@@ -118,7 +118,7 @@ def _read(part: Any, kind: str) -> MailContents:
         try:
             page = html.whole(html.tree_of(content, charset))
         except Unreadable as error:
-            return MailContents(found=True, binary="binary" in error.reason)
+            return MailContents(found=True, binary=error.reason == html.BINARY)
         return MailContents([MailText(page.text.rstrip(), page.marks)] if page.text.strip() else [], found=True)
     text = decode(content, charset)
     if text is None:

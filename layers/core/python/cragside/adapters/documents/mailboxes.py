@@ -4,17 +4,18 @@ import re
 from collections.abc import Iterator
 
 from cragside.adapters.documents.emails import Mail, parsed, title_of
+from cragside.adapters.documents.kinds import FROM_LINE
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label
 
-# "From ada@weir.example Mon Mar  3 08:00:00 2025", behind a blank line. Text that begins so is quoted with a >.
-_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n")
+# A message begins behind a blank line. Text that begins so is quoted with a >.
+_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))" + FROM_LINE)
 _QUOTED = re.compile(rb"(?m)^>(>{0,20}From )")
 _MOST = 10_000
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The messages in their order. Raises `Unreadable` if there is none."""
-    mail, read, failed = Mail(origin), 0, 0
+    mail, read, failed = Mail(), 0, 0
     for number, message in enumerate(_messages(content), 1):
         if number > _MOST:
             mail.unread.append(f"the messages behind the first {_MOST:,} were not read")

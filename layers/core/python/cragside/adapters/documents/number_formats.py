@@ -25,6 +25,11 @@ _ORDINAL_WORDS = (
 )  # fmt: skip
 
 
+def stated_number(text: str, default: int) -> int:
+    """The number that a file states. What is no number of at most eight digits counts as the default."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
+
+
 def written(number: int, form: str, pattern: str = "") -> str:
     """The number in a format with the name that Word gives it. An unknown format is decimal.
 

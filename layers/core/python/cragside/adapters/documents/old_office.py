@@ -5,12 +5,10 @@ Runs in a child process.
 
 import io
 from collections.abc import Iterator
-from datetime import date
 from typing import Any
 
-from cragside.adapters.documents.cell_values import number_shown
+from cragside.adapters.documents.cell_values import Moment, moment_shown, number_shown
 from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
-from cragside.adapters.documents.spreadsheets import MAX_SHEETS
 from cragside.adapters.documents.tables import TableRow, Tables
 
 _TYPES = {"doc": "application/msword", "ppt": "application/vnd.ms-powerpoint"}
@@ -69,8 +67,6 @@ def _workbook(content: bytes) -> Reading:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     book = CalamineWorkbook.from_filelike(io.BytesIO(content))
-    if len(book.sheets_metadata) > MAX_SHEETS:
-        raise Unreadable(f"has {len(book.sheets_metadata):,} sheets, the limit is {MAX_SHEETS:,}: split it")
     tables, composer = Tables(len(content)), Composer()
     for sheet in book.sheets_metadata:
         if sheet.visible == SheetVisibleEnum.Visible:
@@ -90,7 +86,7 @@ def _shown(cell: Any) -> str:
         return str(cell).upper()
     if isinstance(cell, int | float):
         return number_shown(cell, "General")
-    return cell.isoformat() if isinstance(cell, date) else str(cell)
+    return moment_shown(cell) if isinstance(cell, Moment) else str(cell)
 
 
 def _has(content: bytes, stream: str) -> bool:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from cragside.adapters.documents.number_formats import written
+from cragside.adapters.documents.number_formats import stated_number, written
+from cragside.adapters.documents.opendocument_text import OFFICE, STYLE, TEXT
 
-_SPACE = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
-_TEXT, _STYLE, _OFFICE = _SPACE % "text", _SPACE % "style", _SPACE % "office"
 _ID = "{http://www.w3.org/XML/1998/namespace}id"
 _EXTENDED = "{urn:org:documentfoundation:names:experimental:office:xmlns:loext:1.0}"
-_BLOCKS = frozenset({f"{_TEXT}p", f"{_TEXT}h"})
-_GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note"})
+_BLOCKS = frozenset({f"{TEXT}p", f"{TEXT}h"})
+_GONE = frozenset({f"{OFFICE}annotation", f"{TEXT}tracked-changes", f"{TEXT}note"})
 _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _PLACE = re.compile(r"%(\d{1,2})%")
 _OUTLINE = "\n"  # no list has this name
@@ -80,20 +79,20 @@ def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
         element, place = stack.pop()
         if element.tag in _GONE:
             continue
-        if element.tag == f"{_TEXT}list":
+        if element.tag == f"{TEXT}list":
             place = _entered(element, place, last, known)
-        elif element.tag == f"{_TEXT}list-item" and place is not None:
+        elif element.tag == f"{TEXT}list-item" and place is not None:
             place = _Place(place.name, place.depth, place.count, [element])
-        elif element.tag == f"{_TEXT}list-header" and place is not None:
+        elif element.tag == f"{TEXT}list-header" and place is not None:
             place = _Place(place.name, place.depth, place.count, [])
         elif element.tag in _BLOCKS and place is not None:
             if place.item and place.depth in levels.get(place.name, {}):
-                own = _number(place.item.pop().get(f"{_TEXT}start-value", ""), -1)
+                own = stated_number(place.item.pop().get(f"{TEXT}start-value", ""), -1)
                 found[element] = place.count.next(place.depth, levels[place.name], own)
-        elif element.tag == f"{_TEXT}h" and element.get(f"{_TEXT}is-list-header") != "true":
-            level = _number(element.get(f"{_TEXT}outline-level", ""), 1)
-            if level in levels[_OUTLINE] and element.get(f"{_TEXT}style-name") not in unnumbered:
-                own = _number(element.get(f"{_TEXT}start-value", ""), -1)
+        elif element.tag == f"{TEXT}h" and element.get(f"{TEXT}is-list-header") != "true":
+            level = stated_number(element.get(f"{TEXT}outline-level", ""), 1)
+            if level in levels[_OUTLINE] and element.get(f"{TEXT}style-name") not in unnumbered:
+                own = stated_number(element.get(f"{TEXT}start-value", ""), -1)
                 found[element] = outline.next(level, levels[_OUTLINE], own)
         stack.extend((child, place) for child in reversed(element))
     return found
@@ -101,14 +100,14 @@ def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
 
 def _entered(element: Any, around: _Place | None, last: dict[str, _Count], known: dict[str, _Count]) -> _Place:
     """The place in a list that begins here."""
-    name = element.get(f"{_TEXT}style-name") or (around.name if around is not None else "")
+    name = element.get(f"{TEXT}style-name") or (around.name if around is not None else "")
     if around is not None:
         # Behind a paragraph of its item, a list begins. Without one, it is only there to reach its depth.
         if not around.item:
             del around.count.numbers[around.depth :]
         return _Place(name, around.depth + 1, around.count, [])
-    count = known.get(element.get(f"{_TEXT}continue-list", ""))
-    if count is None and element.get(f"{_TEXT}continue-numbering") == "true":
+    count = known.get(element.get(f"{TEXT}continue-list", ""))
+    if count is None and element.get(f"{TEXT}continue-numbering") == "true":
         count = last.get(name)
     count = count or _Count()
     last[name] = known[element.get(_ID, "")] = count
@@ -122,28 +121,24 @@ def _shown(number: int | None, level: _Level) -> str:
 def _all_levels(styles: list[Any]) -> dict[str, dict[int, _Level]]:
     """The levels of each style of lists by their numbers from 1, and those of headings."""
     found: dict[str, dict[int, _Level]] = {_OUTLINE: {}}
-    for style in chain.from_iterable(each.iter(f"{_TEXT}list-style", f"{_TEXT}outline-style") for each in styles):
-        name = _OUTLINE if style.tag == f"{_TEXT}outline-style" else style.get(f"{_STYLE}name", "")
+    for style in chain.from_iterable(each.iter(f"{TEXT}list-style", f"{TEXT}outline-style") for each in styles):
+        name = _OUTLINE if style.tag == f"{TEXT}outline-style" else style.get(f"{STYLE}name", "")
         levels = found.setdefault(name, {})
         for level in style:
-            at = _number(level.get(f"{_TEXT}level", ""), 0)
+            at = stated_number(level.get(f"{TEXT}level", ""), 0)
             if 0 < at <= _MOST_LEVELS:
                 levels[at] = _Level(
-                    form=_FORMS.get(level.get(f"{_STYLE}num-format", ""), ""),
-                    before=level.get(f"{_STYLE}num-prefix", ""),
-                    after=level.get(f"{_STYLE}num-suffix", ""),
-                    shown=max(_number(level.get(f"{_TEXT}display-levels", ""), 1), 1),
-                    start=_number(level.get(f"{_TEXT}start-value", ""), 1),
-                    pattern=level.get(f"{_STYLE}num-list-format") or level.get(f"{_EXTENDED}num-list-format", ""),
+                    form=_FORMS.get(level.get(f"{STYLE}num-format", ""), ""),
+                    before=level.get(f"{STYLE}num-prefix", ""),
+                    after=level.get(f"{STYLE}num-suffix", ""),
+                    shown=max(stated_number(level.get(f"{TEXT}display-levels", ""), 1), 1),
+                    start=stated_number(level.get(f"{TEXT}start-value", ""), 1),
+                    pattern=level.get(f"{STYLE}num-list-format") or level.get(f"{_EXTENDED}num-list-format", ""),
                 )
     return found
 
 
 def _unnumbered(styles: list[Any]) -> set[str]:
     """The styles of paragraphs that are in no list, not even in that of headings."""
-    each = chain.from_iterable(root.iter(f"{_STYLE}style") for root in styles)
-    return {style.get(f"{_STYLE}name", "") for style in each if style.get(f"{_STYLE}list-style-name") == ""}
-
-
-def _number(text: str, default: int) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
+    each = chain.from_iterable(root.iter(f"{STYLE}style") for root in styles)
+    return {style.get(f"{STYLE}name", "") for style in each if style.get(f"{STYLE}list-style-name") == ""}

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
+from cragside.adapters.documents.page_elements import CELLS, HEADING, INLINE, UNSEEN, WITHIN_LINES
+
 _BESIDE = frozenset({"nav", "aside", "footer", "form", "button", "menu"})
 _BESIDE_ROLES = frozenset({"navigation", "banner", "contentinfo", "complementary", "search", "menu", "dialog"})
 _BESIDE_NAMES = re.compile(
@@ -17,13 +18,6 @@ _BESIDE_NAMES = re.compile(
     r"|modal|metadata|meta|byline|tags|copyright|login|search)(?:$|[\s_-])",
     re.IGNORECASE,
 )
-_INLINE = frozenset(
-    {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd"}
-    | {"label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var"}
-    | {"wbr"}
-)
-_CELLS = frozenset({"td", "th"})
-_HEADING = re.compile(r"h([1-6])$")
 _MOST_LINKED = 0.7
 
 
@@ -114,28 +108,28 @@ def _blocks(region: Any) -> Iterator[Block]:
     while stack:
         element, entering = stack.pop()
         tag = element.tag if isinstance(element.tag, str) else ""
-        if entering and element is not region and (not tag or tag in _UNSEEN or _is_beside(element)):
+        if entering and element is not region and (not tag or tag in UNSEEN or _is_beside(element)):
             tail = element.tail or ""
-            if tag not in _INLINE and not cells and (block := line.taken()):
+            if tag not in INLINE and not cells and (block := line.taken()):
                 yield block
             line.add(tail, linked=links > 0)
             continue
-        breaks = tag not in _INLINE and tag not in _CELLS
+        breaks = tag not in WITHIN_LINES
         # A cell may hold paragraphs, but a row is one block.
         if breaks and cells:
             line.add(" ", linked=False)
         elif breaks and (block := line.taken()):
             yield block
         if entering:
-            links, cells = links + (tag == "a"), cells + (tag in _CELLS)
+            links, cells = links + (tag == "a"), cells + (tag in CELLS)
             if breaks and not cells:
                 line.prefix = _prefix(tag)
             line.add(element.text or "", linked=links > 0)
             stack.append((element, False))
             stack.extend((child, True) for child in reversed(element))
             continue
-        links, cells = links - (tag == "a"), cells - (tag in _CELLS)
-        if tag in _CELLS:
+        links, cells = links - (tag == "a"), cells - (tag in CELLS)
+        if tag in CELLS:
             line.add(" | ", linked=False)
             line.cells[tag] += 1
         if element is not region:
@@ -145,6 +139,6 @@ def _blocks(region: Any) -> Iterator[Block]:
 
 
 def _prefix(tag: str) -> str:
-    if heading := _HEADING.match(tag):
+    if heading := HEADING.match(tag):
         return "#" * int(heading[1]) + " "
     return {"li": "- ", "dd": "- ", "tr": "| "}.get(tag, "")

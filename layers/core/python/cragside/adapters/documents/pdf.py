@@ -9,7 +9,7 @@ from typing import Any
 from cragside.adapters.documents.pdf_annotations import written
 from cragside.adapters.documents.pdf_columns import in_reading_order, likely
 from cragside.adapters.documents.pdf_filling import fill_in
-from cragside.adapters.documents.pdf_layout import Box, Layouts, composed
+from cragside.adapters.documents.pdf_layout import DIVIDED, Box, Layouts, composed
 from cragside.adapters.documents.reading import (
     MAX_CHARACTERS,
     NO_TEXT,
@@ -30,8 +30,6 @@ _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([
 # Of one page. Frames of tables are drawn as lines or as rectangles that are no thicker than so many 1/72 inch.
 _MOST_LINES = 5000
 _THICK = 3
-# pdfium writes the hyphen of a divided word as U+FFFE or U+0002.
-_DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -122,7 +120,7 @@ def _ruled(page: Any, place: Box) -> bool:
 
 
 def _tidied(text: str) -> str:
-    lines = _DIVIDED.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "").split("\n")
+    lines = DIVIDED.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "").split("\n")
     return "\n".join(line.rstrip() for line in lines).strip()
 
 

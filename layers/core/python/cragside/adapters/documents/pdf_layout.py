@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 # pdfium writes the hyphen of a divided word as U+FFFE or U+0002.
 DIVIDES = "\x02"
 _DIVIDES_TOO = 0xFFFE
+DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 # A character takes 8 millionths of a second. The most of a real page is about 20,000.
 _MOST_CHARACTERS = 2_000_000
 _MOST_ON_A_PAGE = 60_000

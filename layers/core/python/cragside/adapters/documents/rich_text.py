@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from cragside.adapters.documents.links import address_behind, field_target
+from cragside.adapters.documents.links import end_link, field_target
 from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.rich_text_words import SKIPPED, SPOKEN, SYMBOLS, code_page, font_encoding
 
@@ -14,7 +14,6 @@ _PART = re.compile(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DESTINATIONS = SKIPPED | {"field", "fldrslt", "footnote", "upr", "fonttbl"}
 _MOST_GROUPS = 10_000
-_MOST_PIECES = 500
 
 
 @dataclass(slots=True)
@@ -121,8 +120,7 @@ class _Reader:
         if self._groups:
             self._group = self._groups.pop()
         if ended.result is not None and ended.asked is not None and ended.sink is not None:
-            shown = "".join(ended.sink[max(ended.result, len(ended.sink) - _MOST_PIECES) :])
-            ended.sink.append(address_behind(shown, field_target("".join(ended.asked))))
+            end_link(ended.sink, ended.result, field_target("".join(ended.asked)))
         if ended.note and ended.sink is not None and (text := " ".join("".join(ended.sink).split())):
             self._counts[ended.note] = self._counts.get(ended.note, 0) + 1
             self._notes.append(f"{ended.note} {self._counts[ended.note]}: {text}")

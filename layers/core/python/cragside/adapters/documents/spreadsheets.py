@@ -18,7 +18,6 @@ from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, U
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
 NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
-MAX_SHEETS = 1000
 _WHAT = "an Excel workbook (.xlsx)"
 _MOST_MERGED = 10_000
 _PIECE = 1024 * 1024
@@ -54,8 +53,6 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         formulas = cache(partial(load_workbook, io.BytesIO(content), read_only=True, keep_links=False))
-        if len(book.worksheets) > MAX_SHEETS:
-            raise Unreadable(f"has {len(book.worksheets):,} sheets, the limit is {MAX_SHEETS:,}: split it")
         tables, composer = Tables(size), Composer()
         with opened(content, _WHAT) as archive:
             for at, sheet in enumerate(book.worksheets):

@@ -13,6 +13,7 @@ from cragside.domain.table_header import LOOKED_AT, header_of
 
 # A spreadsheet has at most this many rows.
 MAX_ROWS = 1_048_576
+_MOST_TABLES = 1000
 # Up to this many rows become passages of their own. In larger files, neighbouring rows share a passage.
 ROWS_APART = 5000
 # Each row repeats the headers, and cells may share or repeat a value, so that a small file can become a large text.
@@ -45,6 +46,8 @@ class Tables:
 
     def add(self, name: str, rows: Iterable[TableRow]) -> None:
         """Add a table. `name` is that of its sheet, or ""."""
+        if len(self._tables) == _MOST_TABLES:
+            raise Unreadable(f"has more than {_MOST_TABLES:,} sheets, which is the limit: split it")
         name = label(name, 120)
         begin = f"{name} – " if name and not _NO_NAME.match(name) else ""
         kept = list[tuple[int, str]]()

@@ -3,12 +3,13 @@
 import posixpath
 import zipfile
 from collections.abc import Callable, Mapping
-from email import message_from_bytes, policy
 from typing import Any
 
+from cragside.adapters.documents.emails import parsed
 from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD, kind_of
+from cragside.adapters.documents.mail_parts import contents_of
 from cragside.adapters.documents.packages import RELATED, Relation, content_type
-from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
 
 _NOTHING = Reading("")
 
@@ -38,31 +39,30 @@ class Chunks:
 
     def _reading(self, content: bytes, name: str, stated: str) -> Reading:
         if name.lower().endswith((".mht", ".mhtml")):
-            return _archived_page(content)
+            return _mail(content)
         kind, file_type = kind_of(content, posixpath.basename(name), stated)
         if kind is WORD:
             return self._document(content)
         if kind is EMAIL:
-            return _archived_page(content)
+            return _mail(content)
         if kind is HTML:
-            return _page(content, None)
+            return _page(content)
         # Word also embeds whole documents as XML.
         plain = kind is RTF or (kind is TEXT and file_type != "xml")
         return kind.reader(content, FileOrigin(name, file_type)) if plain else _NOTHING
 
 
-def _archived_page(content: bytes) -> Reading:
-    """The page of a web archive, which is written as a mail."""
-    message = message_from_bytes(content, policy=policy.default)
-    body = message.get_body(("html", "plain"))
-    payload = body.get_payload(decode=True) if body is not None else None
-    if body is None or not isinstance(payload, bytes):
-        return _NOTHING
-    return _page(payload, body.get_content_charset())
+def _mail(content: bytes) -> Reading:
+    """What a mail says, without its headers. Web archives are written as mails."""
+    composer = Composer()
+    for part in contents_of(parsed(content)).texts:
+        composer.extend(part.marks, composer.length)
+        composer.add(part.text)
+    return Reading(composer.text.strip(), marks=composer.marks)
 
 
-def _page(content: bytes, charset: str | None) -> Reading:
+def _page(content: bytes) -> Reading:
     from cragside.adapters.documents import html
 
-    page = html.whole(html.tree_of(content, charset))
+    page = html.whole(html.tree_of(content, None))
     return Reading(page.text.strip(), marks=page.marks)

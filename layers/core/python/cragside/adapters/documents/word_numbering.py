@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from cragside.adapters.documents.number_formats import written
+from cragside.adapters.documents.number_formats import stated_number, written
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _PLACE = re.compile(r"%([1-9])")
@@ -134,7 +134,7 @@ def _stated(holder: Any) -> tuple[str, int | None]:
     if stated is None:
         return "", None
     level = _value(stated.find(f"{W}ilvl"))
-    return _value(stated.find(f"{W}numId")), min(_number(level, 0), _MOST_LEVELS) if level else None
+    return _value(stated.find(f"{W}numId")), min(stated_number(level, 0), _MOST_LEVELS) if level else None
 
 
 def _styles(root: Any) -> _Styles:
@@ -164,9 +164,9 @@ def _lists(root: Any, styles: _Styles) -> dict[str, _List]:
     for name, num in nums.items():
         own, starts, source = dict[int, _Level](), dict[int, int](), counted(num)
         for override in num.iterchildren(f"{W}lvlOverride"):
-            at = _number(override.get(f"{W}ilvl", ""), 0)
+            at = stated_number(override.get(f"{W}ilvl", ""), 0)
             if (start := override.find(f"{W}startOverride")) is not None:
-                starts[at] = _number(_value(start), 1)
+                starts[at] = stated_number(_value(start), 1)
             own |= _levels(override)
         found[name] = _List(source, levels.get(source, {}) | own, starts)
     return found
@@ -175,16 +175,16 @@ def _lists(root: Any, styles: _Styles) -> dict[str, _List]:
 def _levels(holder: Any) -> dict[int, _Level]:
     found = dict[int, _Level]()
     for level in holder.iterchildren(f"{W}lvl"):
-        at = _number(level.get(f"{W}ilvl", ""), 0)
+        at = stated_number(level.get(f"{W}ilvl", ""), 0)
         # Formats of later versions stand in front of one that earlier ones know.
         form = next(level.iter(f"{W}numFmt"), None)
         after, look = level.find(f"{W}lvlRestart"), level.find(f"{W}rPr")
         found[min(at, _MOST_LEVELS)] = _Level(
-            start=_number(_value(level.find(f"{W}start")), 0),
+            start=stated_number(_value(level.find(f"{W}start")), 0),
             form=_value(form) or "decimal",
             pattern=form.get(f"{W}format", "") if form is not None else "",
             text=_value(level.find(f"{W}lvlText"))[:_LONGEST],
-            after=at if after is None else _number(_value(after), at),
+            after=at if after is None else stated_number(_value(after), at),
             decimal=is_on(level, "isLgl"),
             shown=look is None or not is_on(look, "vanish"),
             style=_value(level.find(f"{W}pStyle")),
@@ -194,7 +194,3 @@ def _levels(holder: Any) -> dict[int, _Level]:
 
 def _value(element: Any) -> str:
     return element.get(f"{W}val", "") if element is not None else ""
-
-
-def _number(text: str, default: int) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default

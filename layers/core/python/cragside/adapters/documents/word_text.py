@@ -7,7 +7,7 @@ from typing import Any
 
 from cragside.adapters.documents.charts import CHARTS
 from cragside.adapters.documents.equations import M, linear
-from cragside.adapters.documents.links import address_behind, field_target
+from cragside.adapters.documents.links import end_link, field_target
 from cragside.adapters.documents.packages import RELATED, Relation
 from cragside.adapters.documents.reading import Reading
 from cragside.adapters.documents.word_numbering import Numbering, W, is_on
@@ -19,8 +19,6 @@ _ANCHORS = frozenset({f"{_WP}anchor", f"{_WP}inline"})
 _VML = "{urn:schemas-microsoft-com:vml}"
 _NOTES = {f"{W}footnoteReference": "Footnote", f"{W}endnoteReference": "Endnote"}
 _LONGEST_FIELD = 3000
-# Links are compared with their last pieces: others would take too long.
-_MOST_PIECES = 500
 _ONLY_POINTS = re.compile(r"(?:[01](?:\.\d{1,4})?pt|[012])")
 
 
@@ -60,12 +58,6 @@ class _Line:
     boxes: list[Any] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     notes: list[Any] = field(default_factory=list)
-
-    def link(self, begin: int, target: str) -> None:
-        """Write the address of a link behind its text, which begins at this piece."""
-        if target:
-            text = "".join(self.pieces[max(begin, len(self.pieces) - _MOST_PIECES) :])
-            self.pieces.append(address_behind(text, target))
 
     def space(self) -> None:
         """Part what follows from what is before."""
@@ -189,7 +181,7 @@ class Texts:
         if element.tag == f"{W}fldSimple":
             target = field_target(element.get(f"{W}instr", ""))
         begin = len(line.pieces)
-        return lambda: line.link(begin, target)
+        return lambda: end_link(line.pieces, begin, target)
 
 
 def blocks(container: Any, *tags: str) -> Iterator[Any]:
@@ -245,7 +237,7 @@ def _field(step: str, line: _Line) -> None:
     elif line.fields and step == "end":
         ended = line.fields.pop()
         if ended.begin is not None:
-            line.link(ended.begin, field_target(ended.asked))
+            end_link(line.pieces, ended.begin, field_target(ended.asked))
 
 
 def _shown_form(element: Any) -> list[Any]:
