@@ -3,7 +3,7 @@
 import re
 import sqlite3
 
-_PATH = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s'\":]+")
+_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:)?[/\\][^\s'\":]+")
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 # Missing permissions, a read-only, full or failing disk, too many open files.
 _PLACE = frozenset({

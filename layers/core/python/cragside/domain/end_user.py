@@ -1,6 +1,7 @@
 """Separates the memories of the people who share a token behind one host, such as Open WebUI."""
 
 import hashlib
+import json
 
 from cragside.domain.filter import Condition, Filter
 
@@ -10,9 +11,15 @@ _LONGEST = 128
 
 
 def end_user(given: object) -> str:
-    """The name of a user as memory keeps it, "" for none. A long or unprintable one is replaced by its digest."""
-    name = given.strip() if isinstance(given, str) else ""
-    if len(name) <= _LONGEST and name.isprintable():
+    """The name of a user as memory keeps it, "" for none.
+
+    A name that is long, unprintable or no text is replaced by its digest.
+    """
+    if given is None:
+        return ""
+    is_text = isinstance(given, str)
+    name = str(given).strip() if is_text else json.dumps(given, sort_keys=True, default=str)
+    if is_text and len(name) <= _LONGEST and name.isprintable():
         return name
     return f"sha256:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
 

@@ -20,6 +20,10 @@ import orjson
 from cragside.adapters.documents.kinds import KINDS
 from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable
 
+# Addresses, numbers and headers are repeated in a text that the file has once.
+_MOST_GROWTH = 300
+_GROWN_CHARACTERS = 2_000_000
+
 
 def main() -> None:
     """Serve until standard input ends, no request comes for a while, or a limit ends the process."""
@@ -48,6 +52,8 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     origin = FileOrigin(asked["name"], asked["file_type"], asked["charset"], ocr)
     try:
         reading = KINDS[asked["kind"]].reader(content, origin)
+        if len(reading.text) > _GROWN_CHARACTERS + _MOST_GROWTH * len(content):
+            raise Unreadable(f"holds more than {_MOST_GROWTH} times as much text as the file is long, which is the limit")
         fields = {**asdict(reading), "text": _clean(reading.text)}
         return orjson.dumps({"reading": fields}, default=str)
     except Unreadable as error:

@@ -15,7 +15,8 @@ _DEEPEST = 100
 _MOST_NAMED = 5
 # Each export has one of these keys. Other data is not looked at twice.
 _MARK = re.compile(r'"(?:ts|mapping|messages|chat_messages|page_?[cC]ontent|values|nodes)"')
-_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
+# A string that is cut off, also behind a backslash, goes to the end: else each of its quotes would begin another try.
+_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)|([\[{])|([\]}])', re.DOTALL)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:

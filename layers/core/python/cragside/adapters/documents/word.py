@@ -15,6 +15,7 @@ from cragside.adapters.documents.charts import charts
 from cragside.adapters.documents.packages import Relation, part, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable
 from cragside.adapters.documents.word_chunks import Chunks
+from cragside.adapters.documents.word_hidden import hidden_styles, hide
 from cragside.adapters.documents.word_numbering import Numbering, W
 from cragside.adapters.documents.word_text import Texts, blocks
 
@@ -39,11 +40,15 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
             raise Unreadable("is damaged, or not a Word document")
         styles, settings = part(archive, related, "styles"), part(archive, related, "settings")
         sections = sum(1 for _ in body.iter(f"{W}sectPr"))
+        notes = _notes(archive, related)
+        hidden = hidden_styles(styles) if styles is not None else frozenset[str]()
+        for each in (body, *(note for note, _ in notes.values())):
+            hide(each, hidden)
         chunks = Chunks(archive, {} if embedded else related, partial(_read, embedded=True))
         texts = Texts(
             Numbering(part(archive, related, "numbering"), styles),
             related,
-            _notes(archive, related),
+            notes,
             counted=not any(_restarts(each, sections) for each in (body, settings) if each is not None),
             chunk=chunks.read,
             chart=charts(archive, related),

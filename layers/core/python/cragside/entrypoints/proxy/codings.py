@@ -60,6 +60,11 @@ class Decoder:
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Decode these bytes in short pieces. Raise `zlib.error` for what is not in the coding."""
+        # zlib copies what it has not used yet, at each step.
+        for start in range(0, len(data), _LONGEST_PIECE):
+            yield from self._decoded(data[start : start + _LONGEST_PIECE])
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._stream is None or self._stream.eof:
                 self._members += 1

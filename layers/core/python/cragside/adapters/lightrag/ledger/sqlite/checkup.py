@@ -36,8 +36,12 @@ class Checkup:
 
         Raises `LedgerError` if nothing can be written until cragside is started again.
         """
-        if damage := await asyncio.to_thread(self._at_sight) or self._database.damage:
+        if damage := await asyncio.to_thread(self._at_sight):
+            # What is there now is opened anew. A header that cannot be read stays so, and takes nothing more.
+            self._database.damage = self._database.damage or ("" if self._database.is_removed() else damage)
             return damage
+        if self._database.damage:
+            return self._database.damage
         self._database.refuse_lost_log()
         if self._checking is None and (whole or self._clock.monotonic() >= self._due):
             self._checking = asyncio.create_task(self._checked())
