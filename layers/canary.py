@@ -34,6 +34,7 @@ ELSEWHERE = (
     "cragside.adapters.git",
     "cragside.adapters.openai",
     "cragside.adapters.documents.ocr",
+    "cragside.adapters.documents.old_office",
     "cragside.adapters.documents.pictures",
     "cragside.adapters.documents.scans",
 )
@@ -53,7 +54,10 @@ OF_A_LAYER = {
     ),
     "parsers": (
         "cragside.adapters.documents.archives",
+        "cragside.adapters.documents.charts",
+        "cragside.adapters.documents.compound_files",
         "cragside.adapters.documents.html",
+        "cragside.adapters.documents.legacy_encodings",
         "cragside.adapters.documents.pdf",
         "cragside.adapters.documents.rich_text",
         "cragside.adapters.documents.spreadsheets",

@@ -50,13 +50,20 @@ def recorded(answers: dict[str, Any]) -> dict[str, Any]:
     """The recorded answers, in the form of now.
 
     The version that made the stores called cosines relevance, listed documents by their last change, and told neither
-    types of files, nor the place of a passage, nor similarities of exchanges.
+    types of files, nor the place of a passage, nor similarities of exchanges, nor what was not read, nor whose an
+    exchange is.
     """
     for request, (_, answer) in answers.items():
         if request == "GET /v1/documents":
             documents = answer["documents"]
             documents.sort(key=lambda document: str(document["created_at"]), reverse=True)
+            for document in documents:
+                document["unread"] = ""
             answer["file_types"] = dict(Counter(Path(document["name"]).suffix[1:] for document in documents))
+        if request == "GET /v1/memories":
+            answer["memories"] = [{**exchange, "end_user": None} for exchange in answer["memories"]]
+        if request.startswith("GET /v1/documents/") and not request.endswith("/content"):
+            answer["unread"] = ""
         if request.startswith("POST /v1/memories/search"):
             answer["documents"] = [{"similarity": None, **document} for document in answer["documents"]]
         if request.endswith("/content"):

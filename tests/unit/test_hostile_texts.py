@@ -63,6 +63,12 @@ def texts() -> Iterator[Callable[[int], str]]:
     for head in HEADS:
         for blank in BLANKS:
             yield partial(repeated, head, blank)
+    yield cut_within_a_string
+
+
+def cut_within_a_string(length: int) -> str:
+    """JSON that ends behind a backslash, after many quotes."""
+    return '"' + '\\"' * (length // 2) + "\\"
 
 
 def repeated(head: str, piece: str, length: int) -> str:

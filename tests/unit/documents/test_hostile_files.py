@@ -23,7 +23,7 @@ from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
-from tests.unit.documents.archives import epub_of, opendocument_of, packed, pdf_of, pptx_of, shape
+from tests.unit.documents.archives import epub_of, opendocument_of, packed, pdf_of, pptx_of, shape, word_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
@@ -550,3 +550,12 @@ async def test_repeated_rows_and_cells_do_not_fill_the_memory(loader, what):
     )
     source = await loader.load(opendocument_of("spreadsheet", f"<table:table>{rows}</table:table>"), name="a.ods")
     assert len(source.text) < 100_000
+
+
+@pytest.mark.attack("hostile files")
+async def test_a_document_whose_text_grows_beyond_measure_is_refused(loader):
+    address = f"https://a.example/{'x' * 220}"
+    link = '<w:hyperlink r:id="a1"><w:r><w:t>x</w:t></w:r></w:hyperlink>'
+    with pytest.raises(ValidationError, match="300 times as much text"):
+        await loader.load(word_of(f"<w:p>{link * 60_000}</w:p>", addresses=[address]), name="a.docx")
+    assert (await loader.load(word_of(f"<w:p>{link * 60}</w:p>", addresses=[address]), name="a.docx")).text

@@ -330,3 +330,25 @@ def test_a_document_may_have_another_name_in_its_archive():
         },
     )
     assert read(content).text.strip() == "second"
+
+
+STYLES = """<w:style w:type="paragraph" w:styleId="Gone"><w:name w:val="gone"/><w:rPr><w:vanish/></w:rPr></w:style>
+<w:style w:type="paragraph" w:styleId="Heir"><w:name w:val="heir"/><w:basedOn w:val="Gone"/></w:style>
+<w:style w:type="paragraph" w:styleId="Back"><w:name w:val="back"/><w:basedOn w:val="Gone"/>
+<w:rPr><w:vanish w:val="0"/></w:rPr></w:style>
+<w:style w:type="character" w:styleId="Veil"><w:name w:val="veil"/><w:rPr><w:vanish/></w:rPr></w:style>"""
+
+
+@pytest.mark.attack("hidden text")
+def test_text_that_a_style_hides_is_left_out():
+    veiled = "<w:r><w:rPr><w:rStyle w:val='Veil'/></w:rPr><w:t>veiled </w:t></w:r>"
+    told = "<w:r><w:rPr><w:rStyle w:val='Veil'/><w:vanish w:val='0'/></w:rPr><w:t>told</w:t></w:r>"
+    body = paragraph("gone", style="Gone") + paragraph("heir", style="Heir") + paragraph("back", style="Back")
+    found = text_of(body + runs("seen ", veiled, told), styles=STYLES)
+    assert found == "back\n\nseen told"
+
+
+@pytest.mark.attack("hidden text")
+def test_notes_that_a_style_hides_are_left_out():
+    hidden = note("footnote", 2, paragraph("gone", style="Gone"))
+    assert "gone" not in text_of(runs("Sold", refers("footnote", 2), "."), styles=STYLES, footnotes=hidden)

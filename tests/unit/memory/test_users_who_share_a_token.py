@@ -102,8 +102,30 @@ def test_the_header_of_cragside_comes_before_those_of_hosts_and_the_body() -> No
     assert end_user_of(headers, {"user": "body"}) == "own"
     assert end_user_of(headers[:1], {"user": "body"}) == "host"
     assert end_user_of([], {"user": "body"}) == "body"
-    assert end_user_of([], {"user": ["no", "text"], "safety_identifier": "text"}) == "text"
+    assert end_user_of([], {"user": "", "safety_identifier": "text"}) == "text"
     assert end_user_of([]) == ""
+
+
+@pytest.mark.attack("other users' memories")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((b"J\xfcrgen", None), (b"J\xf6rgen", None)),
+        ((b"\xc8\xe2\xe0\xed", None), (b"\xce\xeb\xe5\xe3", None)),
+        ((None, {"user": 41}), (None, {"user": 42})),
+        ((None, {"user": {"id": "a"}}), (None, {"user": {"id": "b"}})),
+        ((None, {"user": True}), (None, {"user": 1})),
+        ((None, {"metadata": {"user_id": "a"}}), (None, {"metadata": {"user_id": "b"}})),
+        ((None, {"user": 41}), (None, {"user": None})),
+    ],
+)
+def test_names_that_differ_name_different_users(one: Any, other: Any) -> None:
+    def user(given: Any) -> str:
+        header, body = given
+        return end_user_of([(b"x-rag-user", header)] if header else [], body)
+
+    assert user(one)
+    assert user(one) != user(other)
 
 
 @pytest.mark.parametrize("given", ["x" * 129, "line\nbreak", "\x00"])

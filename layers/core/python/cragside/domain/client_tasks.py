@@ -31,8 +31,8 @@ _THING = re.compile(
 _TALK = re.compile(
     r"\b(?:conversations?|chats?|chat[ _]history|dialog(?:ue)?s?|thread|messages|discussion"
     r"|gesprächs?|unterhaltung|chatverlaufs?|dialogs|échange|discussion|conversación|conversa|conversazione|diálogo"
-    r"|разговор\w{0,3}|диалог\w{0,3}|чат\w{0,3}|бесед\w{0,3})\b(?!\W{1,3}(?:with|about|on|of|from|regarding|concerning"
-    r"|mit|über|von|vom|avec|sur|du|con|sobre|с|о|об|про)\b(?!(?: an?| the| your| einem| dem)?"
+    r"|разговор\w{0,3}|диалог\w{0,3}|чат\w{0,3}|бесед\w{0,3})\b(?! (?:with|about|on|of|from|regarding|concerning"
+    r"|mit|über|von|vom|avec|sur|du|con|sobre|с|о|об|про)\b(?! *$|[.!?\n]|(?: an?| the| your| einem| dem)?"
     r" (?:ai|assistant|user|model|llm|bot|chatbot|nutzer|ki|following|above|messages|turns)\b))"
     r"|\b(?:for|to) (?:this|the following|the user'?s) (?:first )?(?:message|prompt|query|question|request)\b",
     re.IGNORECASE,

@@ -53,7 +53,7 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     try:
         reading = KINDS[asked["kind"]].reader(content, origin)
         if len(reading.text) > _GROWN_CHARACTERS + _MOST_GROWTH * len(content):
-            raise Unreadable(f"holds more than {_MOST_GROWTH} times as much text as the file is long, which is the limit")
+            raise Unreadable(f"holds {_MOST_GROWTH} times as much text as the file is long, which is the limit")
         fields = {**asdict(reading), "text": _clean(reading.text)}
         return orjson.dumps({"reading": fields}, default=str)
     except Unreadable as error:
