@@ -144,6 +144,48 @@ def test_a_few_damaged_bytes_do_not_change_the_encoding():
 
 
 @pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Name;Ort\nMüller;Köln\nSchröder;Düss".encode() + b"\xff\n", "Name;Ort\nMüller;Köln\nSchröder;Düss�\n"),
+        ("# Hütte\n\nDer Schlüssel ".encode() + b"\xc3" + b" steckt.\n", "# Hütte\n\nDer Schlüssel � steckt.\n"),
+        ("Der Schlüssel hängt an de".encode() + b"\xfc" + "r Tür.".encode(), "Der Schlüssel hängt an de�r Tür."),
+        (b"It" + b"\x92" + "s late — that’s final: 45 €.".encode(), "It�s late — that’s final: 45 €."),
+        ("Ключ висит за дверью".encode()[1:], "�люч висит за дверью"),
+        ("鍵は棚の上にあります".encode()[:-1], "鍵は棚の上にありま�"),
+        ("Kaffee für 2 €".encode()[:-1], "Kaffee für 2 �"),
+        ("Für Gäste\nKaffee 2 €".encode()[:-1], "Für Gäste\nKaffee 2 �"),
+        (b"caf\xc3\xa9 \xff", "café �"),
+    ],
+)
+def test_damaged_bytes_of_utf8_are_replaced_however_short_the_text(content, text):
+    assert decode(content) == text
+
+
+@pytest.mark.parametrize("more", [1, 20])
+def test_lines_in_windows_1252_among_lines_in_utf8_are_read(more):
+    rows = "Schröder;Düsseldorf\n“Café”;5 €\n" * more
+    assert decode("Name;Ort\nMüller;Köln\n".encode() + rows.encode("cp1252")) == "Name;Ort\nMüller;Köln\n" + rows
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1250", "SPÓŁKA ŻURAW"),
+        ("cp1252", "Im «CAFÉ» (5 €)"),
+        ("cp1252", "“OLÉ”"),
+        ("koi8-r", "ещё не всё"),
+        ("cp866", "стол и рога"),
+        ("gb18030", "八点开始"),
+        ("euc_jp", "午前に始ま"),
+    ],
+)
+def test_legacy_texts_whose_bytes_are_valid_utf8_by_chance_stay_themselves(encoding, text):
+    content = text.encode(encoding)
+    assert content.decode("utf-8", "ignore").encode("ascii", "ignore") != content.decode("utf-8", "ignore").encode()
+    assert decode(content) == text
+
+
+@pytest.mark.parametrize(
     ("charset", "content", "text"),
     [
         ("iso-8859-1", "“fine” – 5 €".encode("cp1252"), "“fine” – 5 €"),

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from contextlib import suppress
 
 from cragside.adapters.documents import legacy_encodings
 
@@ -36,15 +37,19 @@ _OTHER_NAMES = {"windows-874": "cp874", "x-sjis": "cp932", "x-gbk": "gb18030", "
 _SWITCHING = re.compile(rb"\x1b(?:\$[@B()]|\([JI])")
 _XML = re.compile(rb"""\s{0,20}<\?xml[^>]{0,200}?encoding\s{0,5}=\s{0,5}["']([\w:.-]{1,40})""")
 _WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
-# Of so many characters beyond ASCII, one may be damaged in a text in UTF-8.
-_WHOLE_TO_DAMAGED = 10
+# Bytes of legacy encodings may make these characters in UTF-8, such as a capital with an accent before a quotation
+# mark in Windows-1252, or two characters of Chinese. Hardly any text has them.
+_RARE = re.compile(r"[\u0250-\u02ff\u0700-\u08ff\u1a00-\u1dff\u2b80-\u2fff\u3400-\u4dbf\ua000-\uabff\ue000-\uf8ff]")
+# With so many characters beyond ASCII for each damaged byte it is no chance.
+_NO_CHANCE = 10
 
 
 def decode(content: bytes, charset: str | None = None) -> str | None:
     """The text with line feeds as line ends and without byte order mark; None for data that is no readable text.
 
     A byte order mark decides. Without one, these are tried: `charset`, or the encoding that an XML file declares,
-    UTF-8, UTF-16 if the bytes look like it, and the legacy encoding whose words look most like words.
+    UTF-8, UTF-16 if the bytes look like it, UTF-8 with damaged bytes, and the legacy encoding whose words look most
+    like words.
     """
     text = _decoded(content, charset)
     if text is None or "\x00" in text:
@@ -86,10 +91,37 @@ def _switched(content: bytes) -> str | None:
 
 
 def _damaged(content: bytes) -> str | None:
-    """The text if it is UTF-8 in which a few bytes are damaged."""
-    text = content.decode("utf-8", "replace")
-    beyond = len(text) - len(text.encode("ascii", "ignore"))
-    return text if beyond > (_WHOLE_TO_DAMAGED + 1) * text.count("\ufffd") else None
+    """The text if it is UTF-8 with damaged bytes or with lines in Windows-1252."""
+    decoder = codecs.getincrementaldecoder("utf-8")("ignore")
+    whole = decoder.decode(content)
+    cut = decoder.getstate()[0]  # one damage, however many bytes of the last character are there
+    damaged = len(content) - len(whole.encode()) - len(cut) + bool(cut)
+    sound = _beyond_ascii(whole)
+    if sound <= _NO_CHANCE * damaged:
+        sound -= sum(1 for _ in _RARE.finditer(whole))
+        if sound <= 0 or legacy_encodings.mixes_scripts(content):
+            return None
+    lines = []
+    for line in content.split(b"\n"):
+        lines.append(_line(line))
+        if sound < damaged and not legacy_encodings.is_western(lines[-1]):
+            return None
+    return "\n".join(lines)
+
+
+def _line(content: bytes) -> str:
+    """A line in UTF-8, or in Windows-1252 if nothing in it is UTF-8."""
+    with suppress(UnicodeDecodeError):
+        return content.decode()
+    if not _beyond_ascii(content.decode("utf-8", "ignore")):
+        western = _strictly(content, "cp1252")
+        if western and legacy_encodings.is_western(western) and legacy_encodings.is_readable(western):
+            return western
+    return content.decode("utf-8", "replace")
+
+
+def _beyond_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _legacy(content: bytes) -> str | None:

@@ -24,6 +24,8 @@ _COMMON = {"gb18030": "gb2312", "cp949": "euc_kr"}
 # A text with only these characters beyond ASCII is most probably Western.
 _WESTERN = frozenset("äöüßÄÖÜéèêëÉÈÊàâáãåÀÂÁÅçÇñÑîïíìÎÍôóòõøÔÓØûúùÛÚœæŒÆ“”„‘’‚–—…•€£§°«»·¿¡®©™²³½¼¾×µ±\xa0")
 _PREFERRED = 1.6
+# The first byte of dashes, quotes and the euro sign in UTF-8 is this letter, with a sign behind it or cut off.
+_CUT_SIGN = re.compile(r"â(?:[^\w\x00-\x7f]|\Z)")
 # ISO 8859-15 differs from Windows' page only where that gives a currency sign, fractions or accents without a letter.
 _NEXT_TO_WESTERN = ("iso8859-15", 0.99)
 _MOST_ODD = 0.5
@@ -46,6 +48,7 @@ _ODD = re.compile(
     r"!|[a-zA-Z]q[a-zA-Z]|[elcg][LCG]|[EL]L[el]|LE[el]|s[eElLcCgG]|[eElL][cCgGhatkx]|[cC][eElLgGhatkx]|[gG][eElLcChatkx]|[hatkx][eElLcCgG]"
     r"|h[atkx]|a[htkx]|t[hakx]|k[hatx]"
 )
+_NO_LETTER = re.compile(r"\W")
 _FOREIGN = re.compile(r"[cCgGhat]+")
 
 
@@ -77,6 +80,19 @@ def is_readable(text: str) -> bool:
     return _oddness(text[:_SAMPLE]) <= _MOST_ODD
 
 
+def is_western(text: str) -> bool:
+    """Tell if all characters beyond ASCII are common in the west of Europe, and none begins a cut sign of UTF-8."""
+    if text.isascii():
+        return True
+    return all(each.isascii() or each in _WESTERN for each in set(text)) and not _CUT_SIGN.search(text)
+
+
+def mixes_scripts(content: bytes) -> bool:
+    """Tell if UTF-8 gives letters of two scripts, or capitals after small letters, in more than half of the words."""
+    text = b"\n".join(_pieces(content)).decode("utf-8", "ignore")
+    return _share_of_odd(_NO_LETTER.sub(" ", text).translate(_SORTS)) > _MOST_ODD
+
+
 def _pieces(content: bytes) -> Iterator[bytes]:
     """The lines with bytes beyond ASCII, with a little of the text before them, up to the size of a sample."""
     taken, end = 0, 0
@@ -104,7 +120,7 @@ def _quality(sample: bytes, encoding: str) -> float:
         plain = sum(character.isascii() and character.isalpha() for character in text)
         # A Western accent and the letter behind it also make a character.
         return quality * min(1, wide / 8) if plain > 4 * wide else quality
-    western = encoding in ("cp1252", "iso8859-15") and all(each.isascii() or each in _WESTERN for each in text)
+    western = encoding in ("cp1252", "iso8859-15") and is_western(text)
     return quality * _PREFERRED if western else quality
 
 
@@ -121,11 +137,15 @@ def _oddness(text: str) -> float:
     sorts = text.translate(_SORTS)
     if len(_CONTROL.findall(text)) > _MOST_CONTROL * len(text):
         return 1
-    words = [word for word in _WORD.findall(sorts) if word.strip("eE")]
     foreign = _FOREIGN.findall(sorts)
     # Single letters of another script are accents of this one.
     if foreign and all(len(letters) == 1 for letters in foreign):
         return 1
+    return _share_of_odd(sorts)
+
+
+def _share_of_odd(sorts: str) -> float:
+    words = [word for word in _WORD.findall(sorts) if word.strip("eE")]
     return sum(_ODD.search(word) is not None for word in words) / max(len(words), 1)
 
 
