@@ -77,6 +77,27 @@ def test_only_the_main_element_is_compared():
     assert "Imprint" not in text
 
 
+@pytest.mark.parametrize(
+    ("block", "seen"),
+    [
+        ("<p>Water is H<sub>2</sub>O and 5 m<sup>2</sup> of it are here.</p>", "Water is H2O and 5 m2 of it are here."),
+        ("<p>The hall is dry<sup><a href='#f1'>1</a></sup> since May.</p>", "The hall is dry1 since May."),
+        ("<p>The door&shy;lock is new and shines.</p>", "The doorlock is new and shines."),
+        ("<p>The door&#8203;lock is new.</p>", "The doorlock is new."),
+        ("<p>The cafe&#769; is open.</p>", "The cafe\u0301 is open."),
+        ("<p>The number is <b>47</b>11 and no other.</p>", "The number is **47**11 and no other."),
+        ("<p>The word is <em>ita</em>lic here.</p>", "The word is *ita*lic here."),
+        ("<p>It is a <del>very</del>long <u>wo</u>rd, <code>x=</code>1.</p>", "It is a ~~very~~long word, `x=`1."),
+        ("<p>H<sub>2</sub>O</p>", "H2O"),
+        ("<ul><li>5 m<sup>2</sup></li><li>Roof</li></ul>", "- 5 m2\n- Roof"),
+        ("<table><tr><td>Hall</td><td>7 m<sup>2</sup></td></tr></table>", "| Hall | 7 m2 |"),
+        ("<table><tr><td>Hall</td><td><b>47</b>11</td></tr></table>", "| Hall | **47**11 |"),
+    ],
+)
+def test_a_block_with_a_word_that_is_marked_in_part_stands_once(block, seen):
+    assert read(f"<main>{LONG}{block}</main>").text.split("there.\n\n")[1] == seen
+
+
 def test_the_names_of_columns_stand_above_a_table_that_was_dropped():
     tree = html.tree_of(BODY.encode(), None)
     assert "| Plot | Fee |\n|---|---|\n| Half plot | 31 crowns |" in joined(blocks_of(tree))

@@ -33,11 +33,15 @@ _LONGEST_CELL = 1000
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text of an article as Markdown, with its headings as sections."""
+    from lxml import etree
+
     from cragside.adapters.documents.headings import sections
     from cragside.adapters.documents.page_blocks import blocks_of, joined
     from cragside.adapters.documents.page_recall import with_dropped
 
     tree = tree_of(content, origin.charset)
+    # Markdown has no form for them, so an article would keep their tags.
+    etree.strip_tags(tree, "sub", "sup", "u")
     address = origin.name if re.match(r"https?://", origin.name) else None
     page, stated = whole(tree), _title(tree)
     links = PageLinks(tree)
