@@ -118,3 +118,12 @@ def test_of_a_page_with_very_many_elements_all_blocks_are_taken(monkeypatch):
     assert reading.text.startswith("# Allotment rules\n\n## Watering\n\nThe standpipes")
     assert reading.text.count("More of it.") == 20
     assert "Buy now" not in reading.text
+
+
+@pytest.mark.parametrize("content", ["main", "article"])
+def test_of_a_short_page_without_a_found_article_the_stated_content_is_taken(content):
+    text = read(
+        f"<nav><a href='/'>Start</a></nav><{content}><h1>Hut</h1><h2>Hours</h2><ul><li>Mon 9-12</li></ul><table><tr>"
+        f"<th>Room</th><th>Beds</th></tr><tr><td>A</td><td>4</td></tr></table></{content}><footer>Imprint</footer>"
+    ).text
+    assert text == "# Hut\n\n## Hours\n\n- Mon 9-12\n\n| Room | Beds |\n|---|---|\n| A | 4 |"

@@ -36,7 +36,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     from lxml import etree
 
     from cragside.adapters.documents.headings import sections
-    from cragside.adapters.documents.page_blocks import blocks_of, joined
+    from cragside.adapters.documents.page_blocks import blocks_of, has_content_element, joined
     from cragside.adapters.documents.page_recall import with_dropped
 
     tree = tree_of(content, origin.charset)
@@ -45,7 +45,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     address = origin.name if re.match(r"https?://", origin.name) else None
     page, stated = whole(tree), _title(tree)
     links = PageLinks(tree)
-    blocks = blocks_of(tree)
+    blocks, stated_content = blocks_of(tree), has_content_element(tree)
     large = len(page.text) > _MOST_CHARACTERS or sum(1 for _ in tree.iter()) > _MOST_ELEMENTS
     article = _stated(tree, address) if large else _article(tree, address)
     text = (article.text or "").strip() if article else ""
@@ -57,7 +57,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         "publishDate": article.date if article else None,
         "url": address or (article.url if article else None),
     }
-    if large:
+    # Where no article is found, its text is one paragraph of all lines of the page.
+    if large or (stated_content and "\n\n" not in text):
         text = joined(blocks)
     elif text:
         text = with_dropped(text, blocks, title)

@@ -50,6 +50,11 @@ def blocks_of(tree: Any) -> list[Block]:
     return [block for block in _blocks(region) if not whole or block.linked <= _MOST_LINKED]
 
 
+def has_content_element(tree: Any) -> bool:
+    """Tell if a page says where its content stands, by a `main` element or its only article."""
+    return not _region(tree)[1]
+
+
 def joined(blocks: list[Block]) -> str:
     """The blocks as one text."""
     pieces = list[str]()
