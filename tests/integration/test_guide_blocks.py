@@ -36,6 +36,7 @@ NOT_RUN = {
     ("docs/backup.md", "pg_restore"): DATABASES,
     ("docs/backup.md", "cragside repair"): DATABASES,
     ("docs/model-hosts.md", "export RAG_MODEL_HOST"): "needs a model host and its key",
+    ("docs/model-hosts.md", "export HTTPS_PROXY"): "needs a proxy, and a model host behind it",
     ("docs/model-hosts.md", "export RAG_RERANK_URL"): "needs a rerank endpoint",
     ("docs/compose.md", "cp .env.example"): DOCKER,
     ("docs/compose.md", "TOKEN="): DOCKER,
