@@ -95,6 +95,7 @@ def backed_up(ollama: StubOllama) -> Iterator[Service]:
             client.patch("/v1/settings", json={"threshold": 0.42}).raise_for_status()
         service.until(lambda: service.statuses()["lamp.md"] != "pending")
         service.until(lambda: service.told("/v1/memories")["memories"][0]["searchable"])
+        service.until(lambda: not service.told("/health")["pipeline_busy"])  # annotations come after that
         ollama.status = DOWN
         service.take_in("bad.md")
         service.until(lambda: service.told("/v1/queue/dead")["letters"])
