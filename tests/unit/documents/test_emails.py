@@ -1,4 +1,4 @@
-"""What messages hold: texts, forwarded messages, files, and mailboxes of them."""
+"""Reads messages as people read them: texts, forwarded messages, files, and mailboxes of them."""
 
 import io
 from email.message import EmailMessage

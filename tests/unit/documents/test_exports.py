@@ -1,4 +1,4 @@
-"""What programs export as JSON, read as people read it."""
+"""Reads what programs export as JSON as people read it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `doctor` says of a SearXNG that does not answer a search: the lines that make it answer."""
+"""`doctor` examines a SearXNG that does not answer a search, and shows the lines that make it answer."""
 
 import asyncio
 import json

@@ -80,7 +80,7 @@ def _role(message: Mapping[str, Any]) -> str:
 
 
 def _said(message: Mapping[str, Any]) -> tuple[str, str]:
-    """Who says what. What systems and tools say, and what was hidden, is ""."""
+    """Return the speaker and the words; "" for words of systems and tools, and for hidden ones."""
     role, metadata = _role(message), message.get("metadata")
     hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation")
     if hidden or (role.lower() in ("system", "tool", "developer", "function")):

@@ -53,7 +53,7 @@ class Chunks:
 
 
 def _mail(content: bytes) -> Reading:
-    """What a mail says, without its headers. Web archives are written as mails."""
+    """Read the text of a mail without its headers. Web archives are written as mails."""
     composer = Composer()
     for part in contents_of(parsed(content)).texts:
         composer.extend(part.marks, composer.length)

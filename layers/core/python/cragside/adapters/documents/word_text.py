@@ -241,7 +241,7 @@ def _field(step: str, line: _Line) -> None:
 
 
 def _shown_form(element: Any) -> list[Any]:
-    """Of content with several forms the first that says something."""
+    """Choose the form to read: of content with several forms, the first that says something."""
     forms = [form for form in element if form.tag in (f"{_MC}Choice", f"{_MC}Fallback")]
     return [form for form in forms if next(form.iter(f"{W}t", f"{M}t"), None) is not None][:1] or forms[:1]
 
