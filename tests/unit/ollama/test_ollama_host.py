@@ -146,7 +146,12 @@ async def test_a_card_without_a_context_length_has_none(host, stub):
 async def test_a_text_that_fits_keeps_the_window_that_the_host_reports(host, stub, window):
     stub.loaded["judge:latest"] = window
     await host.chat("judge", "short", max_tokens=10)
-    assert stub.asked("/api/chat")[0]["options"] == {"temperature": 0, "num_predict": 10, "num_ctx": window}
+    assert stub.asked("/api/chat")[0]["options"] == {
+        "temperature": 0,
+        "repeat_penalty": 1.0,
+        "num_predict": 10,
+        "num_ctx": window,
+    }
 
 
 async def test_a_longer_text_raises_num_ctx_to_a_power_of_two_within_the_models_limit(host, stub):

@@ -90,7 +90,7 @@ class Container(Stores):
         return CorrectiveRag(
             CragTools(
                 workspaces=self.workspaces,
-                grader=self.grader,
+                grading=self.grading,
                 embedded_grader=self.embedded_grader,
                 word_matcher=self.word_matcher,
                 search=self.search,
@@ -213,7 +213,7 @@ class Container(Stores):
     def passages(self) -> PassageFinder:
         """Finds passages with their documents."""
         relevant = RelevantPassages(
-            self.workspaces, self.grader, self.embedded_grader, candidates=self.settings.candidates
+            self.workspaces, self.grading, self.embedded_grader, candidates=self.settings.candidates
         )
         return PassageFinder(self.workspaces, self.retriever, relevant)
 

@@ -229,6 +229,8 @@ class Enricher:
             standalone_question=findings.standalone_question,
             mode=preferred.mode,
             closest=findings.closest,
+            grader=findings.grader,
+            asked=findings.asked,
         )
         blocks = (block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)

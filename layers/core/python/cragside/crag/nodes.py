@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from cragside.application.grading import by_relevance, by_score, graded, within
+from cragside.application.grading import by_relevance, by_score, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
@@ -60,7 +60,7 @@ CLOSEST_SHARE = 0.5
 _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
     "complete_question": ("complete", lambda update: {"question": update["question"]}),
     "retrieve": ("retrieve", lambda update: {"passages": len(update["local"])}),
-    "grade": ("grade", lambda update: {"grader": update.get("grader")}),
+    "grade": ("grade", lambda update: {"grader": update.get("grader"), "asked": update.get("model_calls", 0)}),
     "transform_query": ("rewrite", lambda update: {"query": update["search_query"]}),
     "web_search": (
         "search",
@@ -139,7 +139,7 @@ def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, lis
 
 @timed
 async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The probability that each passage is relevant. The embedded grader replaces a model that fails."""
+    """The probability that each passage is relevant."""
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
@@ -151,22 +151,20 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     seconds = context.deadline.share(GRADE_SHARE)
     outcomes = await asyncio.gather(
         *(
-            graded(
-                reading,
-                some,
-                grader=context.tools.grader,
-                embedded=context.tools.embedded_grader,
-                seconds=seconds,
-                model=state.get("model"),
+            context.tools.grading.graded(
+                reading, some, seconds=seconds, threshold=context.policy.threshold, model=state.get("model")
             )
             for reading, some in by_reading.values()
         )
     )
-    best_first = by_score([document for some, _, _ in outcomes for document in some])
-    degraded = next((failed for _, failed, _ in outcomes if failed), [])
-    graders = [name for _, _, name in outcomes]
-    grader = EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0]
-    return {"local": best_first, "grader": grader, "degraded": degraded}
+    graders = [each.grader for each in outcomes]
+    return {
+        "local": by_score([document for each in outcomes for document in each.documents]),
+        "grader": EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0],
+        "judgements": {key: judgement for each in outcomes for key, judgement in each.judgements.items()},
+        "model_calls": sum(each.asked for each in outcomes),
+        "degraded": list(next((each.degraded for each in outcomes if each.degraded), ())),
+    }
 
 
 @timed
@@ -238,6 +236,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             local,
             web or [],
             graders=(state.get("grader"), EMBEDDED_GRADER),
+            judgements=state.get("judgements", {}),
             needed=(context.policy.weak if weak else context.policy.threshold, PLAUSIBLE),
             best=best,
             packed=packed.documents,
