@@ -152,6 +152,7 @@ class ScriptedJudge(PassageJudge):
         self.model = model
         self.requested: list[str | None] = []
         self.judged: list[str] = []
+        self.tried_again: list[str] = []
         self.pace = self.pause = 0.0
         self.failure: ServiceUnavailable | None = None
 
@@ -161,6 +162,9 @@ class ScriptedJudge(PassageJudge):
 
     def seconds(self, model: str) -> float:
         return self.pace
+
+    def try_again(self, model: str, question: str, passage: Document) -> None:
+        self.tried_again.append(passage.content)
 
     async def probability(self, model: str, question: str, passage: Document) -> float:
         self.judged.append(passage.content)

@@ -103,6 +103,7 @@ async def test_a_model_without_time_for_two_passages_is_not_asked(caplog: pytest
     for _ in range(2):
         graded = await grading.graded(Reading("Who?"), [Document("1", HONEST, "local")], seconds=5)
         assert judge.judged == []
+        assert judge.tried_again.pop() == HONEST
         assert graded.degraded[0].reason == (
             "judge takes 3.0 s to judge a passage, and there was no time for two. The embedded grader decided alone."
         )

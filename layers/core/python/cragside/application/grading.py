@@ -110,6 +110,7 @@ class Grading:
                 needed = judge.seconds(model)
                 if needed * (1 if asked else _LEAST_ASKED) > deadline.remaining():
                     if not asked:
+                        judge.try_again(model, reading.asked_of(document.whole), document)
                         degraded.append(self._too_slow(model, needed))
                     break
                 asked += 1

@@ -143,11 +143,13 @@ class Models(Members):
     @cached_property
     def judge(self) -> "PassageJudge | None":
         """Gives the second opinion of a chat model. A rerank endpoint needs none."""
-        if self.host is None or self.settings.rerank_url is not None:
+        wanted = self.settings.second_opinion
+        if self.host is None or self.settings.rerank_url is not None or wanted == "never":
             return None
-        from cragside.adapters.model_host.judge import HostedJudge
+        from cragside.adapters.model_host.judge import LEAST_PARAMETERS, HostedJudge
 
-        return HostedJudge(self.host, self.paces, clock=self.clock)
+        least = LEAST_PARAMETERS if wanted == "auto" else 0
+        return HostedJudge(self.host, self.paces, least_parameters=least, clock=self.clock)
 
     @cached_property
     def paces(self) -> "Paces":

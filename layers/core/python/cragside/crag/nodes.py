@@ -19,6 +19,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.later_first import are_dated_apart, later_first
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
+from cragside.domain.personas import doubting
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.reading import Reading
 from cragside.domain.search import SimilaritySearch
@@ -222,11 +223,12 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             found = [words[document.id] for document in fitting]
             return later_first(state["question"], fitting, found, context.policy.threshold)
 
-    best, packed = await _packed(placed, state, context, ordered)
+    instruction = doubting(context.instruction) if weak else context.instruction
+    best, packed = await _packed(placed, state, context, instruction, ordered)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
         nearest = varied(local or await _nearest(state, context), MOST_CLOSEST, document_of_evidence)
-        update["closest"] = (await _packed(nearest, state, context))[1].documents
+        update["closest"] = (await _packed(nearest, state, context, context.instruction))[1].documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
     elif unnamed := context.tools.question_parts.unnamed(asked, packed.documents):
@@ -263,13 +265,13 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
 
 
 async def _packed(
-    best: Sequence[Document], state: CragState, context: CragContext, ordered: Order = list
+    best: Sequence[Document], state: CragState, context: CragContext, instruction: str, ordered: Order = list
 ) -> tuple[Sequence[Document], PackedContext]:
     """The documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
     tools = context.tools
     if context.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)
-    budget, instruction = context.evidence_tokens, context.instruction
+    budget = context.evidence_tokens
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction, ordered=ordered)
 
 

@@ -22,3 +22,6 @@ class PassageJudge(Protocol):
 
         Raises `ServiceUnavailable("grader", ...)`.
         """
+
+    def try_again(self, model: str, question: str, passage: Document) -> None:
+        """Judge a passage beside the request, if that was not tried just now: a slow model may be faster again."""

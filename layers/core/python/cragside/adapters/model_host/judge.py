@@ -1,7 +1,8 @@
 """Judges passages with a chat model of the host, each by itself."""
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cachetools import TTLCache
 from typing_extensions import override
@@ -19,6 +20,8 @@ LEAST_PARAMETERS = 1_000_000_000
 _PASSAGE_CHARACTERS = 1000
 _MODELS_REMEMBERED = 64
 _LEARNT_SECONDS = 600.0
+# A slow model is tried again after this time.
+_AGAIN_SECONDS = 30.0
 
 
 class HostedJudge(PassageJudge):
@@ -30,6 +33,9 @@ class HostedJudge(PassageJudge):
         self._host = host
         self._least = least_parameters
         self._paces = paces
+        self._clock = clock
+        self._again: asyncio.Task[None] | None = None
+        self._tried = -_AGAIN_SECONDS
         # Models whose answer does not begin with yes or no, or whose host tells no probabilities.
         self._scoring: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
 
@@ -63,6 +69,19 @@ class HostedJudge(PassageJudge):
             if score is None:
                 raise ServiceUnavailable("grader", f"{model} did not answer with a score")
             return score
+
+    @override
+    def try_again(self, model: str, question: str, passage: Document) -> None:
+        now = self._clock.monotonic()
+        if now - self._tried < _AGAIN_SECONDS or (self._again is not None and not self._again.done()):
+            return
+        self._tried = now
+        self._again = asyncio.create_task(self._try(model, question, passage))
+
+    async def _try(self, model: str, question: str, passage: Document) -> None:
+        with suppress(ServiceUnavailable, TimeoutError):
+            async with asyncio.timeout(_AGAIN_SECONDS):
+                await self.probability(model, question, passage)
 
 
 @contextmanager
