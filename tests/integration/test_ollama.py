@@ -131,7 +131,7 @@ async def test_a_real_model_counts_at_most_the_estimated_tokens(server, text):
 async def test_a_model_that_is_missing_is_named_with_the_remedy(server, work):
     host = OllamaHost(server.url, parallel=1, chat_model="not-there:1b")
     asked = {
-        "judge": lambda: HostedJudge(host, Paces()).ready(None),
+        "grade": lambda: HostedJudge(host, Paces()).ready(None),
         "complete": lambda: HostedLanguageModel(host, NeverAsked()).complete("hello"),
     }
     with pytest.raises(ServiceUnavailable, match="ollama pull not-there:1b"):

@@ -34,7 +34,7 @@ SCORE_TOKENS = 24
 _QUESTION_CHARACTERS = 600
 _TITLE_CHARACTERS = 200
 # Below this the answer is neither yes nor no, but a thought or another word.
-_LEAST_CHANCE = 0.5
+_LEAST_CHANCE = 0.1
 
 # A passage could imitate the prompt's labels, or an answer.
 _LABELS = "question|passage|score|reply|answer|user|assistant|system"
