@@ -9,8 +9,9 @@ SURE = 0.75
 # A judgement moves a grade by at most so much in log-odds. It cannot make evidence of a passage that the embedded
 # grader is sure against, nor drop one that it is sure of.
 _MOST = 2.0
-# Log-odds of a grade = those of the embedded grade + _SLOPE * those of the judgement + _INTERCEPT.
-_SLOPE, _INTERCEPT = 1.0, 0.0
+# Log-odds of a grade = those of the embedded grade + _SLOPE * those of the judgement + _INTERCEPT. The slope is fitted;
+# with the intercept, a judgement halfway between those of right and of wrong passages moves nothing (evals/judges.py).
+_SLOPE, _INTERCEPT = 0.55, -0.4
 _SURE_OF, _SURE_AGAINST = 0.6, 0.3
 _CERTAIN = 0.001
 
