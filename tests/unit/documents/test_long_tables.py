@@ -162,7 +162,7 @@ def test_paragraphs_in_a_cell_are_one_value_and_those_of_a_layout_are_apart():
 
     assert text(["<p>a</p>", "<div>b<br>c</div><ul><li>d</ul>", "e"]) == "a | b c d | e\nEnd\n"
     assert text(["<p>One.</p><p>Two.</p>"]) == "One.\nTwo.\nEnd\n"
-    assert text(["<h2>One</h2><p>Two.</p>", "<p>Menu"]) == "One\nTwo.\n| Menu\nEnd\n"
+    assert text(["<h2>One</h2><p>Two.</p>", "<p>Menu"]) == "One\nTwo.\nMenu\nEnd\n"
     assert text(["<p>Long.</p>" * 300, "b"]).startswith("Long.\nLong.\n")
 
 
