@@ -14,6 +14,7 @@ from cragside.adapters.documents.opendocument_numbering import numbers_of
 from cragside.adapters.documents.opendocument_text import DRAW, OFFICE, SPACE, STYLE, TABLE, TARGET, TEXT, blocks, words
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import Tables
+from cragside.adapters.documents.text_rows import barred
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -161,7 +162,7 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
 
 def _barred(table: Any) -> str:
     """The rows of a table that are not empty, cells separated by bars."""
-    return "\n".join(" | ".join(cells) for _, cells, _ in rows(table) if any(cells))
+    return "\n".join(barred(rows(table)))
 
 
 def _notes(block: Any) -> Iterator[str]:

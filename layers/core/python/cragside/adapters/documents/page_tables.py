@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.page_elements import CELLS, INLINE, UNSEEN
+from cragside.adapters.documents.text_rows import LONGEST_VALUE
 from cragside.domain.table_header import LOOKED_AT, header_of, joined_names
 
 # HTML's own limits.
@@ -16,8 +17,6 @@ _MOST_LINES = 65_534
 # What merged cells may add to a table, in characters, for each character and cell that it has.
 _MOST_ADDED = 4
 _ADDS_FREELY = 20_000
-# A longer text is no value, so it stands once.
-_LONGEST_VALUE = 200
 _LONGEST_CELL = 1000
 _MOST_NAMING = 5
 _HEADINGS = tuple(f"h{level}" for level in range(1, 7))
@@ -134,7 +133,7 @@ def _placed(rows: Sequence[_Row]) -> list[_Placed]:
             elif added:
                 left -= added
             taken.update(dict.fromkeys(range(column, column + columns), number + lines - 1))
-            if columns * lines > 1 and len(cell.text) <= _LONGEST_VALUE:
+            if columns * lines > 1 and len(cell.text) <= LONGEST_VALUE:
                 merged.append((column + 1, column + columns, number + lines - 1))
             texts += [""] * (column - len(texts)) + [cell.text]
             elements[column] = cell.element

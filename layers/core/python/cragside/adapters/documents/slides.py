@@ -10,9 +10,11 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
-from cragside.adapters.documents.number_formats import written
+from cragside.adapters.documents.merged_cells import Merged
+from cragside.adapters.documents.number_formats import stated_number, written
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
+from cragside.adapters.documents.text_rows import barred
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"
@@ -90,13 +92,22 @@ def _blocks(slide: Any, related: Mapping[str, Relation], chart: Callable[[Any], 
             if table := chart(shape):
                 yield table
         elif shape.tag == f"{_A}tbl":
-            rows = [
-                " | ".join(" ".join(_text(cell, related).split()) for cell in row.iter(f"{_A}tc"))
-                for row in shape.iter(f"{_A}tr")
-            ]
-            yield "\n".join(rows)
+            yield "\n".join(barred(_rows(shape, related)))
         elif _place(shape) not in _REPEATED and (text := _text(shape, related)):
             yield text
+
+
+def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[tuple[int, list[str], list[Merged]]]:
+    """The rows of a table with the merged cells that begin in them. The cells below these are empty."""
+    for number, row in enumerate(table.iter(f"{_A}tr"), 1):
+        cells, merged = list[str](), list[Merged]()
+        for column, cell in enumerate(row.iter(f"{_A}tc"), 1):
+            wide, high = (max(stated_number(cell.get(name, ""), 1), 1) for name in ("gridSpan", "rowSpan"))
+            if wide * high > 1:
+                merged.append((column, column + wide - 1, number + high - 1))
+            covered = any(cell.get(name) in ("1", "true") for name in ("hMerge", "vMerge"))
+            cells.append("" if covered else _text(cell, related))
+        yield number, cells, merged
 
 
 def _place(shape: Any) -> str:

@@ -10,6 +10,8 @@ from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import end_link, field_target
 from cragside.adapters.documents.packages import RELATED, Relation
 from cragside.adapters.documents.reading import Reading
+from cragside.adapters.documents.text_rows import barred
+from cragside.adapters.documents.word_cells import Row, merged_rows
 from cragside.adapters.documents.word_numbering import Numbering, W, is_on
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -101,21 +103,20 @@ class Texts:
 
     def rows(self, table: Any) -> Iterator[str]:
         """A table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
+        rows = list[Row]()
         for row in blocks(table, f"{W}tr"):
             properties = row.find(f"{W}trPr")
             if properties is not None and any(is_on(properties, name) for name in ("del", "hidden")):
                 continue
             cells = list(blocks(row, f"{W}tc"))
             if any(next(cell.iter(f"{W}tbl"), None) is not None for cell in cells):
+                yield from barred(merged_rows(rows))
+                rows.clear()
                 for cell in cells:
                     yield from self._lines(cell)
             else:
-                texts = list[str]()
-                for cell in cells:
-                    # A cell over several columns leaves the others their places.
-                    texts += [" ".join(" ".join(self._lines(cell)).split()), *[""] * (_columns(cell) - 1)]
-                if any(texts):
-                    yield " | ".join(texts)
+                rows.append((row, [(cell, " ".join(self._lines(cell))) for cell in cells]))
+        yield from barred(merged_rows(rows))
 
     def _lines(self, container: Any) -> Iterator[str]:
         """The paragraphs and rows in a cell, a note or a text box."""
@@ -277,10 +278,3 @@ def _on_colour(run: Any, properties: Any) -> bool:
         if around.find(f"{W}pPr/{W}shd") is not None or around.find(f"{W}pPr/{W}pStyle") is not None:
             return True
     return False
-
-
-def _columns(cell: Any) -> int:
-    span = cell.find(f"{W}tcPr/{W}gridSpan")
-    written = span.get(f"{W}val", "") if span is not None else ""
-    # Word has at most 63 columns.
-    return int(written) if re.fullmatch(r"[1-9]|[1-5]\d|6[0-3]", written) else 1
