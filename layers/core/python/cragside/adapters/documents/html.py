@@ -110,6 +110,7 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
     from lxml import html as lxml_html
 
     from cragside.adapters.documents.page_tables import settle_tables
+    from cragside.adapters.documents.raised import level_page
     from cragside.adapters.documents.unseen import drop_unseen
 
     declared = _CHARSET.search(content[:_WITHIN])
@@ -134,6 +135,7 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
         raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
     drop_unseen(tree, linked)
+    level_page(tree)
     settle_tables(tree)
     return tree
 

@@ -13,6 +13,7 @@ from cragside.adapters.documents.links import address_behind
 from cragside.adapters.documents.merged_cells import Merged
 from cragside.adapters.documents.number_formats import stated_number, written
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
 from cragside.adapters.documents.text_rows import barred
 
@@ -29,6 +30,8 @@ _FORMS = {
     "romanUc": "upperRoman",
 }
 _SIGNS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")"), "Plain": ("", "")}
+# How far a run is raised or lowered, if it is.
+_SHIFTED = re.compile(r"(-?)[1-9]")
 _AUTOMATIC = re.compile(f"({'|'.join(_FORMS)})({'|'.join(_SIGNS)})")
 # Slide numbers, dates and footers are the same on each slide.
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
@@ -125,7 +128,7 @@ def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
         for target, linked in groupby(runs, lambda run: _target(_holder(run), related or {})):
             text = "".join(map(_written, linked))
             pieces.append(text + address_behind(text, target))
-        if line := "".join(pieces).strip():
+        if line := leveled("".join(pieces)).strip():
             lines.append(f"{_number(paragraph, counts)} {line}".lstrip())
     text = "\n".join(lines)
     # A click anywhere on a shape follows its own link.
@@ -161,7 +164,11 @@ def _holder(run: Any) -> Any:
 def _written(run: Any) -> str:
     if run.tag == f"{M}oMath":
         return linear(run, lambda _: False)
-    return "\n" if run.tag == f"{_A}br" else run.text or ""
+    if run.tag == f"{_A}br":
+        return "\n"
+    properties = run.getparent().find(f"{_A}rPr")
+    raised = _SHIFTED.match(properties.get("baseline", "")) if properties is not None else None
+    return f"{LOWERED if raised[1] else RAISED}{run.text or ''}{LEVEL}" if raised else run.text or ""
 
 
 def _target(holder: Any, related: Mapping[str, Relation]) -> str:

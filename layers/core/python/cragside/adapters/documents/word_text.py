@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cragside.adapters.documents.charts import CHARTS
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import end_link, field_target
 from cragside.adapters.documents.packages import RELATED, Relation
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 from cragside.adapters.documents.reading import Reading
 from cragside.adapters.documents.text_rows import barred
 from cragside.adapters.documents.word_cells import Row, merged_rows
@@ -20,6 +22,7 @@ _GONE = frozenset(f"{W}{name}" for name in ("del", "moveFrom", "rPr", "pPr"))
 _ANCHORS = frozenset({f"{_WP}anchor", f"{_WP}inline"})
 _VML = "{urn:schemas-microsoft-com:vml}"
 _NOTES = {f"{W}footnoteReference": "Footnote", f"{W}endnoteReference": "Endnote"}
+_SHIFTED = {"superscript": RAISED, "subscript": LOWERED}
 _LONGEST_FIELD = 3000
 _ONLY_POINTS = re.compile(r"(?:[01](?:\.\d{1,4})?pt|[012])")
 
@@ -99,7 +102,7 @@ class Texts:
         line = self._line(paragraph)
         boxes = [text for box in line.boxes for text in self._lines(box)]
         notes = [text for reference in line.notes if (text := self._note(reference))]
-        return Paragraph(number, "".join(line.pieces).strip(), (*boxes, *line.tables, *notes))
+        return Paragraph(number, leveled("".join(line.pieces)).strip(), (*boxes, *line.tables, *notes))
 
     def rows(self, table: Any) -> Iterator[str]:
         """A table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
@@ -159,6 +162,9 @@ class Texts:
                 continue
             if tag in _GONE or _hidden_shape(element):
                 continue
+            if tag == f"{W}r" and (mark := _shifted(element)):
+                line.pieces.append(mark)
+                stack.append(partial(line.pieces.append, LEVEL))
             if tag in (f"{W}hyperlink", f"{W}fldSimple"):
                 stack.append(self._ends(element, line))
             if tag == f"{_MC}AlternateContent":
@@ -253,6 +259,12 @@ def _hidden_shape(element: Any) -> bool:
         shape = element.find(f"{_WP}docPr")
         return shape is not None and shape.get("hidden", "") in ("1", "true", "on")
     return element.tag.startswith(_VML) and "visibility:hidden" in element.get("style", "").replace(" ", "")
+
+
+def _shifted(run: Any) -> str:
+    """The mark of a raised or lowered run, "" for others."""
+    stated = run.find(f"{W}rPr/{W}vertAlign")
+    return _SHIFTED.get(stated.get(f"{W}val", ""), "") if stated is not None else ""
 
 
 def _hidden(run: Any) -> bool:
