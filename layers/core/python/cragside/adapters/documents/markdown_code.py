@@ -6,12 +6,27 @@ from collections.abc import Callable, Iterator
 from cragside.adapters.documents.headings import Fences
 
 _BACKTICKS = re.compile(r"`++")
+_MASK = "\u2591"
+_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
     """The text with each piece of a line changed that is no code."""
     return "\n".join(line if code else _changed(line, change) for line, code in _lines(text))
+
+
+def without_code(text: str) -> str:
+    """The text with another sign for each character of code and for those that XML lacks: places stay the same."""
+    changed = list[str]()
+    for line, code in _lines(text):
+        spans = [(0, len(line))] if code else _spans(line)
+        at = 0
+        for start, end in spans:
+            changed += (line[at:start], _MASK * (end - start))
+            at = end
+        changed += (line[at:], "\n")
+    return _NOT_XML.sub(_MASK, "".join(changed[:-1]))
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
