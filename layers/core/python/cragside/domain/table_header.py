@@ -46,7 +46,7 @@ def header_of(first: Sequence[Row]) -> Header:
         begin -= 1
     while end - begin < _MOST_ROWS - 1 and end + 1 < len(rows) and _goes_on(rows[end], rows[end + 1], rows[end + 2 :]):
         end += 1
-    return Header(begin, end - begin + 1, _joined([row.cells for row in rows[begin : end + 1]]))
+    return Header(begin, end - begin + 1, joined_names([row.cells for row in rows[begin : end + 1]]))
 
 
 class _Row:
@@ -184,7 +184,7 @@ def _spans(upper: Sequence[str], lower: Sequence[str]) -> bool:
     return has_blank and (not above[0] or not under[0] or repeats)
 
 
-def _joined(rows: Sequence[Sequence[str]]) -> list[str]:
+def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
     """The names of the columns. A name that stands for several ones comes first."""
     width = max(map(len, rows))
     names = _wide(rows[-1], width)
