@@ -37,6 +37,17 @@ class _Part(NamedTuple):
     text: str
 
 
+def value_shown(value: object, written: str) -> str:
+    """A value in the format of its cell, "" for none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return number_shown(value, written or "General")
+    return moment_shown(value, written) if isinstance(value, Moment) else str(value)
+
+
 def number_shown(value: float, written: str) -> str:
     """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages."""
     before, places, after, scale = _format(written)

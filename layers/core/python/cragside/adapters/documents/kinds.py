@@ -102,7 +102,7 @@ OLD_OFFICE = Kind(
     (".doc", ".xls", ".ppt"),
     ("application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"),
     isolated=True,
-    libraries=("kreuzberg", "python_calamine"),
+    libraries=("kreuzberg", "python_calamine", "olefile", "openpyxl"),
 )
 RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
 NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
