@@ -130,11 +130,11 @@ def _layout(archive: zipfile.ZipFile, path: str, *, unsure: bool) -> _Layout:
 
 def _shown(cell: Any) -> str:
     value = cell.value
-    if cell.style_array.numFmtId in _EAST_ASIAN_DATES and _is_number(value) and 0 <= value < _LAST_DAY:
+    if _is_number(value) and cell.style_array.numFmtId in _EAST_ASIAN_DATES and 0 <= value < _LAST_DAY:
         from openpyxl.utils.datetime import from_excel
 
         value = from_excel(value, cell.parent.parent.epoch)
-    return value_shown(value, cell.number_format or "")
+    return "" if value is None else value_shown(value, cell.number_format or "")
 
 
 def _is_number(value: object) -> bool:
