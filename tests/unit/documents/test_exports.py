@@ -117,6 +117,21 @@ def test_other_data_stays_as_it_is(value):
     assert json.loads(read(value).text) == value
 
 
+@pytest.mark.parametrize("name", ["doors.json", "doors.jsonl"])
+def test_a_key_that_comes_twice_keeps_all_of_its_values(name):
+    content = b'{"door": "left", "n": 1.50, "door": "right", "in": [{"a": 1, "a": {"b": 2, "b": 3}, "a": 1}]}'
+    text = structured.read(content, FileOrigin(name, name.rpartition(".")[2])).text
+    assert "".join(text.split()) == "".join(content.decode().split())
+    assert text.count("\n") > 10, "indented"
+
+
+def test_an_export_with_a_key_that_comes_twice_loses_nothing():
+    content = b'{"title": "A", "title": "B", "messages": [{"role": "user", "content": "x", "content": "y"}]}'
+    for each in (content, content + b"\n" + content):
+        text = structured.read(each, FileOrigin("a.json", "json")).text
+        assert all(f'"{value}"' in text for value in "ABxy")
+
+
 def test_a_thread_that_goes_round_ends():
     round_ = {"mapping": {"a": {"message": said("user", "Hm"), "parent": "a"}}, "current_node": "a"}
     assert read(round_).text == "Conversation\n\nuser: Hm\n\n"
