@@ -93,6 +93,7 @@ def test_an_old_file_is_known_by_its_content_under_any_name():
     [
         (doc_of("The weir", encrypted=True), "a.doc"),
         (ppt_of("The weir", encrypted=True), "a.ppt"),
+        (compound_of({"Workbook": b"\x09\x08\x10\0" + bytes(16) + b"\x2f\0\x06\0" + bytes(6)}), "a.xls"),
         (compound_of({"EncryptedPackage": b"", "EncryptionInfo": b""}), "a.docx"),
     ],
 )

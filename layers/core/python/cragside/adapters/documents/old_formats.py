@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 from cragside.adapters.documents.compound_files import opened
 
@@ -10,6 +11,7 @@ _BEGIN, _END, _SHEET, _FORMAT, _LOOK = 0x0809, 0x0A, 0x85, 0x041E, 0xE0
 # Cells with one number: as it is, in short, or worked out.
 _NUMBERS = frozenset({0x0203, 0x027E, 0x06})
 _ROW_OF_NUMBERS = 0xBD
+_PASSWORD = 0x2F
 _LATER = 0x0600  # Excel 97 and later, with texts in UTF-16
 _GENERAL = "General"
 
@@ -17,10 +19,14 @@ _GENERAL = "General"
 Formats = dict[tuple[int, int], str]
 
 
+def is_locked(content: bytes, damaged: str) -> bool:
+    """Tell if a workbook is protected by a password. Its second record says so."""
+    return any(kind == _PASSWORD for kind, _ in islice(_records(_stream(content, damaged), 0), 2))
+
+
 def formats_of(content: bytes, damaged: str) -> list[Formats]:
     """The formats of the numbers of each sheet, in their order. Cells without one are left out."""
-    folder = opened(content, damaged)
-    stream = folder.stream("Workbook") or folder.stream("Book") or b""
+    stream = _stream(content, damaged)
     sheets, looks = list[int](), list[int]()
     named = _builtin()
     later = True
@@ -35,6 +41,11 @@ def formats_of(content: bytes, damaged: str) -> list[Formats]:
             named[struct.unpack_from("<H", record)[0]] = _text(record[2:], later=later)
     written = [named.get(look, _GENERAL) for look in looks]
     return [_of_sheet(stream, start, written) for start in sheets]
+
+
+def _stream(content: bytes, damaged: str) -> bytes:
+    folder = opened(content, damaged)
+    return folder.stream("Workbook") or folder.stream("Book") or b""
 
 
 def _of_sheet(stream: bytes, start: int, written: list[str]) -> Formats:

@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from cragside.adapters.documents.cell_values import value_shown
-from cragside.adapters.documents.old_formats import Formats, formats_of
+from cragside.adapters.documents.old_formats import Formats, formats_of, is_locked
 from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import TableRow, Tables
 
@@ -69,6 +69,8 @@ def _document(content: bytes, kind: str) -> Reading:
 def _workbook(content: bytes) -> Reading:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
+    if _is_locked_workbook(content):
+        raise Unreadable(_LOCKED)
     book = CalamineWorkbook.from_filelike(io.BytesIO(content))
     formats = chain(_formats(content), repeat(Formats()))
     tables, composer = Tables(len(content)), Composer()
@@ -77,6 +79,12 @@ def _workbook(content: bytes) -> Reading:
             tables.add(sheet.name, _rows(book.get_sheet_by_name(sheet.name), written))
     tables.compose(composer)
     return Reading(composer.text, marks=composer.marks)
+
+
+def _is_locked_workbook(content: bytes) -> bool:
+    with suppress(Unreadable):
+        return is_locked(content, _DAMAGED)
+    return False
 
 
 def _formats(content: bytes) -> list[Formats]:
