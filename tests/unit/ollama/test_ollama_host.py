@@ -5,7 +5,7 @@ import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
-from cragside.adapters.ollama.host import OllamaHost, tagged
+from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.model_windows import brought
@@ -252,18 +252,6 @@ async def test_each_event_loop_has_its_own_session(stub):
     assert (await asyncio.to_thread(lambda: asyncio.run(elsewhere()))).complete
     assert (await host.chat("judge", "q", max_tokens=5)).complete
     await host.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "full"),
-    [
-        ("qwen2.5", "qwen2.5:latest"),
-        ("qwen2.5:7b", "qwen2.5:7b"),
-        ("host:5000/library/m", "host:5000/library/m:latest"),
-    ],
-)
-def test_a_name_without_a_tag_means_latest(name, full):
-    assert tagged(name) == full
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end():
