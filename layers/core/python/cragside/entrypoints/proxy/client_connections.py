@@ -17,7 +17,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
-from cragside.entrypoints.proxy.answer_ends import Ending, Unframed
+from cragside.entrypoints.proxy.answer_ends import Closing, Ending, Unframed
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
@@ -257,7 +257,7 @@ class ClientConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._clients.busy(self)
         application = self._application()
-        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else application
+        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else Closing(application)
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()
