@@ -373,6 +373,13 @@ async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_hos
     assert len(stub.asked("/api/embed")) == 4
 
 
+async def test_a_text_whose_vector_ollama_cannot_write_down_is_to_blame(host, stub):
+    stub.longest_text, stub.too_long = 10, 500
+    stub.too_long_says = "failed to encode response: json: unsupported value: NaN"
+    with pytest.raises(InputRefused, match="unsupported value: NaN"):
+        await host.embed("judge", ["x" * 1000])
+
+
 @pytest.mark.parametrize(
     "spelling",
     ["qwen2.5:7b", "Qwen2.5:7B", "library/qwen2.5:7b", "registry.ollama.ai/library/qwen2.5:7b", " qwen2.5:7b"],
