@@ -22,7 +22,8 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
+from cragside.entrypoints.proxy.client_connections import ClientConnection
+from cragside.entrypoints.proxy.clients import Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
 from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
