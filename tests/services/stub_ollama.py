@@ -49,6 +49,7 @@ class StubOllama:
         self.schemas = True
         self.longest_text: int | None = None
         self.too_long = 400
+        self.too_long_says = "the input length exceeds the context length"
         self.listed: dict[str, dict[str, Any]] = {}
         self.in_flight = 0
         self.most_in_flight = 0
@@ -191,7 +192,7 @@ class StubOllama:
         asked = await request.json()
         await asyncio.sleep(self.seconds)
         if self.longest_text is not None and max(map(len, asked["input"])) > self.longest_text:
-            return web.json_response({"error": "the input length exceeds the context length"}, status=self.too_long)
+            return web.json_response({"error": self.too_long_says}, status=self.too_long)
         rows = [_direction(text, self.dimensions) for text in asked["input"]]
         return web.json_response({"model": asked["model"], "embeddings": rows})
 

@@ -5,7 +5,7 @@ import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
-from cragside.adapters.ollama.host import OllamaHost, tagged
+from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.model_windows import brought
@@ -259,18 +259,6 @@ async def test_each_event_loop_has_its_own_session(stub):
     await host.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "full"),
-    [
-        ("qwen2.5", "qwen2.5:latest"),
-        ("qwen2.5:7b", "qwen2.5:7b"),
-        ("host:5000/library/m", "host:5000/library/m:latest"),
-    ],
-)
-def test_a_name_without_a_tag_means_latest(name, full):
-    assert tagged(name) == full
-
-
 def test_a_long_text_keeps_its_beginning_and_its_end():
     shortened = abridged("first " + "x" * 5000 + " last?", 100)
     assert shortened.startswith("first")
@@ -388,6 +376,13 @@ async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_hos
         await host.embed("judge", ["x" * 1000])
     assert isinstance(failure.value, InputRefused) is blamed
     assert len(stub.asked("/api/embed")) == 4
+
+
+async def test_a_text_whose_vector_ollama_cannot_write_down_is_to_blame(host, stub):
+    stub.longest_text, stub.too_long = 10, 500
+    stub.too_long_says = "failed to encode response: json: unsupported value: NaN"
+    with pytest.raises(InputRefused, match="unsupported value: NaN"):
+        await host.embed("judge", ["x" * 1000])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing
-from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
+from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Fixed, Renewable
 from cragside.domain.errors import ServiceUnavailable
@@ -156,7 +156,7 @@ class OllamaHost(TextHost):
         named = wanted or (self._chat_model if self._chat_model != EMBEDDED else None)
         if named:
             return await self._writing(named)
-        for model in (tagged(FALLBACK_MODEL), *sorted(await self.models())):
+        for model in (FALLBACK_MODEL, *sorted(await self.models())):
             if await self.has(model) and (await self._card(model)).completes:
                 return model
         raise ServiceUnavailable(
@@ -267,7 +267,7 @@ class OllamaHost(TextHost):
         return raised
 
     async def _card(self, model: str) -> ModelCard:
-        name = await self._listed_as(model) or tagged(model)
+        name = await self._listed_as(model) or model
         return await self._cards.setdefault(
             name, RememberedAnswer(lambda: self._fetch_card(name), clock=self._clock)
         ).get()
@@ -293,7 +293,7 @@ class OllamaHost(TextHost):
 
     async def _fetch_models(self) -> frozenset[str]:
         models = _field(await self._connections.json("GET", "/api/tags"), "models", list, self.url)
-        return frozenset(tagged(str(m["name"])) for m in models if isinstance(m, dict) and m.get("name"))
+        return frozenset(str(m["name"]) for m in models if isinstance(m, dict) and m.get("name"))
 
     async def _fetch_loaded(self) -> dict[str, int] | None:
         """The windows of loaded models; None if the host has no /api/ps."""

@@ -25,11 +25,6 @@ class ModelCard:
         return self.capabilities is not None and "thinking" in self.capabilities
 
 
-def tagged(model: str) -> str:
-    """The name with its tag, which defaults to `latest`."""
-    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
-
-
 def is_number(value: Any) -> TypeGuard[int]:
     """Whether a value of the host's JSON is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
