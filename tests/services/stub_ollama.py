@@ -155,11 +155,11 @@ class StubOllama:
         return web.json_response({**answer, **self._chances(asked, said)})
 
     def _chances(self, asked: dict[str, Any], said: str) -> dict[str, Any]:
-        """The first token of an answer at 0.9, and the opposite at 0.1, if a request wants to know."""
+        """The first token of an answer at 0.9, and the opposite of yes or no at 0.1, if a request wants to know."""
         if not (asked.get("logprobs") and self.tells_chances):
             return {}
         first = said.split()[0] if said.split() else ""
-        tokens = [(first, 0.9), ("No" if first == "Yes" else "Yes", 0.1)]
+        tokens = [(first, 0.9), ({"Yes": "No", "No": "Yes"}.get(first, "Of"), 0.1)]
         top = [{"token": token, "logprob": math.log(chance)} for token, chance in tokens]
         return {"logprobs": [{**top[0], "top_logprobs": top}]}
 
