@@ -23,10 +23,12 @@ from cragside.ports.relevance_grader import RelevanceGrader
 
 T = TypeVar("T")
 
+# The share of the remaining time that grading gets at most: a rewrite and a search may follow.
+GRADE_SHARE = 0.4
 # A model is asked about so many passages of a question at most. Later ones seldom answered where earlier ones did not.
 MOST_ASKED = 4
 # A model that has no time for two passages is not asked at all: one judgement seldom settles a question.
-_LEAST_ASKED = 2
+LEAST_ASKED = 2
 JUDGED_CHARACTERS = 700
 _TOLD_SECONDS = 600.0
 
@@ -108,7 +110,7 @@ class Grading:
                 if not may_pass(grade, threshold):
                     break
                 needed = judge.seconds(model)
-                if needed * (1 if asked else _LEAST_ASKED) > deadline.remaining():
+                if needed * (1 if asked else LEAST_ASKED) > deadline.remaining():
                     if not asked:
                         judge.try_again(model, reading.asked_of(document.whole), document)
                         degraded.append(self._too_slow(model, needed))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from cragside.application.grading import by_relevance, by_score, within
+from cragside.application.grading import GRADE_SHARE, by_relevance, by_score, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
@@ -48,11 +48,10 @@ class Node(Protocol):
         """The changes of the state."""
 
 
-# Each step's share of the remaining time. Completing a question is a short call. Retrieval must leave enough for a
-# search, grading for a rewrite.
+# Each step's share of the remaining time; that of grading is `GRADE_SHARE`. Completing a question is a short call.
+# Retrieval must leave enough for a search.
 COMPLETE_SHARE = 0.2
 RETRIEVE_SHARE = 0.4
-GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
 SEARCH_SHARE = 0.9
 CLOSEST_SHARE = 0.5
