@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cragside.adapters.documents import structured
+from cragside.adapters.documents import structured, texts
 from cragside.adapters.documents.reading import FileOrigin
 
 
@@ -89,6 +89,20 @@ def test_what_a_model_thought_is_left_out(thoughts):
     history = {"currentId": "2", "messages": {"1": MESSAGES[0], "2": answer}}
     for chat in ({"messages": [MESSAGES[0], answer]}, {"history": history}):
         assert read({"title": "Rack", "chat": chat}).text == "Rack\n\nuser: How far apart?\n\nassistant: 92 cm.\n\n"
+
+
+@pytest.mark.parametrize("thoughts", THOUGHTS.values(), ids=THOUGHTS)
+def test_what_a_model_thought_is_left_out_of_an_export_as_text(thoughts):
+    def written(thoughts):
+        turn = f"### USER\n<think> is a tag?\n\n### ASSISTANT\n{thoughts}92 cm.\n\n"
+        return turn * 2
+
+    assert texts.read(written(thoughts).encode(), FileOrigin("chat.txt", "txt")).text == written("")
+
+
+def test_a_text_that_is_no_export_keeps_what_looks_like_thoughts():
+    text = "Notes\n### ASSISTANT\n<think>hm</think>92 cm.\n"
+    assert texts.read(text.encode(), FileOrigin("chat.txt", "txt")).text == text
 
 
 def test_an_answer_of_thoughts_alone_is_left_out_and_what_a_user_writes_stays():

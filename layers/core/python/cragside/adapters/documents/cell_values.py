@@ -36,6 +36,8 @@ _PART = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BRACKETED = re.compile(r"^\(|\)$")
+# Excel shows its own format 47 otherwise than the standard writes it.
+_MISWRITTEN = {"mmss.0": "mm:ss.0"}
 _DAY = 24 * 3600
 # Excel keeps 15 digits. A number with more of them is in its cell as a power of ten anyway.
 _LONGEST_WHOLE = 1e21
@@ -232,7 +234,7 @@ def _clock(written: str) -> tuple[bool, tuple[_Part, ...]]:
     """Tell if a format shows a date, and give the parts of its time."""
     # The parts that are seen, and the units of dates and times alone.
     parts, units = list[_Part](), list[int]()
-    for found in _PART.finditer(written[:300].split(";")[0]):
+    for found in _PART.finditer(_MISWRITTEN.get(written, written)[:300].split(";")[0]):
         kind = (found["unit"] or "")[:1].lower()
         if found["all"]:
             parts.append(_Part(f"[{found['all'][0].lower()}]", found["all"]))

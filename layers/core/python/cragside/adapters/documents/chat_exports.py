@@ -10,6 +10,7 @@ from cragside.domain.thoughts import without_thoughts
 
 _MOST_STEPS = 100_000
 _SPOKEN = frozenset({"user", "assistant", "human", "model", "bot"})
+_QUESTION, _ANSWER = "\n### USER\n", "\n### ASSISTANT\n"
 _ASKING = frozenset({"user", "human"})
 _THOUGHT = frozenset({"thoughts", "reasoning_recap", "thinking", "reasoning"})
 
@@ -38,6 +39,20 @@ def exported(value: Any) -> Reading | None:
             composer.add(f"{who}: {what}")
     title = found[0].title if len(found) == 1 and found[0] else ""
     return Reading(composer.text, "text", title, composer.marks) if composer.text else None
+
+
+def as_spoken(text: str) -> str:
+    """A text without what models thought, if it is Open WebUI's export of a chat as text."""
+    if not f"\n{text}".startswith(_QUESTION):
+        return text
+    turns = text.split(_ANSWER)
+    return turns[0] + "".join(_ANSWER + without_thoughts(answer) + rest for answer, rest in map(_parted, turns[1:]))
+
+
+def _parted(turn: str) -> tuple[str, str]:
+    """An answer, and what is said from the next question on."""
+    answer, asked, rest = turn.partition(_QUESTION)
+    return answer, asked + rest
 
 
 def _conversation(item: Any) -> _Conversation | None:
