@@ -351,3 +351,48 @@ def test_values_that_share_the_label_of_their_row_have_the_names_of_their_column
     assert read(page_of(names, *fields)) == (
         "Length Beam\nKestrel: Length: 7.1 m; Beam: 2.3 m\nOsprey: Length: 9.4 m; Beam: 3.0 m"
     )
+
+
+PUMPS = [("Year", "Pump", "Litres"), ("1908", "turbine", "62"), ("1951", "diesel", "80"), ("1988", "electric", "140")]
+NARROW = [line[:19].strip() for line in LEFT], [line[:19].strip() for line in RIGHT]
+
+
+def placed(rows, x, y, *, wide=60, step=15):
+    return [
+        (y - step * number, text(x + wide * column, y - step * number, cell))
+        for number, row in enumerate(rows)
+        for column, cell in enumerate(row)
+    ]
+
+
+def drawn_across(*lines):
+    """Lines with their heights, drawn from top to bottom."""
+    return "".join(line for _, line in sorted(lines, key=lambda each: -each[0]))
+
+
+@pytest.mark.parametrize(
+    ("beside_them", "seen"),
+    [
+        (placed(PUMPS, 340, 685), "Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140"),
+        (placed(PUMPS, 340, 690, step=13), "Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140"),
+        (placed([["Fig. 2: The pump"]], 340, 655), "Fig. 2: The pump"),
+    ],
+)
+def test_columns_beside_a_small_table_or_a_figure_are_read_one_after_the_other(beside_them, seen):
+    left, right = ([[line] for line in column] for column in NARROW)
+    whole = read(page_of(drawn_across(*placed(left, 60, 700), *placed(right, 200, 700), *beside_them)))
+    assert whole.split("\n") == [*NARROW[0], *NARROW[1], *seen.split("\n")]
+
+
+@pytest.mark.parametrize("at", [72, 200])
+def test_columns_close_below_a_small_table_are_read_one_after_the_other(at):
+    whole = read(page_of(drawn_across(*placed(PUMPS, at, 750)) + beside(LEFT, RIGHT, top=690)))
+    assert whole.startswith("Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140\nThe drainage")
+    assert whole.index("over the dike.") < whole.index("After the war")
+
+
+def test_a_table_of_texts_with_few_prices_stays_in_rows():
+    left, right = ([[line] for line in column] for column in NARROW)
+    prices = placed([["12.50"], ["14.75"]], 340, 700, step=45)
+    whole = read(page_of(drawn_across(*placed(left, 60, 700), *placed(right, 200, 700), *prices)))
+    assert whole.startswith(f"{NARROW[0][0]} {NARROW[1][0]} 12.50\n")

@@ -49,6 +49,13 @@ def header_of(first: Sequence[Row]) -> Header:
     return Header(begin, end - begin + 1, joined_names([row.cells for row in rows[begin : end + 1]]))
 
 
+def names_values(first: Sequence[Row], header: Header) -> bool:
+    """Tell if a word of the header stands above numbers, dates and their like."""
+    rows = [_Row(number, list(cells)) for number, cells in first]
+    last = header.at + header.rows
+    return bool(header.rows) and any(_differs(row, rows[last:]) for row in rows[header.at : last])
+
+
 class _Row:
     """A row, with the forms of its values."""
 
