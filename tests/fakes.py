@@ -1,16 +1,18 @@
 """Ports in memory. They keep the contract suites in tests/contract, as the real adapters do."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cragside.domain.document import Document, SourceText
-from cragside.domain.errors import NotFound, PayloadTooLarge
+from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
 from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.passage_judge import PassageJudge
 from cragside.ports.question_reader import QuestionReader, Vocabulary
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -135,19 +137,47 @@ class ScriptedGrader(RelevanceGrader):
     def __init__(self, scores: dict[str, float], before: Callable[[], Awaitable[None]] | None = None) -> None:
         self.scores = scores
         self.before = before
-        self.models: list[str | None] = []
 
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
-        self.models.append(model)
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         if self.before:
             await self.before()
         return [self.scores[document.content] for document in documents]
 
 
+class ScriptedJudge(PassageJudge):
+    """Judges by content, `pause` seconds for each passage. The model is called `judge`; None is no model."""
+
+    def __init__(self, answers: dict[str, float], *, model: str | None = "judge") -> None:
+        self.answers = answers
+        self.model = model
+        self.requested: list[str | None] = []
+        self.judged: list[str] = []
+        self.tried_again: list[str] = []
+        self.pace = self.pause = 0.0
+        self.failure: ServiceUnavailable | None = None
+
+    async def ready(self, requested: str | None) -> str | None:
+        self.requested.append(requested)
+        return self.model
+
+    def seconds(self, model: str) -> float:
+        return self.pace
+
+    def try_again(self, model: str, question: str, passage: Document) -> None:
+        self.tried_again.append(passage.content)
+
+    async def probability(self, model: str, question: str, passage: Document) -> float:
+        self.judged.append(passage.content)
+        await asyncio.sleep(self.pause)
+        if self.failure:
+            raise self.failure
+        return self.answers[passage.content]
+
+
 class WordGrader(RelevanceGrader):
     """Relevance is the share of the query's words in the document."""
 
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         return [shared_words(query, document.content) for document in documents]
 
 

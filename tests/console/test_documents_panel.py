@@ -44,6 +44,9 @@ def test_documents_are_searched_filtered_and_sorted(panel: "Page") -> None:
     panel.get_by_label("Status").select_option("failed")
     expects(panel.get_by_text("No document fits.")).to_be_visible()
     panel.get_by_role("button", name="Show all documents").click()
+    panel.get_by_role("combobox", name="Files").select_option("read in part")
+    expects(panel.get_by_text("No document fits.")).to_be_visible()
+    panel.get_by_role("button", name="Show all documents").click()
     for order, wanted in (
         ("ascending", ["lamp.md", "sheds.txt", "tart.md"]),
         ("descending", ["tart.md", "sheds.txt", "lamp.md"]),

@@ -1,12 +1,9 @@
-"""What every `RelevanceGrader` promises, held against the fake, the embedded one, and those of hosts and endpoints."""
+"""Promises of each `RelevanceGrader`, held against the fake, the embedded one, and those of endpoints."""
 
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.model_host.grader import HostedGrader
-from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.endpoint import RerankEndpoint
@@ -14,19 +11,14 @@ from cragside.adapters.rerank.grader import RerankGrader
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
 from tests.services.llama_cpp import KEY, RERANK_MODEL
-from tests.services.ollama import CHAT_MODEL
-from tests.services.stub_ollama import StubOllama
 from tests.services.stub_reranker import StubReranker
 
 QUESTION = "Who designed the Eiffel tower in Paris?"
 ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 and 1889."
 
 
-STUBS = ("stub", "stub of OpenAI's API", "reranker of documents", "reranker of texts")
-REAL = (
-    pytest.param("real", marks=pytest.mark.real_ollama),
-    pytest.param("llama.cpp", marks=pytest.mark.services("llama_cpp_reranker")),
-)
+STUBS = ("reranker of documents", "reranker of texts")
+REAL = (pytest.param("llama.cpp", marks=pytest.mark.services("llama_cpp_reranker")),)
 
 
 @pytest.fixture(params=["fake", "embedded", *STUBS, *REAL])
@@ -34,9 +26,8 @@ async def grader(request):
     if request.param == "fake":
         yield WordGrader()
         return
-    embedded = EmbeddedGrader(WordLlamaEmbedder())
     if request.param == "embedded":
-        yield embedded
+        yield EmbeddedGrader(WordLlamaEmbedder())
         return
     if request.param == "llama.cpp":
         url = f"{request.getfixturevalue('llama_cpp_reranker')}/v1/rerank"
@@ -44,26 +35,11 @@ async def grader(request):
         yield RerankGrader(endpoint, Calibration("logit"))
         await endpoint.close()
         return
-    if "reranker" in request.param:
-        form = request.param.rpartition(" ")[2]
-        async with StubReranker(form, high=6.5, low=-9.25) as reranker:
-            endpoint = RerankEndpoint(reranker.url, Fixed("hush"), model=None, parallel=2)
-            yield RerankGrader(endpoint, Calibration("logit"))
-            await endpoint.close()
-        return
-    if "stub" in request.param:
-        async with StubOllama(models=("qwen2.5:7b",)) as stub:
-            host = OllamaHost(stub.url, parallel=8) if request.param == "stub" else openai(stub.url, "qwen2.5:7b")
-            yield HostedGrader(host, embedded)
-            await host.close()
-        return
-    host = OllamaHost(request.getfixturevalue("ollama"), parallel=2, chat_model=CHAT_MODEL)
-    yield HostedGrader(host, embedded)
-    await host.close()
-
-
-def openai(url, model):
-    return OpenAIHost(f"{url}/v1", Fixed("hush"), parallel=2, chat_model=model)
+    form = request.param.rpartition(" ")[2]
+    async with StubReranker(form, high=6.5, low=-9.25) as reranker:
+        endpoint = RerankEndpoint(reranker.url, Fixed("hush"), model=None, parallel=2)
+        yield RerankGrader(endpoint, Calibration("logit"))
+        await endpoint.close()
 
 
 def documents(*contents):
@@ -85,7 +61,7 @@ async def test_no_documents_have_no_scores(grader):
     assert await grader.grade(QUESTION, []) == []
 
 
-# Not on the real servers: a model of 135 M parameters grades at chance, and so do random weights.
+# Not on the real server: random weights grade at chance.
 @pytest.mark.parametrize("grader", ["fake", "embedded", *STUBS], indirect=True)
 async def test_scores_stand_in_the_order_of_the_documents(grader):
     off = "Cats sleep sixteen hours a day."
@@ -126,7 +102,3 @@ async def test_the_documents_are_left_as_they_were(grader):
     passages = documents(ABOUT)
     await grader.grade(QUESTION, passages)
     assert passages == documents(ABOUT)
-
-
-async def test_an_unknown_model_is_ignored(grader):
-    assert_scores(await grader.grade(QUESTION, documents(ABOUT), model="no-such-model:1b"), 1)

@@ -1,6 +1,7 @@
 """The library and the part indexer: what was accepted is never lost, and work can be repeated at any moment."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -517,7 +518,10 @@ async def listed(library: Library, **asked: Any) -> list[str]:
 
 @pytest_asyncio.fixture(params=[*BACKENDS, THROUGH_POOLER], scope="module", loop_scope="module")
 async def varied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Library]:
-    """Four documents, for tests that only read them; b.pdf is enriched, and C.md was changed last."""
+    """Four documents, for tests that only read them; b.pdf is enriched, and C.md was changed last.
+
+    Of the files of a.md and C.md something was not read. Those of the others only mention it.
+    """
     with made(request) as backend:
         container = opened(tmp_path_factory.mktemp("varied"), backend)
         workspace = await container.workspaces.open("w")
@@ -526,12 +530,20 @@ async def varied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         await container.close()
 
 
+PARTLY_READ = {"half": "\ud83d", "unread": "page 2", "of": math.nan}
+MENTIONING = {"title": '"unread": "page 2"', "unread pages": "2", "not": ["unread"]}
+
+
 async def fill(library: Library, indexer: PartIndexer) -> None:
     await library.accept(SourceText("C.md", "First words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
-    brief = await library.accept(SourceText("b.pdf", "A log of the weir.", title="Weir_log", file_type="pdf"))
-    await library.accept(text("a.md", LONG, file_type="md"))
+    brief = await library.accept(
+        text("b.pdf", "A log of the weir.", title="Weir_log", file_type="pdf", tier1=MENTIONING)
+    )
+    await library.accept(text("a.md", LONG, file_type="md", tier1=PARTLY_READ))
     await library.accept(SourceText("d.txt", "Keel.", source="/w/land/d.txt"))
-    await library.accept(SourceText("C.md", "Other words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
+    await library.accept(
+        SourceText("C.md", "Other words.", title="Ünder the 100% bridge", source="/w/sea/C.md", tier1={"unread": '"'})
+    )
     await work(indexer, brief.tasks)
 
 
@@ -594,6 +606,15 @@ async def test_a_list_is_chosen_by_type_and_status_and_track_together(varied: Li
     assert await listed(varied, file_type="PDF") == []
     assert await listed(varied, file_type="txt", sort="name", track="") == ["C.md", "d.txt"]
     assert await listed(varied, file_type="txt", track="t") == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_list_of_what_was_read_in_part_has_pages_and_a_total_of_its_own(varied: Library) -> None:
+    assert await listed(varied, unread=True) == ["C.md", "a.md"]
+    assert await listed(varied, unread=True, sort="name", limit=1, offset=1) == ["C.md"]
+    assert (await varied.documents(limit=1, offset=5, listing=Listing(unread=True)))[1] == 2
+    assert await listed(varied, unread=True, file_type="md", status="pending", search="A.") == ["a.md"]
+    assert await listed(varied, unread=True, status="enriched") == []
 
 
 async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(library: Library) -> None:

@@ -49,6 +49,8 @@ class Stack:
     budget: float = BUDGET
     # What may be in `degraded` besides.
     besides: frozenset[str] = frozenset()
+    # How a reason may begin once the fault is known.
+    later: tuple[str, ...] = ()
     # Whether documents are enriched.
     enrich: bool = True
     # Whether chats pass through to another server than the component.
@@ -113,8 +115,8 @@ class Stack:
         assert self.says in ("", instead) or self.says not in found["prompt"], found
         assert degraded.keys() == cell.degraded.keys(), degraded
         for component, reason in degraded.items():
-            begins = passing(self.component, component) if cell.sometimes else cell.degraded[component]
-            assert reason.startswith(begins), degraded
+            begins = passing(self.component, component) if cell.sometimes else (cell.degraded[component],)
+            assert reason.startswith((*begins, *self.later)), degraded
         return bool(degraded)
 
     def _serves_others(self, http: httpx.Client) -> None:

@@ -1,4 +1,4 @@
-"""The model that grades fails in each way."""
+"""The model that gives a second opinion fails in each way."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.faults import Way
 from tests.faults.matrix import FAULTS
-from tests.faults.stack import SWAN, WHO, Stack, serving
+from tests.faults.stack import SWAN, Stack, serving
 from tests.faults.wrong_server import HTTP
 from tests.services.ollama import CHAT_MODEL
 
@@ -18,21 +18,24 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_ollama
 
-# The model takes a second to grade a passage. More time would let a request about the host itself fail first.
+# The embedded grader is not sure of this one, so that the model is asked.
+UNSURE = "Who used electric light in a home?"
+# The model takes a second to judge a passage. More time would let a request about the host itself fail first.
 BUDGET = 8.0
 SETTINGS = {
     "RAG_CHAT_MODEL": CHAT_MODEL,
+    "RAG_SECOND_OPINION": "always",
     "RAG_EMBEDDING_MODEL": "embedded",
     "RAG_TIMEOUT_SECONDS": str(BUDGET),
     "RAG_CANDIDATES": "1",
 }
 
 
-def _the_model_grades(http: httpx.Client) -> bool:
-    """Whether the grades are the model's."""
-    told = http.post("/v1/explain", json={"prompt": f"/rag {WHO}"}).raise_for_status().json()
-    (grading,) = (step for step in told["steps"] if step["name"] == "grade")
-    return bool(grading["grader"] == CHAT_MODEL)
+def _the_model_judges(http: httpx.Client) -> bool:
+    """Tell if the model judged the passage."""
+    told = http.post("/v1/explain", json={"prompt": f"/rag {UNSURE}"}).raise_for_status().json()
+    judged = [each["reasons"]["judgement"] for each in told["candidates"] if each["source"] == "local"]
+    return [each["model"] for each in judged if each] == [CHAT_MODEL]
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +44,17 @@ def stack(ollama: str, toxiproxy: "Toxiproxy") -> Iterator[Stack]:
         toxiproxy.proxy(urlsplit(ollama).port or 0) as proxy,
         serving({}, OLLAMA_BASE_URL=f"http://127.0.0.1:{proxy.port}", **SETTINGS) as service,
     ):
-        # How so small a model grades is a matter of luck, and it takes a minute to extract.
+        # How so small a model judges is a matter of luck, and it takes a minute to extract.
         stack = Stack(
             "Ollama's chat model",
             service,
             Way(proxy, HTTP, too_long=BUDGET),
-            WHO,
+            UNSURE,
             says="",
-            brought=_the_model_grades,
+            brought=_the_model_judges,
             budget=BUDGET,
             besides=frozenset({"rewriter"}),
+            later=(f"{CHAT_MODEL} takes ",),
             enrich=False,
             passes=False,
         )

@@ -6,9 +6,11 @@ import httpx
 import numpy as np
 import pytest
 
+from cragside.adapters.model_host import judging
 from cragside.adapters.model_host.embedder import HostedEmbedder
-from cragside.adapters.model_host.grader import HostedGrader
+from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.language_model import HostedLanguageModel
+from cragside.adapters.model_host.paces import Paces
 from cragside.adapters.model_host.rewriter import HostedRewriter
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
@@ -19,6 +21,9 @@ from tests.services import ollama
 pytestmark = pytest.mark.real_ollama
 
 QUESTION = "Who designed the Eiffel tower?"
+LONG_QUESTION = (
+    f"We stood before it in the rain last week, and my sister and I could not agree on one thing. {QUESTION} " * 2
+)
 PASSAGES = [
     Document("a", "The company of Gustave Eiffel designed and built the tower.", "local", title="Eiffel Tower"),
     Document("b", "Cats sleep most of the day.", "local", title="Cats"),
@@ -27,9 +32,6 @@ PASSAGES = [
 
 
 class NeverAsked:
-    async def grade(self, query, documents, *, model=None):
-        raise AssertionError("the embedded grader was asked")
-
     async def complete(self, prompt, *, system=None, history=()):
         raise AssertionError("the embedded extractor was asked")
 
@@ -59,24 +61,30 @@ async def test_an_embedding_model_is_never_chosen_to_chat(host):
     assert await host.choose(ollama.CHAT_MODEL) == ollama.CHAT_MODEL
 
 
-async def test_all_documents_are_graded_in_one_call_that_obeys_the_schema(host):
-    grader = HostedGrader(host, NeverAsked())
-    scores = await grader.grade(QUESTION, PASSAGES, model=ollama.CHAT_MODEL)
-    assert len(scores) == 3
-    assert all(0.0 <= score <= 1.0 for score in scores)
-    assert all(score * 20 == pytest.approx(round(score * 20)) for score in scores), "no step that the schema lists"
-    assert not grader._grading_singly, "one call graded all documents"
+@pytest.mark.parametrize("passage", PASSAGES, ids=["about it", "of another subject", "hostile"])
+async def test_a_passage_is_judged_by_the_first_token_of_the_answer(host, passage):
+    judge = HostedJudge(host, Paces())
+    judged = await judge.probability(ollama.CHAT_MODEL, QUESTION, passage)
+    assert judged == await judge.probability(ollama.CHAT_MODEL, QUESTION, passage)
+    assert 0.0 < judged < 1.0
+    assert ollama.CHAT_MODEL not in judge._scoring, "the model was asked for a score"
 
 
-async def test_thirty_documents_are_graded_in_range(host):
-    many = [Document(f"d{n}", f"Fact {n}.", "local") for n in range(30)]
-    scores = await HostedGrader(host, NeverAsked()).grade(QUESTION, many, model=ollama.CHAT_MODEL)
-    assert len(scores) == 30
-    assert all(0.0 <= score <= 1.0 for score in scores)
+async def test_a_score_obeys_the_schema(host):
+    prompt = judging.prompt(QUESTION, PASSAGES[0], characters=700)
+    reply = await host.chat(
+        ollama.CHAT_MODEL, prompt, system=judging.SCORE, schema=judging.SCORE_SCHEMA, max_tokens=judging.SCORE_TOKENS
+    )
+    assert judging.score_in(reply.text) * 20 == pytest.approx(round(judging.score_in(reply.text) * 20))
+
+
+async def test_a_model_of_few_parameters_does_not_judge(host):
+    assert await host.parameters(ollama.CHAT_MODEL) == 134_515_008
+    assert await HostedJudge(host, Paces()).ready(ollama.CHAT_MODEL) is None
 
 
 async def test_a_question_is_rewritten_into_one_usable_line(host):
-    query = await HostedRewriter(host, lambda _: "embedded query").rewrite(QUESTION, ollama.CHAT_MODEL)
+    query = await HostedRewriter(host, lambda _: "embedded query", Paces()).rewrite(LONG_QUESTION, ollama.CHAT_MODEL)
     assert query.strip()
     assert "\n" not in query
     assert len(query) <= 200
@@ -123,7 +131,7 @@ async def test_a_real_model_counts_at_most_the_estimated_tokens(server, text):
 async def test_a_model_that_is_missing_is_named_with_the_remedy(server, work):
     host = OllamaHost(server.url, parallel=1, chat_model="not-there:1b")
     asked = {
-        "grade": lambda: HostedGrader(host, NeverAsked()).grade(QUESTION, PASSAGES),
+        "grade": lambda: HostedJudge(host, Paces()).ready(None),
         "complete": lambda: HostedLanguageModel(host, NeverAsked()).complete("hello"),
     }
     with pytest.raises(ServiceUnavailable, match="ollama pull not-there:1b"):
@@ -141,9 +149,9 @@ async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(star
     mortal = started("ollama", ollama.server)
     host = OllamaHost(mortal.url, parallel=1, chat_model=ollama.CHAT_MODEL)
     extractor = HostedLanguageModel(host, NeverAsked())
-    grader = HostedGrader(host, NeverAsked())
+    judge = HostedJudge(host, Paces())
     try:
-        assert len(await grader.grade(QUESTION, PASSAGES[:1])) == 1
+        assert await judge.probability(ollama.CHAT_MODEL, QUESTION, PASSAGES[0])
         story = asyncio.create_task(extractor.complete("Write a very long story about the sea."))
         await asyncio.sleep(0.5)
         mortal.kill()
@@ -151,9 +159,9 @@ async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(star
             await asyncio.wait_for(story, 10)
         assert failure.value.component == "extractor"
         with pytest.raises(ServiceUnavailable, match="does not answer"):
-            await asyncio.wait_for(grader.grade(QUESTION, PASSAGES), 10)
+            await asyncio.wait_for(judge.probability(ollama.CHAT_MODEL, QUESTION, PASSAGES[0]), 10)
         mortal.start()
         host._models.forget()
-        assert len(await grader.grade(QUESTION, PASSAGES[:1])) == 1
+        assert await judge.probability(ollama.CHAT_MODEL, QUESTION, PASSAGES[0])
     finally:
         await host.close()

@@ -81,10 +81,9 @@ async def _embeds(container):
 
 
 async def _grades_and_rewrites(container):
-    grades = await container.grader.judge("Who lights the lamp?", [Document("1", LAMP, "local", title="Harbour")])
-    assert grades.grader == container.settings.chat_model
-    assert 0 <= grades.scores[0] <= 1
-    assert (await container.rewrite("Who lights the lamp?", None)).strip()
+    passage = Document("1", LAMP, "local", title="Harbour")
+    assert 0 <= await container.judge.probability(container.settings.chat_model, "Who lights the lamp?", passage) <= 1
+    assert (await container.rewrite("Who lights the lamp? " * 10, None)).strip()
 
 
 async def _extracts(container):
@@ -151,7 +150,7 @@ async def test_a_host_that_refuses_the_key_is_an_outage_that_doctor_tells(opened
     container = opened("llama_cpp", "sk-wrong")
     try:
         with pytest.raises(ServiceUnavailable, match=r"refused the key \(401\). Correct OPENAI_API_KEY"):
-            await container.grader.judge("Who lights the lamp?", [Document("1", LAMP, "local", title="Harbour")])
+            await container.judge.ready(None)
         async with _sdk(container) as sdk:
             with pytest.raises(openai.InternalServerError, match="refuses the key that cragside has") as refused:
                 await sdk.embeddings.create(model="any", input=LAMP)

@@ -1,7 +1,7 @@
 """`cragside serve` between a client and Ollama, with PostgreSQL, Neo4j and SearXNG: all of them real, all at once.
 
-The embedded grader decides for the first service, the model that the request names for the second one. Both have the
-same databases. A way in front of Ollama keeps what it is asked.
+The embedded grader decides alone for the first service, with the model that the request names for the second one.
+Both have the same databases. A way in front of Ollama keeps what it is asked.
 """
 
 import json
@@ -34,10 +34,11 @@ pytestmark = [pytest.mark.real_ollama, pytest.mark.real_searxng, pytest.mark.ser
 LAMP = "The lamp of the lighthouse at Skerry Point was lit by Ingrid Halvorsen in 1871."
 NOTES = {"skerry.md": f"# Skerry Point\n\n{LAMP}", "bread.md": "# Bread\n\nA loaf of rye bakes for fifty minutes."}
 ABOUT_THE_LAMP = "Who lit the lamp of the lighthouse at Skerry Point?"
+NOT_SURELY_THE_LAMP = "Which woman lit a lamp?"
 CANAL = "The Brennan canal was dug by Marta Okafor and forty miners between 1902 and 1907."
 PAGE = {"title": "Brennan canal", "url": "https://canal.example/brennan", "content": CANAL}
 ABOUT_THE_CANAL = "Could you please tell me who dug the Brennan canal?"
-GRADES = b"You grade how well documents answer a question."
+JUDGES = b"Judge whether a question can be answered with a passage."
 
 
 @dataclass
@@ -140,7 +141,7 @@ def test_a_document_that_was_indexed_is_cited_to_the_model(stack: Stack, service
     assert re.search(rf"\[1\] Skerry Point - skerry\.md \([^)]*\) (\w+)\\n[^<]*{LAMP}\\n</evidence-\1>", stack.heard)
     assert "rye" not in stack.heard
     assert stack.engine.asked == []
-    assert GRADES.decode() not in stack.heard
+    assert JUDGES.decode() not in stack.heard
 
 
 def test_the_first_words_come_while_the_model_still_says_others(stack: Stack, service: CragsideServer) -> None:
@@ -177,18 +178,20 @@ def test_the_web_is_searched_where_no_document_is_good_enough(stack: Stack, serv
     assert LAMP not in stack.heard
 
 
-def test_grades_and_answer_come_from_the_model_that_the_request_names(stack: Stack, service: CragsideServer) -> None:
-    with CragsideServer(Given(environment=stack.environment)) as graded_by_model:
-        answer = asked(graded_by_model, f"/rag {ABOUT_THE_LAMP}")
+def test_judgement_and_answer_come_from_the_model_that_the_request_names(stack: Stack, service: CragsideServer) -> None:
+    environment = {**stack.environment, "RAG_SECOND_OPINION": "always"}
+    with CragsideServer(Given(environment=environment)) as judged_by_model:
+        answer = asked(judged_by_model, f"/rag {NOT_SURELY_THE_LAMP}")
         assert_streamed_by_the_model(answer)
-        assert GRADES.decode() in stack.heard
-        assert f"{LAMP}\\n</evidence-" in stack.heard.partition(GRADES.decode())[2].partition("POST /")[0]
-        with graded_by_model.client() as client:
-            asks = {"prompt": f"/rag {ABOUT_THE_LAMP}", "model": CHAT_MODEL}
+        assert JUDGES.decode() in stack.heard
+        assert f"{LAMP}\\n</evidence-" in stack.heard.partition(JUDGES.decode())[2].partition("POST /")[0]
+        with judged_by_model.client() as client:
+            asks = {"prompt": f"/rag {NOT_SURELY_THE_LAMP}", "model": CHAT_MODEL}
             told = client.post("/v1/explain", json=asks).raise_for_status().json()
     (grading,) = (step for step in told["steps"] if step["name"] == "grade")
-    assert grading["grader"] == CHAT_MODEL
+    assert grading["asked"] > 0
     local = [candidate for candidate in told["candidates"] if candidate["source"] == "local"]
-    assert {candidate["reasons"]["grader"] for candidate in local} == {CHAT_MODEL}
+    assert {(candidate["reasons"]["judgement"] or {}).get("model") for candidate in local} <= {CHAT_MODEL, None}
+    assert any(candidate["reasons"]["judgement"] for candidate in local)
     assert all(candidate["kept"] == (candidate["score"] > told["threshold"]) for candidate in local)
     assert answer.headers["x-rag-verdict"] == told["verdict"]

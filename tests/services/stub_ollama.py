@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-import re
+import math
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -14,16 +14,15 @@ Say = Callable[[dict[str, Any]], str]
 
 
 def relevance_by_words(asked: dict[str, Any]) -> str:
-    """A grade of 0.9 for each document that shares a long word with the question, 0.1 for the others."""
+    """Yes, or a score of 0.9, for a passage that shares a long word with the question; else No, or 0.1."""
     prompt = asked["messages"][-1]["content"]
-    question, *blocks = re.split(r'<evidence-\w+ number="', prompt.partition("Question: ")[2])
+    question, _, block = prompt.partition("Question: ")[2].partition("<evidence-")
     words = {w.strip("?.,").lower() for w in question.partition("\n")[0].split() if len(w) > 4}
-    scores = {}
-    for block in blocks:
-        number, _, rest = block.partition('"')
-        passage = rest.partition("</evidence-")[0].lower()
-        scores[number] = 0.9 if any(word in passage for word in words) else 0.1
-    return json.dumps(scores)
+    passage = block.partition("</evidence-")[0].lower()
+    relevant = any(word in passage for word in words)
+    if {"format", "response_format"} & {name for name, value in asked.items() if value}:
+        return json.dumps({"score": 0.9 if relevant else 0.1})
+    return "Yes" if relevant else "No"
 
 
 class StubOllama:
@@ -42,12 +41,15 @@ class StubOllama:
         self.status: tuple[int, str] | None = None
         self.nonsense: dict[str, str] = {}
         self.done_reason = "stop"
+        self.tells_chances = True
+        self.refuses_chances = False
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.authorisations: list[str | None] = []
         self.key: str | None = None
         self.schemas = True
         self.longest_text: int | None = None
         self.too_long = 400
+        self.too_long_says = "the input length exceeds the context length"
         self.listed: dict[str, dict[str, Any]] = {}
         self.in_flight = 0
         self.most_in_flight = 0
@@ -143,14 +145,23 @@ class StubOllama:
         answer = {
             "model": asked["model"],
             "created_at": "2026-01-01T00:00:00Z",
-            "message": {"role": "assistant", "content": self.say(asked)},
+            "message": {"role": "assistant", "content": (said := self.say(asked))},
             "done": True,
             "done_reason": self.done_reason,
             "total_duration": 1,
             "prompt_eval_count": 1,
             "eval_count": 1,
         }
-        return web.json_response(answer)
+        return web.json_response({**answer, **self._chances(asked, said)})
+
+    def _chances(self, asked: dict[str, Any], said: str) -> dict[str, Any]:
+        """The first token of an answer at 0.9, and the opposite of yes or no at 0.1, if a request wants to know."""
+        if not (asked.get("logprobs") and self.tells_chances):
+            return {}
+        first = said.split()[0] if said.split() else ""
+        tokens = [(first, 0.9), ({"Yes": "No", "No": "Yes"}.get(first, "Of"), 0.1)]
+        top = [{"token": token, "logprob": math.log(chance)} for token, chance in tokens]
+        return {"logprobs": [{**top[0], "top_logprobs": top}]}
 
     async def _listed(self, _: web.Request) -> web.Response:
         return web.json_response(
@@ -160,10 +171,14 @@ class StubOllama:
     async def _completed(self, request: web.Request) -> web.Response:
         asked = await request.json()
         await asyncio.sleep(self.seconds)
+        if "logprobs" in asked and self.refuses_chances:
+            return web.json_response({"error": {"message": "this model tells no logprobs"}}, status=400)
         if "response_format" in asked and not self.schemas:
             return web.json_response({"error": {"message": "unknown field response_format"}}, status=400)
-        message = {"role": "assistant", "content": self.say(asked)}
+        message = {"role": "assistant", "content": (said := self.say(asked))}
         answer = {"index": 0, "message": message, "finish_reason": self.done_reason}
+        if told := self._chances(asked, said):
+            answer["logprobs"] = {"content": told["logprobs"]}
         return web.json_response({"id": "1", "object": "chat.completion", "model": asked["model"], "choices": [answer]})
 
     async def _embedded(self, request: web.Request) -> web.Response:
@@ -177,7 +192,7 @@ class StubOllama:
         asked = await request.json()
         await asyncio.sleep(self.seconds)
         if self.longest_text is not None and max(map(len, asked["input"])) > self.longest_text:
-            return web.json_response({"error": "the input length exceeds the context length"}, status=self.too_long)
+            return web.json_response({"error": self.too_long_says}, status=self.too_long)
         rows = [_direction(text, self.dimensions) for text in asked["input"]]
         return web.json_response({"model": asked["model"], "embeddings": rows})
 

@@ -36,9 +36,9 @@ async def test_all_documents_are_graded_in_one_call_without_their_titles() -> No
     calls = []
 
     class Noting(WordGrader):
-        async def grade(self, query, documents, *, model=None):
+        async def grade(self, query, documents):
             calls.append(documents)
-            return await super().grade(query, documents, model=model)
+            return await super().grade(query, documents)
 
     found = await compressed(
         Reading("kelp"), [document(f"{RAIN} {KELP}", "a"), document(f"{OTTER} {RAIN}", "b")], Noting()
@@ -50,7 +50,7 @@ async def test_all_documents_are_graded_in_one_call_without_their_titles() -> No
 
 async def test_a_passage_of_one_strip_is_returned_without_grading() -> None:
     class Never:
-        async def grade(self, query, documents, *, model=None):
+        async def grade(self, query, documents):
             raise AssertionError("nothing to grade")
 
     short = [document("Kelp  grows.\nOtters sleep.")]

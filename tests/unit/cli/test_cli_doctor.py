@@ -128,6 +128,7 @@ def test_a_model_that_was_named_and_is_missing_is_an_error(run, container, envir
 
 def test_each_model_is_given_a_test_call(run, container, environment):
     environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    environment["RAG_SECOND_OPINION"] = "never"
     container.host = Host("qwen2.5:7b", "nomic-embed-text:latest")
     result = run("doctor", "--json")
     assert result.exit_code == 0

@@ -15,6 +15,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints import component_checks, model_checks
 from cragside.entrypoints.findings import FOR_OPERATORS, Finding
 from cragside.settings import load_settings
+from tests.fakes import ScriptedJudge
 from tests.services.stub_reranker import StubReranker
 
 HASTY = replace(FOR_OPERATORS, thorough=False)
@@ -45,11 +46,13 @@ class Host:
     check_embedding = check_chat
 
 
-async def of_host(host: Host, manner: Any = FOR_OPERATORS, **models: str) -> list[Finding]:
+async def of_host(
+    host: Host, manner: Any = FOR_OPERATORS, judge: ScriptedJudge | None = None, **models: str
+) -> list[Finding]:
     """The findings of the host, the chat model and the embedding model."""
     named = {f"RAG_{name.upper()}_MODEL": model for name, model in models.items()}
     settings = load_settings({"RAG_MODEL_HOST": "openai+http://127.0.0.1:9/v1", **named})
-    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings), manner)  # type: ignore[arg-type]
+    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings, judge=judge), manner)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,28 @@ async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytes
     _, late, _ = await of_host(Host("a", call="hang"), chat="a")
     assert (late.state, late.detail) == ("error", "a gave no answer in 0.02 s")
     assert late.remedy == "It may still be loading: see its log, and run `cragside doctor` again."
+
+
+async def of_judge(judge: ScriptedJudge | None, manner: Any = FOR_OPERATORS) -> list[Finding]:
+    found = await of_host(Host("a"), manner, judge=judge, chat="a")
+    return [each for each in found if each.component == "second opinion"]
+
+
+async def test_a_second_opinion_is_tried_on_two_passages() -> None:
+    assert await of_judge(None) == []
+    judge = ScriptedJudge(dict(zip(model_checks._TEST_PASSAGES, (0.9, 0.2), strict=True)))
+    assert await of_judge(judge, HASTY) == []
+    [found] = await of_judge(judge)
+    assert (found.state, found.remedy) == ("ok", "")
+    assert found.detail == "judge says 0.90 to a passage with the answer, 0.20 to another, in 0.0 s each"
+    judge.pace = 7.0
+    [slow] = await of_judge(judge)
+    assert (slow.state, slow.remedy[:33]) == ("warning", "It has 12 s for 2 passages, so it")
+    judge.pace, judge.answers = 0.0, dict.fromkeys(model_checks._TEST_PASSAGES, 0.5)
+    [blind] = await of_judge(judge)
+    assert (blind.state, blind.remedy[:30]) == ("warning", "It does not tell them apart. N")
+    [none] = await of_judge(ScriptedJudge({}, model=None))
+    assert (none.state, none.detail[:4]) == ("ok", "none")
 
 
 @pytest.fixture

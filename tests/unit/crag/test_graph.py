@@ -11,6 +11,7 @@ from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 from cragside.application.deadline import Deadline
+from cragside.application.grading import Grading
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.conversation import ChatTurn
@@ -19,7 +20,8 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
 from cragside.domain.search import SimilaritySearch
 from cragside.domain.verdict import DecisionPolicy
-from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader
+from cragside.ports.passage_judge import PassageJudge
+from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader, ScriptedJudge
 
 KELP, OTTER = "kelp grows fast", "otters eat urchins"
 PAGE = {"title": "Web page", "url": "https://example.org/kelp", "content": "kelp on the web"}
@@ -30,6 +32,7 @@ async def find(
     *,
     repository: FakeRepository | None = None,
     grader: Any = None,
+    judge: PassageJudge | None = None,
     search: FakeSearch | None = None,
     embedded: dict[str, float] | None = None,
     rule: Literal["any", "mean"] = "any",
@@ -41,10 +44,11 @@ async def find(
     **presentation: Any,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
+    by_rules = ScriptedGrader(embedded or EMBEDDED)
     tools = CragTools(
         workspaces=FakeWorkspaces(sources),
-        grader=grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}),
-        embedded_grader=ScriptedGrader(embedded or EMBEDDED),
+        grading=Grading(grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}), by_rules, judge),
+        embedded_grader=by_rules,
         word_matcher=EmbeddedGrader(WordLlamaEmbedder()),
         search=search,
         follow_ups=follow_ups or EmbeddedFollowUps(),
@@ -93,10 +97,13 @@ async def test_with_the_mean_rule_passing_local_evidence_is_joined_by_the_web() 
     assert [d.source for d in findings.documents] == ["local", "web"]
 
 
-async def test_the_model_of_the_request_is_offered_to_the_grader() -> None:
-    grader = ScriptedGrader({KELP: 0.9, OTTER: 0.2})
-    await find(grader=grader)
-    assert grader.models == ["m"]
+async def test_the_model_of_the_request_judges_where_no_passage_is_surely_evidence() -> None:
+    judge = ScriptedJudge({KELP: 0.9, OTTER: 0.1})
+    sure = await find(judge=judge)
+    assert (judge.requested, sure.grader, sure.asked) == ([], "embedded", 0)
+    unsure = await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.2}), judge=judge)
+    assert (judge.requested, unsure.grader, unsure.asked) == (["m"], "judge", 1)
+    assert [document.content for document in unsure.documents] == [KELP]
 
 
 async def test_an_empty_knowledge_base_goes_to_the_web() -> None:
@@ -259,9 +266,9 @@ class RecordingGrader(ScriptedGrader):
 
     asked: list[str]
 
-    async def grade(self, question: str, documents: Any, *, model: str | None = None) -> list[float]:
+    async def grade(self, question: str, documents: Any) -> list[float]:
         self.asked = [*getattr(self, "asked", []), question]
-        return await super().grade(question, documents, model=model)
+        return await super().grade(question, documents)
 
 
 class FailingReader:

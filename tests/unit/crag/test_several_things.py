@@ -22,9 +22,9 @@ class Counting(EmbeddedGrader):
         super().__init__(WordLlamaEmbedder())
         self.graded: list[tuple[str, list[str]]] = []
 
-    async def grade(self, query: str, documents: Any, *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Any) -> list[float]:
         self.graded.append((query, [document.id for document in documents]))
-        return await super().grade(query, documents, model=model)
+        return await super().grade(query, documents)
 
 
 class Ranking(FakeRepository):

@@ -107,14 +107,14 @@ def epub_of(*chapters, more=None, head="", links=""):
     return packed({**entries, **(more or {})})
 
 
-def opendocument_of(kind, body, *, more=None):
-    """An OpenDocument file: `kind` is text, spreadsheet or presentation."""
+def opendocument_of(kind, body, *, styles="", more=None):
+    """An OpenDocument file: `kind` is text, spreadsheet or presentation. `styles` stand before the body."""
     return packed(
         {
             "mimetype": f"application/vnd.oasis.opendocument.{kind}",
             "content.xml": (
-                f"<office:document-content {OASIS}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
-                "</office:document-content>"
+                f"<office:document-content {OASIS}>{styles}<office:body><office:{kind}>{body}</office:{kind}>"
+                "</office:body></office:document-content>"
             ),
             **(more or {}),
         }

@@ -64,12 +64,20 @@ def doc_of(text, *, encrypted=False):
 def xls_of(*sheets):
     """A workbook with these sheets: their name, whether they are hidden, and their rows.
 
-    A cell is a text, a number, or a number with the number of its format.
+    A cell is None, a text, a number, or a number with its format or the format's number.
     """
     begin, end = _record(0x0809, struct.pack("<HHHHII", 0x0600, 0x0005, 0, 0, 0, 0)), _record(0x0A, b"")
-    formats = sorted({cell[1] for _, _, rows in sheets for row in rows for cell in row if isinstance(cell, tuple)})
+    formats = sorted(
+        {cell[1] for _, _, rows in sheets for row in rows for cell in row if isinstance(cell, tuple)}, key=str
+    )
+    numbers = {written: number for number, written in enumerate(filter(_is_text, formats), 164)}
     looks = b"".join(
-        _record(0xE0, struct.pack("<HHHBBBBIIH", 0, look, 0, 0, 0, 0, 0, 0, 0, 0)) for look in (0, *formats)
+        _record(0x041E, struct.pack("<HHB", number, len(written), 1) + written.encode("utf-16-le"))
+        for written, number in numbers.items()
+    )
+    looks += b"".join(
+        _record(0xE0, struct.pack("<HHHBBBBIIH", 0, numbers.get(look, look), 0, 0, 0, 0, 0, 0, 0, 0))
+        for look in (0, *formats)
     )
     bodies = [begin.replace(b"\x05\0", b"\x10\0", 1) + _cells(rows, formats) + end for _, _, rows in sheets]
     names = [struct.pack("<BB", len(name), 0) + name.encode("latin-1") for name, _, _ in sheets]
@@ -81,14 +89,23 @@ def xls_of(*sheets):
     return compound_of({"Workbook": begin + looks + bounds + end + b"".join(bodies)})
 
 
+def _is_text(cell):
+    return isinstance(cell, str)
+
+
 def _cells(rows, formats):
     records = b""
     for row, cells in enumerate(rows):
         for column, cell in enumerate(cells):
+            if cell is None:
+                continue
             number, look = (cell[0], formats.index(cell[1]) + 1) if isinstance(cell, tuple) else (cell, 0)
             place = struct.pack("<HHH", row, column, look)
             if isinstance(cell, str):
                 records += _record(0x0204, place + struct.pack("<HB", len(cell), 0) + cell.encode("latin-1"))
+            elif isinstance(number, int):  # in short, in a row of one
+                short = struct.pack("<HHHIH", row, column, look, number << 2 | 2, column)
+                records += _record(0xBD, short)
             else:
                 records += _record(0x0203, place + struct.pack("<d", number))
     return records

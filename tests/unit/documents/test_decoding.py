@@ -1,3 +1,4 @@
+import codecs
 from random import Random
 
 import pytest
@@ -185,6 +186,38 @@ def test_legacy_texts_whose_bytes_are_valid_utf8_by_chance_stay_themselves(encod
     assert decode(content) == text
 
 
+def test_only_usual_western_characters_make_a_text_one_of_mac_os():
+    text = "Le café est fermé à Noël. La clé est derrière le rideau rouge, près de l’entrée."
+    assert decode(text.encode("mac-roman")) == text
+    assert "√" not in (decode(b"Le caf\xc3") or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("Le café", 1),
+        ("Der Schlüssel hängt an der Tü", 1),
+        ("Prix 5 €", 2),
+        ("Prix 5 €", 1),
+        ("It is “fine”", 2),
+        ("Ключ", 1),
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_a_character_of_utf8_that_is_cut_off_at_the_end_is_replaced(text, cut, mark):
+    assert decode(mark + text.encode()[:-cut]) == text[:-1] + "\ufffd"
+
+
+@pytest.mark.parametrize("text", ["Le café", "CAFÉ", "La città", "«la città»", "está", "hjá"])
+def test_a_letter_of_windows_1252_at_the_end_is_no_cut_character(text):
+    assert decode(text.encode("cp1252")) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_character_of_utf16_that_is_cut_off_at_the_end_is_replaced(encoding):
+    assert decode("\ufeffGrüße".encode(encoding)[:-1]) == "Grüß\ufffd"
+
+
 @pytest.mark.parametrize(
     ("charset", "content", "text"),
     [
@@ -214,6 +247,36 @@ BEYOND_ASCII = bytes(code if code % 7 == 0 else code | 0x80 for code in range(25
 )
 def test_bytes_that_make_no_words_in_any_encoding_are_refused(content):
     assert decode(content) is None
+
+
+NOISE = {
+    "any bytes": [*range(1, 256)],
+    "no control characters": [9, 10, *range(32, 127), *range(128, 256)],
+    "beyond ASCII": [*range(128, 256)],
+    "every second byte": [*range(128, 256, 2)],
+    "letters of ISO 8859": [*range(192, 256)],
+    "lines": [10, 10, 10, *range(160, 256)],
+    "words": [32] * 20 + [*range(128, 256)],
+    "ASCII in between": [*range(97, 123)] * 4 + [*range(128, 256)],
+}
+
+
+@pytest.mark.parametrize("size", [150, 900, 5000])
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_is_refused(kind, size):
+    for seed in range(5):
+        assert decode(bytes(Random(seed).choices(NOISE[kind], k=size))) is None
+
+
+def test_noise_that_a_formula_repeats_is_refused():
+    for step in (3, 7, 11, 26):
+        assert decode(bytes(0x80 + (number * number * step + number) % 128 for number in range(900))) is None
+
+
+@pytest.mark.parametrize("text", ["ドキュメントのスプレッドシート", "スクロールペイン", "ユーザーメニューのアイコン"])
+@pytest.mark.parametrize("encoding", ["cp932", "euc_jp"])
+def test_katakana_alone_is_recognised(text, encoding):
+    assert decode(text.encode(encoding)) == text
 
 
 @given(st.binary(max_size=2000), st.none() | st.sampled_from(["utf-16", "latin-1", "utf-7", "cp500"]))

@@ -62,6 +62,40 @@ def test_two_parts_that_say_different_things_are_both_kept():
     assert "richword49" in text
 
 
+LETTER = "Hello Bert, here are the prices of the kiosk for the coming summer, as we agreed on Monday at the lake."
+
+
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        ("<table><tr><td>Ice</td><td>2,00</td></tr></table>", "Ice | 2,00"),
+        ("<p>Gate 7</p>", "Gate 7"),
+        ("<p>The jetty stays closed until the crane has lifted every boat.</p>", "jetty stays closed"),
+    ],
+)
+def test_an_html_part_that_says_more_than_the_plain_part_counts(more, seen):
+    made = message(text=f"{LETTER} See https://kiosk.example/view?id=4471")
+    made.add_alternative(f"<p>{LETTER}</p>{more}", subtype="html")
+    text = read(made).text
+    assert seen in text
+    assert text.count("prices of the kiosk") == 1
+
+
+def test_a_number_of_the_plain_part_that_the_html_part_lacks_is_kept():
+    made = message(text="The fare is 4,50 EUR.")
+    made.add_alternative("<p>The ferry leaves at 8:40 from the lower landing.</p>", subtype="html")
+    assert "4,50" in read(made).text
+    assert "8:40" in read(made).text
+
+
+def test_addresses_and_a_footer_make_no_other_text():
+    made = message(text=f"_{LETTER}_ [1]\n\n[1] https://kiosk.example/a8x71\n")
+    made.add_alternative(f"<p><a href='https://t.example/99'>{LETTER}</a></p><p>Unsubscribe</p>", subtype="html")
+    text = read(made).text
+    assert "kiosk.example" in text
+    assert text.count("prices of the kiosk") == 1
+
+
 def test_all_texts_of_a_mixed_message_are_read():
     made = message(text="First.")
     made.make_mixed()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cragside.adapters.documents import structured
+from cragside.adapters.documents import structured, texts
 from cragside.adapters.documents.reading import FileOrigin
 
 
@@ -75,6 +75,42 @@ def test_conversations_of_other_programs_read_the_same(conversation):
     assert read(conversation).title == "Rack"
 
 
+THOUGHTS = {
+    "details": '<details type="reasoning" done="true" duration="3">\n<summary>Thought</summary>\n> hm\n</details>\n',
+    "details in another order": '<details id="a" done="true" type="reasoning">\n> hm </details> hm\n</details>\n',
+    "think": "<think>\nhm\n</think>\n\n",
+    "thinking": "<thinking>hm</thinking>",
+}
+
+
+@pytest.mark.parametrize("thoughts", THOUGHTS.values(), ids=THOUGHTS)
+def test_what_a_model_thought_is_left_out(thoughts):
+    answer = {**MESSAGES[1], "content": f"{thoughts}92 cm.", "parentId": "1"}
+    history = {"currentId": "2", "messages": {"1": MESSAGES[0], "2": answer}}
+    for chat in ({"messages": [MESSAGES[0], answer]}, {"history": history}):
+        assert read({"title": "Rack", "chat": chat}).text == "Rack\n\nuser: How far apart?\n\nassistant: 92 cm.\n\n"
+
+
+@pytest.mark.parametrize("thoughts", THOUGHTS.values(), ids=THOUGHTS)
+def test_what_a_model_thought_is_left_out_of_an_export_as_text(thoughts):
+    def written(thoughts):
+        turn = f"### USER\n<think> is a tag?\n\n### ASSISTANT\n{thoughts}92 cm.\n\n"
+        return turn * 2
+
+    assert texts.read(written(thoughts).encode(), FileOrigin("chat.txt", "txt")).text == written("")
+
+
+def test_a_text_that_is_no_export_keeps_what_looks_like_thoughts():
+    text = "Notes\n### ASSISTANT\n<think>hm</think>92 cm.\n"
+    assert texts.read(text.encode(), FileOrigin("chat.txt", "txt")).text == text
+
+
+def test_an_answer_of_thoughts_alone_is_left_out_and_what_a_user_writes_stays():
+    asked = {"role": "user", "content": "<think>is a tag of whom?"}
+    text = read({"messages": [asked, {"role": "assistant", "content": "<think>hm"}]}).text
+    assert text == "Conversation\n\nuser: <think>is a tag of whom?\n\n"
+
+
 def test_conversations_in_lines_read_the_same():
     lines = "\n".join(json.dumps({"title": f"T{n}", "messages": MESSAGES}) for n in range(2))
     reading = structured.read(lines.encode(), FileOrigin("a.jsonl", "jsonl"))
@@ -93,6 +129,21 @@ def test_conversations_in_lines_read_the_same():
 )
 def test_other_data_stays_as_it_is(value):
     assert json.loads(read(value).text) == value
+
+
+@pytest.mark.parametrize("name", ["doors.json", "doors.jsonl"])
+def test_a_key_that_comes_twice_keeps_all_of_its_values(name):
+    content = b'{"door": "left", "n": 1.50, "door": "right", "in": [{"a": 1, "a": {"b": 2, "b": 3}, "a": 1}]}'
+    text = structured.read(content, FileOrigin(name, name.rpartition(".")[2])).text
+    assert "".join(text.split()) == "".join(content.decode().split())
+    assert text.count("\n") > 10, "indented"
+
+
+def test_an_export_with_a_key_that_comes_twice_loses_nothing():
+    content = b'{"title": "A", "title": "B", "messages": [{"role": "user", "content": "x", "content": "y"}]}'
+    for each in (content, content + b"\n" + content):
+        text = structured.read(each, FileOrigin("a.json", "json")).text
+        assert all(f'"{value}"' in text for value in "ABxy")
 
 
 def test_a_thread_that_goes_round_ends():

@@ -5,6 +5,7 @@ import pytest
 from cragside.adapters.documents import old_office
 from cragside.adapters.documents.kinds import OLD_OFFICE, kind_of
 from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.documents.old_formats import formats_of
 from cragside.adapters.documents.reading import NEEDS_OFFICE, FileOrigin, Unreadable, is_no_mistake
 from tests.unit.documents.old_files import compound_of, doc_of, ppt_of, xls_of
 
@@ -49,8 +50,37 @@ def test_dates_times_and_durations_of_an_old_workbook_are_written_as_those_of_la
     row = [(45822.425150463, 22), (45822.0, 22), (0.5625, 20), (1.573611111111111, 46)]
     reading = read(xls_of(("A", False, [["Read", "Built", "Opens", "Lasts"], row])), "a.xls")
     assert reading.text.strip().split("\n")[-1] == (
-        "A – Read: 2025-06-14 10:12:13; Built: 2025-06-14; Opens: 13:30; Lasts: 37:46"
+        "A – Read: 2025-06-14 10:12; Built: 2025-06-14; Opens: 13:30; Lasts: 37:46:00"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "shown"),
+    [
+        (0.256, "0.0%", "25.6%"), (0.256, 9, "26%"), (1234.5, '#,##0.00\\ "€"', "1234.50 €"), (1234.5, 4, "1234.50"),
+        (4006381333931.0, "0", "4006381333931"), (7, "00000", "00007"), (3, '0" Stück"', "3 Stück"),
+        (0.0320717592592593, "mm:ss", "46:11"), (1.57291666666667, "[h]:mm", "37:45"), (2.5, "@", "2.5"),
+    ],
+)  # fmt: skip
+def test_numbers_of_an_old_workbook_have_the_formats_of_later_ones(value, written, shown):
+    hidden = ("Hidden", True, [["x", (5.0, "0.0000")]])
+    reading = read(xls_of(hidden, ("A", False, [[None, "Of", "Value"], [None, "the weir", (value, written)]])), "a.xls")
+    assert reading.text.strip().endswith(f"; Value: {shown}")
+
+
+def test_an_old_workbook_whose_records_are_damaged_is_read_without_formats(monkeypatch):
+    def damaged(*_):
+        raise Unreadable("damaged")
+
+    monkeypatch.setattr(old_office, "formats_of", damaged)
+    assert "Value: 0.25" in read(xls_of(("A", False, [["Key", "Value"], ["a", (0.25, 9)]])), "a.xls").text
+
+
+@pytest.mark.parametrize("cut", range(0, 300, 7))
+def test_formats_in_records_that_are_cut_off_are_no_error(cut):
+    written = xls_of(("A", False, [["Key", "Value"], ["a", (0.25, "0.0%"), 7]]))
+    content = written[: 1536 + cut] + bytes(len(written) - 1536 - cut)
+    assert all(isinstance(each, dict) for each in formats_of(content, "damaged"))
 
 
 def test_an_old_file_is_known_by_its_content_under_any_name():
@@ -63,6 +93,7 @@ def test_an_old_file_is_known_by_its_content_under_any_name():
     [
         (doc_of("The weir", encrypted=True), "a.doc"),
         (ppt_of("The weir", encrypted=True), "a.ppt"),
+        (compound_of({"Workbook": b"\x09\x08\x10\0" + bytes(16) + b"\x2f\0\x06\0" + bytes(6)}), "a.xls"),
         (compound_of({"EncryptedPackage": b"", "EncryptionInfo": b""}), "a.docx"),
     ],
 )

@@ -282,3 +282,117 @@ def test_of_very_many_fields_and_very_long_values_a_part_is_read():
     assert "word1999" in whole
     assert "word2050" not in whole
     assert len(read(page_of("", typed(300, 100, "y" * 30_000, name="last")))) < 20_100
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize(
+    "look",
+    [
+        "/DA(/F 1 Tf 0 g)",
+        "/DA(0 g /F 1.9 Tf)",
+        "/DA(/F -.5 Tf)",
+        "/DA(/F 11 Tf 1 g)",
+        "/DA(/F 11 Tf 1 1 1 rg)",
+        "/DA(/F 11 Tf 1.0 1 1.000 rg)",
+        "/DA(0 0 0 0 k /F 11 Tf)",
+        "/DA(/F 11 Tf 0 g)/CA 0",
+        "/DA(/F 11 Tf 0 g)/CA 0.01",
+        "/DA(/F 11 Tf 0 g)/DS(font: 1pt Helvetica; color:#000000)",
+        "/DA(/F 11 Tf 0 g)/DS(font: 11pt Helvetica; color:#FFFFFF)",
+    ],
+)
+def test_typed_text_and_values_that_nobody_can_see_are_left_out(look):
+    content = text(72, 742, "Owner of the boat")
+    whole = read(
+        page_of(content, note("FreeText", "secret six", more=look), typed(105, 600, "secret seven", more=look))
+    )
+    assert whole == "Owner of the boat"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "",
+        "/DA(/F 0 Tf 0 g)",
+        "/DA(/F 2 Tf 0.5 g)",
+        "/DA(/F 11 Tf 1 0 0 rg)",
+        "/DA(/F 11 Tf 1 1 1 rg)/C[0 0 1]",
+        "/DA(1 g /F 11 Tf 0 g)",
+        "/CA 0.5",
+        "/DA(/F 11 Tf 1 g)/DS(font: 11pt Helvetica; color:#000000)",
+        "/DA(/F 11 Tf 0 0 0 1 k)",
+    ],
+)
+def test_typed_text_that_can_be_seen_is_read(look):
+    assert read(page_of(text(72, 742, "Owner of the boat"), note("FreeText", "Quilby", more=look))).endswith("Quilby")
+
+
+def table_of_fields(*rows, left=72):
+    """Fields in rows, three of them beside each other, the first row at the height of 676."""
+    return [
+        typed(left + 130 * column, 660 - 22 * row, value, name=f"f{row}{column}", width=110)
+        for row, values in enumerate(rows)
+        for column, value in enumerate(values)
+        if value
+    ]
+
+
+def test_each_row_of_fields_below_the_names_of_columns_has_these_names():
+    names = text(72, 690, "Name") + text(202, 690, "Born") + text(332, 690, "Berth")
+    rows = ("Ada", "1911", "7"), ("Bert", "", "9"), ("Cleo", "1931", "12")
+    assert read(page_of(names, *table_of_fields(*rows))) == (
+        "Name: Ada Born: 1911 Berth: 7\n\nName: Bert; Berth: 9\nName: Cleo; Born: 1931; Berth: 12"
+    )
+
+
+def test_values_that_share_the_label_of_their_row_have_the_names_of_their_columns():
+    names = text(202, 690, "Length") + text(332, 690, "Beam") + text(72, 664, "Kestrel") + text(72, 642, "Osprey")
+    fields = table_of_fields(("7.1 m", "2.3 m"), ("9.4 m", "3.0 m"), left=202)
+    assert read(page_of(names, *fields)) == (
+        "Length Beam\nKestrel: Length: 7.1 m; Beam: 2.3 m\nOsprey: Length: 9.4 m; Beam: 3.0 m"
+    )
+
+
+PUMPS = [("Year", "Pump", "Litres"), ("1908", "turbine", "62"), ("1951", "diesel", "80"), ("1988", "electric", "140")]
+NARROW = [line[:19].strip() for line in LEFT], [line[:19].strip() for line in RIGHT]
+
+
+def placed(rows, x, y, *, wide=60, step=15):
+    return [
+        (y - step * number, text(x + wide * column, y - step * number, cell))
+        for number, row in enumerate(rows)
+        for column, cell in enumerate(row)
+    ]
+
+
+def drawn_across(*lines):
+    """Lines with their heights, drawn from top to bottom."""
+    return "".join(line for _, line in sorted(lines, key=lambda each: -each[0]))
+
+
+@pytest.mark.parametrize(
+    ("beside_them", "seen"),
+    [
+        (placed(PUMPS, 340, 685), "Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140"),
+        (placed(PUMPS, 340, 690, step=13), "Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140"),
+        (placed([["Fig. 2: The pump"]], 340, 655), "Fig. 2: The pump"),
+    ],
+)
+def test_columns_beside_a_small_table_or_a_figure_are_read_one_after_the_other(beside_them, seen):
+    left, right = ([[line] for line in column] for column in NARROW)
+    whole = read(page_of(drawn_across(*placed(left, 60, 700), *placed(right, 200, 700), *beside_them)))
+    assert whole.split("\n") == [*NARROW[0], *NARROW[1], *seen.split("\n")]
+
+
+@pytest.mark.parametrize("at", [72, 200])
+def test_columns_close_below_a_small_table_are_read_one_after_the_other(at):
+    whole = read(page_of(drawn_across(*placed(PUMPS, at, 750)) + beside(LEFT, RIGHT, top=690)))
+    assert whole.startswith("Year Pump Litres\n1908 turbine 62\n1951 diesel 80\n1988 electric 140\nThe drainage")
+    assert whole.index("over the dike.") < whole.index("After the war")
+
+
+def test_a_table_of_texts_with_few_prices_stays_in_rows():
+    left, right = ([[line] for line in column] for column in NARROW)
+    prices = placed([["12.50"], ["14.75"]], 340, 700, step=45)
+    whole = read(page_of(drawn_across(*placed(left, 60, 700), *placed(right, 200, 700), *prices)))
+    assert whole.startswith(f"{NARROW[0][0]} {NARROW[1][0]} 12.50\n")

@@ -108,6 +108,8 @@ ELEMENTS = [
     "<div style='font-size:0'><b style='font-size:2em'>{}</b></div>",
     "<div style='color:#123456'><p style='background:#123456'>{}</p></div>",
     "<div style='visibility:hidden'>{}<b style='visibility:visible'>shown</b>{}</div>",
+    "<div popover>{}</div>",
+    "<div inert>{}</div>",
     "<canvas>{}</canvas>",
     "<iframe>{}</iframe>",
 ]
@@ -283,3 +285,8 @@ def test_text_hidden_in_word_is_not_read(properties: str) -> None:
 )  # fmt: skip
 def test_text_visible_in_word_is_read(properties: str) -> None:
     assert SECRET in word(properties)
+
+
+def test_a_page_behind_an_open_dialog_is_read():
+    page = b"<body><div inert><main><p>The ferry leaves at 8:40.</p></main></div><dialog open>Cookies?</dialog></body>"
+    assert "The ferry leaves at 8:40." in html.read(page, FileOrigin("a.html", "html")).text

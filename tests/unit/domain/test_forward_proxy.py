@@ -30,16 +30,8 @@ def test_each_scheme_has_its_proxy_and_all_proxy_is_for_the_rest(monkeypatch):
     assert by("http://models.example.com:11434") == "http://plain.example:80"
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "localhost", "a.localhost", "127.0.0.1", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3",
-        "192.168.1.9", "172.20.0.2", "100.64.0.7", "169.254.1.1", "[fd00::7]", "[fe80::1%25eth0]", "0.0.0.0", "ollama",
-        "host.docker.internal", "gpu.local", "GPU.LAN", "gpu.home.arpa.", "here.example.com",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("host", ["localhost", "127.1", "[::1]", "[fe80::1%25eth0]", "ollama", "GPU.LAN.", "gpu.local"])
 def test_this_machine_and_local_networks_are_asked_directly(monkeypatch, host):
-    monkeypatch.setattr("socket.gethostname", lambda: "Here.example.com")
     monkeypatch.setenv("ALL_PROXY", "http://proxy.example:3128")
     assert by(f"http://{host}:11434") is None
 

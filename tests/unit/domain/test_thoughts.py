@@ -23,6 +23,8 @@ ANSWER = "The shed is blue.\n\nIt has two doors."
         "◁think▷Red?◁/think▷{}",
         "<|begin_of_thought|>\nRed?\n<|end_of_thought|>\n\n{}",
         '<details type="reasoning" done="true" duration="3">\n<summary>Thought</summary>\n> Red?\n</details>\n{}',
+        '<details id="a" done="true" type="reasoning"><summary>Thought</summary>Red?</details>\n{}',
+        '<details type="reasoning">\n<summary>Thought</summary>\n> Red? </details>\n> Or blue?\n</details>\n{}',
         "<think>Red?</think><think>Or blue?</think>{}",
         "<think>Red?</think>\n\n<thinking>Or blue?</thinking>\n\n{}",
         "Red, or `blue`?\n</think>\n\n{}",
@@ -66,7 +68,18 @@ def test_an_answer_that_speaks_about_thoughts_stays_whole(text):
 
 @pytest.mark.parametrize(
     "piece",
-    ["<think>", "</think>", "<think></think>", "\n<think>", "\n ", " <think>\n", "<details type=reasoning", "<|"],
+    [
+        "<think>",
+        "</think>",
+        "<think></think>",
+        "\n<think>",
+        "\n ",
+        " <think>\n",
+        "<details type=reasoning",
+        "<|",
+        "<details type=reasoning>\n>",
+        "<details a ",
+    ],
 )
 def test_many_tags_are_read_in_time(piece):
     read_within(2, without_thoughts, lambda length: piece * (length // len(piece)))

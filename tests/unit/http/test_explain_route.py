@@ -174,7 +174,7 @@ async def test_the_web_is_shown_as_the_web(tmp_path: Path) -> None:
 class Doubtful(WordGrader):
     """Gives every passage a score that is only enough where the web cannot be asked."""
 
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         return [0.4 for _ in documents]
 
 
@@ -204,7 +204,7 @@ class Stuck(WordGrader):
     def __init__(self) -> None:
         self.asked, self.stopped = asyncio.Event(), asyncio.Event()
 
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         self.asked.set()
         try:
             await asyncio.sleep(60)

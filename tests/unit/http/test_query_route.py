@@ -140,35 +140,35 @@ async def test_what_cannot_be_meant_is_refused(knowledge: Knowledge, body: dict[
     assert said in answer.json()["error"]["message"]
 
 
-class Model(WordGrader):
-    """Stands for the chat model that grades."""
+class Grader(WordGrader):
+    """Stands for the grader of `/rag`."""
 
     def __init__(self) -> None:
-        self.asked: list[str | None] = []
+        self.asked: list[str] = []
         self.fails = False
 
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
-        self.asked.append(model)
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
+        self.asked.append(query)
         if self.fails:
-            raise ServiceUnavailable("grader", "The model is loading.")
+            raise ServiceUnavailable("grader", "The endpoint is down.")
         return [0.9 if "heat" in document.content else 0.2 for document in documents]
 
 
 async def test_the_grader_of_rag_grades_and_the_embedded_one_replaces_it(tmp_path: Path) -> None:
-    model = Model()
-    knowledge = await filled(Knowledge(tmp_path, members={"grader": model}))
+    grader = Grader()
+    knowledge = await filled(Knowledge(tmp_path, members={"grader": grader}))
     try:
-        assert (await ask(knowledge, model="llama3.2"))["results"][0]["relevance"] == 0.9
-        assert model.asked == ["llama3.2"]
+        assert (await ask(knowledge))["results"][0]["relevance"] == 0.9
+        assert len(grader.asked) == 1
         peers = (await knowledge.http.post("/query", json={"query": QUESTION, "topK": 1})).json()
         assert peers["results"][0]["source"] == "keeper.md"
-        assert len(model.asked) == 1, "peers' routes wait for no chat model"
+        assert len(grader.asked) == 1, "peers' routes wait for no host"
         await ask(knowledge, by="similarity")
-        assert len(model.asked) == 1, "a search by similarity grades nothing"
-        model.fails = True
+        assert len(grader.asked) == 1, "a search by similarity grades nothing"
+        grader.fails = True
         answer = await ask(knowledge)
         assert sources(answer)[0] == "keeper.md"
-        reason = "The model is loading. The embedded grader stepped in."
+        reason = "The endpoint is down. The embedded grader stepped in."
         assert answer["degraded"] == [{"component": "grader", "reason": reason}]
     finally:
         await knowledge.close()

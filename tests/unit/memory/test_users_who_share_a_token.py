@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cragside.domain.end_user import end_user
-from cragside.entrypoints.end_users import end_user_of
+from cragside.domain.end_user_name import end_user_name
+from cragside.entrypoints.end_user_in_request import end_user_of
 from tests.knowledge import Knowledge
 
 QUESTION = "What is my door code at home?"
@@ -130,5 +130,5 @@ def test_names_that_differ_name_different_users(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("given", ["x" * 129, "line\nbreak", "\x00"])
 def test_a_long_or_unprintable_name_is_replaced_by_its_digest(given: str) -> None:
-    assert end_user(given).startswith("sha256:")
-    assert end_user(given) != end_user(f"{given}.")
+    assert end_user_name(given).startswith("sha256:")
+    assert end_user_name(given) != end_user_name(f"{given}.")

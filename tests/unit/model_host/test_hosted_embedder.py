@@ -79,18 +79,31 @@ async def test_vectors_without_a_direction_are_refused(host, stub, row):
         ("[[0, 0, 0, 0, 0, 0, 0, 0]]", "without a direction"),
         ("[[1, 2, 3]]", "vectors of 3 dimensions and no longer of 8: another model has this name"),
         ("[[]]", "without numbers"),
-        ("[[1, 1, 1, 1, 1, 1, 1, 1], [1]]", "did not answer one vector for each text"),
-        ("[]", "did not answer one vector for each text"),
         ("[[1, [2]]]", "what is no vector"),
     ],
 )
-async def test_vectors_that_are_none_are_told_as_what_they_are(host, stub, vectors, told):
+async def test_vectors_that_are_none_are_told_as_what_they_are_and_not_waited_for(host, stub, vectors, told):
     embedder = HostedEmbedder(host, "nomic")
     await embedder.embed([])
     stub.nonsense["/api/embed"] = f'{{"embeddings": {vectors}}}'
-    with pytest.raises(ServiceUnavailable, match=told) as failure:
+    with pytest.raises(InputRefused, match=told) as failure:
         await embedder.embed(["a"])
     assert failure.value.component == "embedder"
+
+
+async def test_a_host_without_a_vector_of_numbers_for_its_first_word_is_not_waited_for(host, stub):
+    stub.nonsense["/api/embed"] = '{"embeddings": [[NaN, 1]]}'
+    with pytest.raises(InputRefused, match="no number"):
+        await HostedEmbedder(host, "nomic").embed(["a"])
+
+
+@pytest.mark.parametrize("vectors", ["[[1, 1, 1, 1, 1, 1, 1, 1], [1]]", "[]"])
+async def test_too_many_vectors_or_too_few_are_told(host, stub, vectors):
+    embedder = HostedEmbedder(host, "nomic")
+    await embedder.embed([])
+    stub.nonsense["/api/embed"] = f'{{"embeddings": {vectors}}}'
+    with pytest.raises(ServiceUnavailable, match="did not answer one vector for each text"):
+        await embedder.embed(["a"])
 
 
 async def test_a_text_that_the_host_does_not_take_is_to_blame_but_not_for_the_first_word(stub):

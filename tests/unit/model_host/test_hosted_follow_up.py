@@ -6,6 +6,7 @@ import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.model_host.follow_up import HostedFollowUps
+from cragside.adapters.model_host.paces import Paces
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 
@@ -30,7 +31,7 @@ class ScriptedHost:
 
 
 async def ask(host: ScriptedHost, question: str = "Who built it?") -> str:
-    return await HostedFollowUps(host, EmbeddedFollowUps()).standalone(question, TURNS, model=None)  # type: ignore[arg-type]
+    return await HostedFollowUps(host, EmbeddedFollowUps(), Paces()).standalone(question, TURNS, model=None)  # type: ignore[arg-type]
 
 
 async def test_the_model_completes_the_question() -> None:

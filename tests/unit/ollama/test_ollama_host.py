@@ -5,7 +5,7 @@ import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text import abridged, sendable
-from cragside.adapters.ollama.host import OllamaHost, tagged
+from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.model_windows import brought
@@ -146,7 +146,12 @@ async def test_a_card_without_a_context_length_has_none(host, stub):
 async def test_a_text_that_fits_keeps_the_window_that_the_host_reports(host, stub, window):
     stub.loaded["judge:latest"] = window
     await host.chat("judge", "short", max_tokens=10)
-    assert stub.asked("/api/chat")[0]["options"] == {"temperature": 0, "num_predict": 10, "num_ctx": window}
+    assert stub.asked("/api/chat")[0]["options"] == {
+        "temperature": 0,
+        "repeat_penalty": 1.0,
+        "num_predict": 10,
+        "num_ctx": window,
+    }
 
 
 async def test_a_longer_text_raises_num_ctx_to_a_power_of_two_within_the_models_limit(host, stub):
@@ -252,18 +257,6 @@ async def test_each_event_loop_has_its_own_session(stub):
     assert (await asyncio.to_thread(lambda: asyncio.run(elsewhere()))).complete
     assert (await host.chat("judge", "q", max_tokens=5)).complete
     await host.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "full"),
-    [
-        ("qwen2.5", "qwen2.5:latest"),
-        ("qwen2.5:7b", "qwen2.5:7b"),
-        ("host:5000/library/m", "host:5000/library/m:latest"),
-    ],
-)
-def test_a_name_without_a_tag_means_latest(name, full):
-    assert tagged(name) == full
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end():
@@ -383,6 +376,13 @@ async def test_a_text_that_is_refused_at_every_length_is_to_blame_unless_the_hos
         await host.embed("judge", ["x" * 1000])
     assert isinstance(failure.value, InputRefused) is blamed
     assert len(stub.asked("/api/embed")) == 4
+
+
+async def test_a_text_whose_vector_ollama_cannot_write_down_is_to_blame(host, stub):
+    stub.longest_text, stub.too_long = 10, 500
+    stub.too_long_says = "failed to encode response: json: unsupported value: NaN"
+    with pytest.raises(InputRefused, match="unsupported value: NaN"):
+        await host.embed("judge", ["x" * 1000])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from proxy_stub import FakeHost, FakeMemory, Proxied, StubOllama, listening, own_app
 
+from cragside.application.grading import Grading
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.keyring import Keys
@@ -252,7 +253,7 @@ async def test_a_client_that_leaves_stops_the_run(proxied: Proxied) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
     class Stuck(WordGrader):
-        async def grade(self, query: str, documents: Any, *, model: str | None = None) -> list[float]:
+        async def grade(self, query: str, documents: Any) -> list[float]:
             started.set()
             try:
                 await asyncio.sleep(60)
@@ -260,7 +261,7 @@ async def test_a_client_that_leaves_stops_the_run(proxied: Proxied) -> None:
                 stopped.set()
             return []
 
-    object.__setattr__(proxied.container.finder.tools, "grader", Stuck())
+    object.__setattr__(proxied.container.finder.tools, "grading", Grading(stuck := Stuck(), stuck))
     reader, writer = await asyncio.open_connection("127.0.0.1", proxied.port)
     body = json.dumps(asked("/api/chat")).encode()
     head = f"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()

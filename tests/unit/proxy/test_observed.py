@@ -14,7 +14,7 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.log import logged
 from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.client_connections import Clients
+from cragside.entrypoints.proxy.clients import Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.observed import Observer
 from cragside.ports.clock import SYSTEM_CLOCK

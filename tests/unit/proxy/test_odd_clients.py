@@ -2,11 +2,15 @@
 
 import asyncio
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from proxy_stub import Proxied, Recorded
 from test_clients import LIMITS, Site, serving
+
+from cragside.entrypoints.http.app import create_app
+from tests.knowledge import Knowledge
 
 HALF = replace(LIMITS, half_closed_seconds=0.4)
 CLOSING = b"GET /%b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -31,6 +35,16 @@ class Odd(Site):
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
         raise asyncio.CancelledError
+
+
+@dataclass
+class Own(Site):
+    """Our own application."""
+
+    app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await (super().__call__ if scope["type"] == "lifespan" else self.app)(scope, receive, send)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +153,44 @@ async def test_an_early_413_is_heard_by_a_client_that_still_sends(version: bytes
         assert b" 413 " in heard
         for _ in range(size // 1_000_000):
             await client.says(b"x" * 1_000_000)  # no reset
+
+
+@pytest.mark.parametrize("path", [b"/v1/enrich", b"/v1/documents", b"/mcp", b"/ingest", b"/query"])
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+@pytest.mark.parametrize("expects", [b"", b"expect: 100-continue\r\n"])
+async def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(
+    tmp_path: Path, path: bytes, version: bytes, expects: bytes
+) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, max_body_bytes=1024)
+    async with serving(Own(app=create_app(knowledge.container))) as connect:
+        client = await connect()
+        kind = b"host: localhost\r\ncontent-type: application/json\r\n"
+        await client.says(b"POST %b HTTP/%b\r\n%b%bcontent-length: 2000000\r\n\r\n" % (path, version, kind, expects))
+        head, _, heard = (await client.hears()).partition(b"\r\n\r\n")
+        assert b" 413 " in head.splitlines()[0]
+        assert b"larger than 1024 bytes" in heard
+        assert b"connection: close" in head.lower()
+        await client.says(bytes(2_000_000))  # no reset
+    await knowledge.close()
+
+
+async def test_a_body_without_a_length_is_refused_once_it_is_too_large(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, max_body_bytes=1024)
+    async with serving(Own(app=create_app(knowledge.container))) as connect:
+        client = await connect()
+        kind = b"host: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n"
+        await client.says(b"POST /v1/enrich HTTP/1.1\r\n%b\r\n800\r\n%b\r\n" % (kind, b" " * 2048))
+        assert b" 413 " in (await client.hears()).splitlines()[0]
+    await knowledge.close()
+
+
+async def test_a_client_that_sends_head_and_body_apart_keeps_its_connection() -> None:
+    async with serving(Odd()) as connect:
+        client = await connect()
+        for _ in range(2):
+            await client.says(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
+            await client.says(b"abc")
+            assert b"connection: close" not in (await client.hears_until(b"0\r\n\r\n")).lower()
 
 
 async def test_an_early_413_of_the_host_is_heard_by_a_client_that_still_sends(proxied: Proxied) -> None:

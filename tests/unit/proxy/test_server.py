@@ -121,13 +121,6 @@ def test_an_address_that_is_not_ours_is_named(host):
         server.listen(host, 0)
 
 
-@pytest.mark.parametrize(
-    ("host", "local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("x", False)]
-)
-def test_loopback_is_recognised(host, local):
-    assert server.is_loopback(host) is local
-
-
 def test_the_loop_runs():
     with asyncio.Runner(loop_factory=server.loop_factory()) as runner:
         assert runner.run(asyncio.sleep(0, "done")) == "done"

@@ -15,7 +15,7 @@ from cragside.adapters.rerank.answers import scores_in
 from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.adapters.rerank.grader import RerankGrader
-from cragside.application.grading import graded
+from cragside.application.grading import Grading
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.reading import Reading
@@ -216,9 +216,9 @@ async def test_nobody_there_is_an_outage():
 async def test_the_embedded_grader_steps_in(grader, stub):
     stub.status = 503
     embedded = EmbeddedGrader(WordLlamaEmbedder())
-    found, [degraded], by = await graded(Reading(QUESTION), PASSAGES, grader=grader, embedded=embedded, seconds=30)
-    assert (len(found), by) == (2, "embedded")
-    assert degraded.reason == "The rerank endpoint answered 503. The embedded grader stepped in."
+    found = await Grading(grader, embedded).graded(Reading(QUESTION), PASSAGES, seconds=30)
+    assert (len(found.documents), found.grader) == (2, "embedded")
+    assert found.degraded[0].reason == "The rerank endpoint answered 503. The embedded grader stepped in."
 
 
 class Exchanged:

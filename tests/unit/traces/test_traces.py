@@ -103,7 +103,7 @@ async def test_each_step_is_a_span_in_the_trace_of_the_caller(
     }
     assert {step.name: told(step) for step in steps} == {
         "retrieve": {"cragside.passages": 1},
-        "grade": {"cragside.grader": "embedded"},
+        "grade": {"cragside.grader": "embedded", "cragside.asked": 0},
         "decide": {"cragside.next": "rewrite"},
         "rewrite": {},
         "search": {"cragside.searched": True, "cragside.passages": 1},

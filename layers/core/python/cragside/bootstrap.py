@@ -6,7 +6,6 @@ Importing it is cheap, and a new container has opened nothing: each member impor
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cragside.application.allowance import StorageLimits
@@ -27,6 +26,7 @@ from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
 from cragside.composition.addresses import check_addresses
 from cragside.composition.members import Step
+from cragside.composition.preloading import load
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -90,7 +90,7 @@ class Container(Stores):
         return CorrectiveRag(
             CragTools(
                 workspaces=self.workspaces,
-                grader=self.grader,
+                grading=self.grading,
                 embedded_grader=self.embedded_grader,
                 word_matcher=self.word_matcher,
                 search=self.search,
@@ -213,7 +213,7 @@ class Container(Stores):
     def passages(self) -> PassageFinder:
         """Finds passages with their documents."""
         relevant = RelevantPassages(
-            self.workspaces, self.grader, self.embedded_grader, candidates=self.settings.candidates
+            self.workspaces, self.grading, self.embedded_grader, candidates=self.settings.candidates
         )
         return PassageFinder(self.workspaces, self.retriever, relevant)
 
@@ -302,43 +302,7 @@ class Container(Stores):
             self.secrets.forget()
 
 
-# What a container imports only when it opens a store, answers and indexes.
-_FOR_REQUESTS = (
-    "cragside.adapters.lightrag.knowledge_graph",
-    "cragside.adapters.lightrag.library",
-    "cragside.adapters.lightrag.repository",
-    "cragside.crag.graph",
-    "langchain_text_splitters",
-)
-_ON_SQLITE = (
-    "cragside.adapters.lightrag.ledger.sqlite.ledger",
-    "cragside.adapters.lightrag.storages.sqlite.graph",
-    "cragside.adapters.lightrag.storages.sqlite.kv",
-    "cragside.adapters.lightrag.storages.sqlite.vectors",
-)
-_ON_POSTGRES = (
-    "cragside.adapters.lightrag.ledger.postgres.ledger",
-    "cragside.adapters.lightrag.storages.postgres.graph",
-    "cragside.adapters.lightrag.storages.postgres.values",
-    "cragside.adapters.lightrag.storages.postgres.vectors",
-)
-
-
 def preload(settings: Settings) -> None:
     """Load modules and models before a fork, so that the processes share their memory."""
-    from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-    from cragside.adapters.embedded.grader import packaged_weights
-
     Container(settings).build()  # opens nothing: it imports the adapters
-    database = _ON_POSTGRES if settings.on_postgres else _ON_SQLITE
-    graphs = ["cragside.adapters.lightrag.storages.neo4j.graph"] if settings.neo4j_uri else []
-    if settings.vector_storage == "QdrantVectorDBStorage":
-        graphs.append("cragside.adapters.lightrag.storages.qdrant.vectors")
-    if settings.kv_storage == "RedisKVStorage":
-        graphs.append("cragside.adapters.lightrag.storages.redis.values")
-    clients = ["cragside.adapters.ollama.chat_client"] if settings.ollama_address else []
-    clients += ["cragside.adapters.openai.clients"] if settings.openai_address else []
-    for module in (*_FOR_REQUESTS, *database, *graphs, *clients):
-        import_module(module)
-    WordLlamaEmbedder.load()
-    packaged_weights()
+    load(settings)

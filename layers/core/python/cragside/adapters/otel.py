@@ -29,7 +29,7 @@ _CLOSING_SECONDS = 1.0
 # One that was late is not waited for again so soon.
 _LATE_SECONDS = 60.0
 # What steps tell, but for what quotes the question.
-_ATTRIBUTES = frozenset({"passages", "grader", "next", "searched", "exchanges"})
+_ATTRIBUTES = frozenset({"passages", "grader", "asked", "next", "searched", "exchanges"})
 _QUIET_SECONDS = 300.0
 _REQUEST_ID = contexts.create_key("cragside.request_id")
 _log = logging.getLogger("cragside")

@@ -13,7 +13,7 @@ from cragside.application.memory import Recollection
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
-from cragside.domain.end_user import end_user as named
+from cragside.domain.end_user_name import end_user_name
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings, RagContext
 from cragside.domain.personas import instruction_of, nothing_found
@@ -168,7 +168,7 @@ class Enricher:
                 persona=persona,
                 wants_memory=wants_memory,
                 tell_none=_wish(request, "tell_none", tell_none),
-                end_user=end_user or named(request.get("user_id")),
+                end_user=end_user or end_user_name(request.get("user_id")),
                 tokens=tokens,
                 watch=watch if trace is None else _both(trace.step, watch),
             )
@@ -229,6 +229,8 @@ class Enricher:
             standalone_question=findings.standalone_question,
             mode=preferred.mode,
             closest=findings.closest,
+            grader=findings.grader,
+            asked=findings.asked,
         )
         blocks = (block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)

@@ -1,82 +1,156 @@
-"""Grades passages, with the embedded grader where a chat model fails or where the two contradict each other."""
+"""Grades passages: the embedded grader first, a chat model where that one is not sure."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from cachetools import TTLCache
+
+from cragside.application.deadline import Deadline
+from cragside.application.strips import best_strips
 from cragside.domain.counted import counted
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading
-from cragside.ports.relevance_grader import EMBEDDED_GRADER, RERANK_GRADER, Grades, RelevanceGrader
+from cragside.domain.second_opinion import SURE, Judgement, may_pass
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.ports.passage_judge import PassageJudge
+from cragside.ports.relevance_grader import RelevanceGrader
 
 T = TypeVar("T")
 
-# Grades above and below which a grader is sure.
-_SURE_OF, _SURE_AGAINST = 0.6, 0.3
+# The share of the remaining time that grading gets at most: a rewrite and a search may follow.
+GRADE_SHARE = 0.4
+# A model is asked about so many passages of a question at most. Later ones seldom answered where earlier ones did not.
+MOST_ASKED = 4
+# A model that has no time for two passages is not asked at all: one judgement seldom settles a question.
+LEAST_ASKED = 2
+JUDGED_CHARACTERS = 700
+_TOLD_SECONDS = 600.0
+
+_logger = logging.getLogger(__name__)
 
 
-async def graded(
-    reading: Reading,
-    documents: Sequence[Document],
-    *,
-    grader: RelevanceGrader,
-    embedded: RelevanceGrader,
-    seconds: float,
-    model: str | None = None,
-) -> tuple[list[Document], list[Degradation], str]:
-    """The documents with their relevance, best first, what failed, and the name of their grader.
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The documents with their relevance, best first, and how they got it.
 
-    If `grader` fails within its time, `embedded` replaces it. A chat model reads all passages in one prompt, so one of
-    them may talk down the others. Where it is sure and `embedded` is sure of the opposite, it is asked about that
-    passage alone. Where they still contradict each other, the mean of both counts, which is told.
+    `grader` gave all grades; `judgements` of a chat model, by the id of the passage, moved some of them. `asked` counts
+    the calls of the model.
     """
-    degraded: list[Degradation] = []
-    ends = asyncio.get_running_loop().time() + seconds
-    try:
-        grades = await within(seconds, "grader", grader.judge_read(reading, documents, model=model))
-        if grades.grader not in (EMBEDDED_GRADER, RERANK_GRADER):
-            grades, degraded = await _settled(reading, documents, grades, grader, embedded, ends, model)
-    except ServiceUnavailable as error:
-        grades = await embedded.judge_read(reading, documents)
-        reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
-        degraded = [Degradation("grader", reason)]
-    return by_relevance(documents, grades.scores), degraded, grades.grader
+
+    documents: list[Document]
+    grader: str
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    asked: int = 0
+    degraded: Sequence[Degradation] = ()
 
 
-async def _settled(
-    reading: Reading,
-    documents: Sequence[Document],
-    grades: Grades,
-    grader: RelevanceGrader,
-    embedded: RelevanceGrader,
-    ends: float,
-    model: str | None,
-) -> tuple[Grades, list[Degradation]]:
-    """The grades of a chat model, asked again and blended where the embedded grader contradicts it."""
-    scores, others = list(grades.scores), (await embedded.judge_read(reading, documents)).scores
-    contested = [place for place in range(len(documents)) if _contradict(scores[place], others[place])]
-    if contested and len(documents) > 1:
-        asked = [grader.judge_read(reading, [documents[place]], model=model) for place in contested]
-        left = ends - asyncio.get_running_loop().time()
-        with suppress(ServiceUnavailable):  # in which case the grades of before count
-            apart = await within(left, "grader", asyncio.gather(*asked))
-            for place, alone in zip(contested, apart, strict=True):
-                scores[place] = alone.scores[0]
-    contested = [place for place in contested if _contradict(scores[place], others[place])]
-    for place in contested:
-        scores[place] = (scores[place] + others[place]) / 2
-    told = (
-        f"{grades.grader} and the embedded grader contradict each other on {counted(len(contested), 'passage')}. The "
-        "mean of both grades counts."
-    )
-    return Grades(scores, grades.grader), [Degradation("grader", told)] if contested else []
+class Grading:
+    """Grades with `grader`, or with `embedded` if that fails. `judge` is asked where no passage is surely evidence."""
+
+    def __init__(
+        self,
+        grader: RelevanceGrader,
+        embedded: RelevanceGrader,
+        judge: PassageJudge | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._grader = grader
+        self._embedded = embedded
+        self._judge = judge
+        self._clock = clock
+        self._told: TTLCache[str, bool] = TTLCache(64, _TOLD_SECONDS, timer=clock.monotonic)
+
+    async def graded(
+        self,
+        reading: Reading,
+        documents: Sequence[Document],
+        *,
+        seconds: float,
+        threshold: float = DEFAULT_THRESHOLD,
+        model: str | None = None,
+    ) -> Graded:
+        """Grade documents within `seconds`. `model` is the chat model of the request; evidence passes `threshold`."""
+        deadline = Deadline(seconds, self._clock)
+        degraded: list[Degradation] = []
+        try:
+            grades = await within(seconds, "grader", self._grader.judge_read(reading, documents))
+        except ServiceUnavailable as error:
+            grades = await self._embedded.judge_read(reading, documents)
+            degraded = [Degradation("grader", f"{error.message.rstrip('.')}. The embedded grader stepped in.")]
+        graded = Graded(by_relevance(documents, grades.scores), grades.grader, degraded=degraded)
+        if self._judge is None or max(grades.scores, default=1.0) > max(SURE, threshold):
+            return graded
+        return await self._judged(self._judge, reading, graded, deadline, threshold, model)
+
+    async def _judged(
+        self,
+        judge: PassageJudge,
+        reading: Reading,
+        graded: Graded,
+        deadline: Deadline,
+        threshold: float,
+        requested: str | None,
+    ) -> Graded:
+        """Ask the model about one passage after the other, best first, until one passes or no other can."""
+        judgements: dict[str, Judgement] = {}
+        degraded, asked = list(graded.degraded), 0
+        try:
+            model = await within(deadline.remaining(), "grader", judge.ready(requested))
+            if model is None:
+                return graded
+            for document in graded.documents[:MOST_ASKED]:
+                grade = document.score or 0.0
+                if not may_pass(grade, threshold):
+                    break
+                needed = judge.seconds(model)
+                if needed * (1 if asked else LEAST_ASKED) > deadline.remaining():
+                    if not asked:
+                        judge.try_again(model, reading.asked_of(document.whole), document)
+                        degraded.append(self._too_slow(model, needed))
+                    break
+                asked += 1
+                question = reading.asked_of(document.whole)
+                short = await best_strips(question, document, self._embedded, characters=JUDGED_CHARACTERS)
+                judging = judge.probability(model, question, short)
+                probability = await within(deadline.remaining(), "grader", judging)
+                judgements[document.id] = judgement = Judgement(model, probability, grade)
+                if judgement.blend > threshold:
+                    break
+        except ServiceUnavailable as error:
+            degraded.append(Degradation("grader", f"{error.message.rstrip('.')}. The embedded grader decided alone."))
+        if contradicting := [each for each in judgements.values() if each.contradicts]:
+            degraded.append(_contradiction(contradicting))
+        return replace(
+            graded,
+            documents=by_score([_with(document, judgements.get(document.id)) for document in graded.documents]),
+            judgements=judgements,
+            asked=asked,
+            degraded=degraded,
+        )
+
+    def _too_slow(self, model: str, seconds: float) -> Degradation:
+        reason = f"{model} takes {seconds:.1f} s to judge a passage, and there was no time for two."
+        if model not in self._told:
+            self._told[model] = True
+            _logger.warning("%s It is not asked until it is faster.", reason)
+        return Degradation("grader", f"{reason} The embedded grader decided alone.")
 
 
-def _contradict(one: float, other: float) -> bool:
-    return min(one, other) < _SURE_AGAINST and max(one, other) > _SURE_OF
+def _with(document: Document, judgement: Judgement | None) -> Document:
+    return document if judgement is None else document.graded(judgement.blend)
+
+
+def _contradiction(judgements: Sequence[Judgement]) -> Degradation:
+    model, passages = judgements[0].model, counted(len(judgements), "passage")
+    told = f"{model} and the embedded grader contradict each other on {passages}. Both grades count."
+    return Degradation("grader", told)
 
 
 def by_relevance(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:

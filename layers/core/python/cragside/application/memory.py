@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document, SourceText
-from cragside.domain.end_user import FIELD, exchanges_of
+from cragside.domain.end_user_name import FIELD, exchanges_of
 from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
 from cragside.domain.exchange import (
     Exchange,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cragside.application.grading import graded
+from cragside.application.grading import Grading, by_relevance
 from cragside.application.strips import compressed
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
@@ -42,10 +42,10 @@ class RelevantPassages:
     """Ranks the passages of a workspace by their relevance to a question."""
 
     def __init__(
-        self, workspaces: Workspaces, grader: RelevanceGrader, embedded_grader: RelevanceGrader, *, candidates: int
+        self, workspaces: Workspaces, grading: Grading, embedded_grader: RelevanceGrader, *, candidates: int
     ) -> None:
         self._workspaces = workspaces
-        self._grader = grader
+        self._grading = grading
         self._embedded_grader = embedded_grader
         self._candidates = candidates
 
@@ -62,16 +62,13 @@ class RelevantPassages:
         repository = (await self._workspaces.open(workspace)).passages
         with left_out() as missing:
             reading, candidates = await self._retrieved(search, repository)
-        found, degraded, _ = await graded(
-            reading,
-            candidates,
-            grader=self._grader if search.both else self._embedded_grader,
-            embedded=self._embedded_grader,
-            seconds=seconds,
-            model=search.model,
-        )
+        degraded: Sequence[Degradation] = ()
         if search.both:
-            found = await _compared(search.text, found, repository)
+            graded = await self._grading.graded(reading, candidates, seconds=seconds, model=search.model)
+            found, degraded = await _compared(search.text, graded.documents, repository), graded.degraded
+        else:
+            scores = (await self._embedded_grader.judge_read(reading, candidates)).scores
+            found = by_relevance(candidates, scores)
         if search.compress:
             found = await compressed(reading, found, self._embedded_grader)
         return found, [*missing, *degraded]

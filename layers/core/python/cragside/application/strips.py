@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from cragside.domain.document import Document
 from cragside.domain.reading import Reading
@@ -65,6 +65,18 @@ async def compressed(reading: Reading, documents: Sequence[Document], grader: Re
     ]
 
 
+async def best_strips(question: str, document: Document, grader: RelevanceGrader, *, characters: int) -> Document:
+    """The document with its best strips in their order, as many as have room in so many characters; at least one."""
+    if len(document.content) <= characters:
+        return document
+    strips = strips_of(document.content)
+    scores = await grader.grade(question, [Document(str(n), strip, document.source) for n, strip in enumerate(strips)])
+    best = sorted(range(len(strips)), key=lambda number: -scores[number])
+    sizes = accumulate(len(strips[number]) for number in best)
+    kept = [number for number, size in zip(best, sizes, strict=True) if size <= characters] or best[:1]
+    return replace(document, content=_joined(strips, sorted(kept)))
+
+
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """The part of the text without the blanks at its ends."""
     part = text[start:end]
@@ -78,7 +90,10 @@ def _size(text: str) -> int:
 
 def _kept(strips: Sequence[str], scores: Sequence[float]) -> str:
     bound = max(scores) * _SHARE_OF_BEST
-    kept = [number for number, score in enumerate(scores) if score >= bound]
+    return _joined(strips, [number for number, score in enumerate(scores) if score >= bound])
+
+
+def _joined(strips: Sequence[str], kept: Sequence[int]) -> str:
     text = strips[kept[0]]
     for before, number in pairwise(kept):
         text += ("\n" if number == before + 1 else GAP) + strips[number]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
+from cragside.application.grading import Grading
 from cragside.composition.members import Members
 from cragside.composition.model_hosts import (
     model_key,
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
+    from cragside.adapters.model_host.paces import Paces
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.renewable import Renewable
     from cragside.ports.embedder import Embedder
+    from cragside.ports.passage_judge import PassageJudge
 
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
@@ -133,17 +136,36 @@ class Models(Members):
         return EmbeddedSupportJudge(self.word_vectors)
 
     @cached_property
-    def grader(self) -> RelevanceGrader:
+    def grading(self) -> Grading:
         """Grades passages for `/rag`."""
+        return Grading(self.grader, self.embedded_grader, self.judge, clock=self.clock)
+
+    @cached_property
+    def judge(self) -> "PassageJudge | None":
+        """Gives the second opinion of a chat model. A rerank endpoint needs none."""
+        wanted = self.settings.second_opinion
+        if self.host is None or self.settings.rerank_url is not None or wanted == "never":
+            return None
+        from cragside.adapters.model_host.judge import LEAST_PARAMETERS, HostedJudge
+
+        least = LEAST_PARAMETERS if wanted == "auto" else 0
+        return HostedJudge(self.host, self.paces, least_parameters=least, clock=self.clock)
+
+    @cached_property
+    def paces(self) -> "Paces":
+        """Times the calls of chat models."""
+        from cragside.adapters.model_host.paces import Paces
+
+        return Paces(self.clock)
+
+    @cached_property
+    def grader(self) -> RelevanceGrader:
+        """Grades all passages of a question."""
         if (url := self.settings.rerank_url) is not None:
             key = model_key(self.settings, "rerank_api_key", lambda: self.secrets)
             endpoint = rerank_endpoint(self.settings, url, key, self.clock)
             return self._connected(rerank_grader(self.settings, endpoint), endpoint.close)
-        if self.host is None:
-            return self.embedded_grader
-        from cragside.adapters.model_host.grader import HostedGrader
-
-        return HostedGrader(self.host, self.embedded_grader, clock=self.clock)
+        return self.embedded_grader
 
     @cached_property
     def language_model(self) -> LanguageModel:
@@ -175,7 +197,7 @@ class Models(Members):
         if self.host is not None:
             from cragside.adapters.model_host.rewriter import HostedRewriter
 
-            return HostedRewriter(self.host, search_query).rewrite
+            return HostedRewriter(self.host, search_query, self.paces).rewrite
 
         async def embedded(question: str, _model: str | None) -> str:
             return search_query(question)
@@ -196,7 +218,7 @@ class Models(Members):
             return self.embedded_follow_ups
         from cragside.adapters.model_host.follow_up import HostedFollowUps
 
-        return HostedFollowUps(self.host, self.embedded_follow_ups)
+        return HostedFollowUps(self.host, self.embedded_follow_ups, self.paces)
 
     @cached_property
     def search(self) -> SearchService | None:

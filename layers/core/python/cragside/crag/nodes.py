@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from cragside.application.grading import by_relevance, by_score, graded, within
+from cragside.application.grading import GRADE_SHARE, by_relevance, by_score, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.candidates import considered
@@ -19,6 +19,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.later_first import are_dated_apart, later_first
 from cragside.domain.left_out import left_out
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation
+from cragside.domain.personas import doubting
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.reading import Reading
 from cragside.domain.search import SimilaritySearch
@@ -47,11 +48,10 @@ class Node(Protocol):
         """The changes of the state."""
 
 
-# Each step's share of the remaining time. Completing a question is a short call. Retrieval must leave enough for a
-# search, grading for a rewrite.
+# Each step's share of the remaining time; that of grading is `GRADE_SHARE`. Completing a question is a short call.
+# Retrieval must leave enough for a search.
 COMPLETE_SHARE = 0.2
 RETRIEVE_SHARE = 0.4
-GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
 SEARCH_SHARE = 0.9
 CLOSEST_SHARE = 0.5
@@ -60,7 +60,7 @@ CLOSEST_SHARE = 0.5
 _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
     "complete_question": ("complete", lambda update: {"question": update["question"]}),
     "retrieve": ("retrieve", lambda update: {"passages": len(update["local"])}),
-    "grade": ("grade", lambda update: {"grader": update.get("grader")}),
+    "grade": ("grade", lambda update: {"grader": update.get("grader"), "asked": update.get("model_calls", 0)}),
     "transform_query": ("rewrite", lambda update: {"query": update["search_query"]}),
     "web_search": (
         "search",
@@ -139,7 +139,7 @@ def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, lis
 
 @timed
 async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The probability that each passage is relevant. The embedded grader replaces a model that fails."""
+    """The probability that each passage is relevant."""
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
@@ -151,22 +151,20 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     seconds = context.deadline.share(GRADE_SHARE)
     outcomes = await asyncio.gather(
         *(
-            graded(
-                reading,
-                some,
-                grader=context.tools.grader,
-                embedded=context.tools.embedded_grader,
-                seconds=seconds,
-                model=state.get("model"),
+            context.tools.grading.graded(
+                reading, some, seconds=seconds, threshold=context.policy.threshold, model=state.get("model")
             )
             for reading, some in by_reading.values()
         )
     )
-    best_first = by_score([document for some, _, _ in outcomes for document in some])
-    degraded = next((failed for _, failed, _ in outcomes if failed), [])
-    graders = [name for _, _, name in outcomes]
-    grader = EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0]
-    return {"local": best_first, "grader": grader, "degraded": degraded}
+    graders = [each.grader for each in outcomes]
+    return {
+        "local": by_score([document for each in outcomes for document in each.documents]),
+        "grader": EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0],
+        "judgements": {key: judgement for each in outcomes for key, judgement in each.judgements.items()},
+        "model_calls": sum(each.asked for each in outcomes),
+        "degraded": list(next((each.degraded for each in outcomes if each.degraded), ())),
+    }
 
 
 @timed
@@ -224,11 +222,12 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             found = [words[document.id] for document in fitting]
             return later_first(state["question"], fitting, found, context.policy.threshold)
 
-    best, packed = await _packed(placed, state, context, ordered)
+    instruction = doubting(context.instruction) if weak else context.instruction
+    best, packed = await _packed(placed, state, context, instruction, ordered)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
         nearest = varied(local or await _nearest(state, context), MOST_CLOSEST, document_of_evidence)
-        update["closest"] = (await _packed(nearest, state, context))[1].documents
+        update["closest"] = (await _packed(nearest, state, context, context.instruction))[1].documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
     elif unnamed := context.tools.question_parts.unnamed(asked, packed.documents):
@@ -238,6 +237,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             local,
             web or [],
             graders=(state.get("grader"), EMBEDDED_GRADER),
+            judgements=state.get("judgements", {}),
             needed=(context.policy.weak if weak else context.policy.threshold, PLAUSIBLE),
             best=best,
             packed=packed.documents,
@@ -264,13 +264,13 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
 
 
 async def _packed(
-    best: Sequence[Document], state: CragState, context: CragContext, ordered: Order = list
+    best: Sequence[Document], state: CragState, context: CragContext, instruction: str, ordered: Order = list
 ) -> tuple[Sequence[Document], PackedContext]:
     """The documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
     tools = context.tools
     if context.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)
-    budget, instruction = context.evidence_tokens, context.instruction
+    budget = context.evidence_tokens
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction, ordered=ordered)
 
 

@@ -1,11 +1,12 @@
 """The state of the graph, and the tools of its nodes."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from cragside.application.deadline import Deadline
+from cragside.application.grading import Grading
 from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn
@@ -13,6 +14,7 @@ from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
 from cragside.domain.reading import Reading
+from cragside.domain.second_opinion import Judgement
 from cragside.domain.several import Asked
 from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
@@ -37,7 +39,9 @@ class CragState(TypedDict, total=False):
     reading: Reading  # the question as the documents put it
     local: list[Document]
     part_of: dict[str, Reading]  # passage -> the part that it is nearest to; those nearest to the question have none
-    grader: str  # the name of the one that graded `local`
+    grader: str  # the name of the one that graded all of `local`
+    judgements: Mapping[str, Judgement]  # of a chat model, by the id of the passage
+    model_calls: int
     search_query: str
     web: list[Document] | None  # None: the web could not be asked
     search_performed: bool
@@ -57,7 +61,7 @@ class CragTools:
     """
 
     workspaces: Workspaces
-    grader: RelevanceGrader
+    grading: Grading
     embedded_grader: RelevanceGrader
     word_matcher: WordMatcher
     search: SearchService | None

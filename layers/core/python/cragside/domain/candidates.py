@@ -1,10 +1,11 @@
 """What was considered as evidence, and what became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from cragside.domain.document import Document
+from cragside.domain.second_opinion import Judgement
 
 # Why a candidate is not in the prompt: its score, better ones or others of its document took the places, or the token
 # budget was used up.
@@ -13,7 +14,7 @@ Dropped = Literal["score", "limit", "room"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage or web result that was considered, and the `grader` of its score.
+    """A passage or web result that was considered, and the `grader` of its score, which a `judgement` may have moved.
 
     It was only kept with a score above `needed`; both are None where nothing is graded. `number` is that of its
     citation in the prompt, None if it was `dropped`.
@@ -24,6 +25,7 @@ class Candidate:
     needed: float | None
     number: int | None = None
     dropped: Dropped | None = None
+    judgement: Judgement | None = None
 
 
 def considered(
@@ -31,6 +33,7 @@ def considered(
     web: Sequence[Document],
     *,
     graders: tuple[str | None, str],
+    judgements: Mapping[str, Judgement],
     needed: tuple[float, float],
     best: Sequence[Document],
     packed: Sequence[Document],
@@ -52,7 +55,7 @@ def considered(
             enough = (document.score or 0.0) > least
             dropped = "score" if not enough else "room" if document.id in placed else "limit"
         told = replace(document, metadata=shown.get(document.id, document.metadata))
-        return Candidate(told, grader, least, number, dropped)
+        return Candidate(told, grader, least, number, dropped, judgements.get(document.id))
 
     return (
         *(candidate(document, graders[0], needed[0]) for document in local),

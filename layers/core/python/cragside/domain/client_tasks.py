@@ -8,45 +8,115 @@ import re
 
 _LOOKED_AT = 500  # characters at each end of a text
 _NEAR = 260  # characters for the rest of the instruction
-# The instruction is a sentence of its own, or depends on what the model is told to be.
+# The instruction is a sentence of its own, or depends on what the model is told to be or has before it.
 _BEGINNING = (
-    r"(?:^|[.!?:;。：\n]|\b(?:please|bitte|(?:task|job|goal|role|aufgabe) (?:is|ist|besteht)[^.\n]{0,20}?(?:to)?"
-    r"|you (?:will|must|should|are asked to|are tasked with)|want you to|need you to|and)\b)\W{0,12}+"
+    r"(?:^|[.!?:;。：\n]|\b(?:please|bitte|veuillez|por favor|per favore|si prega di|пожалуйста"
+    r"|(?:task|job|goal|role|aufgabe) (?:is|ist|besteht)[^.\n]{0,20}?(?:to)?"
+    r"|you (?:will|must|should|need to|have to|are asked to|are tasked with)|want you to|need you to|and"
+    r"|(?:based on|given|considering|from|using|anhand|à partir|a partir|in base) [^.,\n]{0,80},))\W{0,12}+"
 )
 _VERBS = (
-    r"(?:generat|creat|writ|provid|giv|suggest|produc|craft|compos|return|output|mak|propos|summari[sz]|analy[sz]|extract"
-    r"|assign|determin|respond|reply|devis|draft|identif|com(?=[a-z]{1,4} up with)"
+    r"(?:generat|creat|writ|provid|giv(?!en\b)|suggest|produc|craft|compos|return|output|mak|propos|summari[sz]|analy[sz]"
+    r"|extract|assign|determin|respond|reply|devis|draft|identif|reflect|interpret|com(?=[a-z]{1,4} up with)"
     r"|erzeug|erstell|generier|schreib|gib|formulier|schlag|fass|analysier|nenn"
     r"|gén[eéè]r|cré|donn|rédig|propos|résum"
-    r"|gener|escrib|crea|crie|redact|resum|sugier|scrivi|suggerisci"
+    r"|ger|gener|escrib|crea|crie|redact|resum|suger|sugir|sugier|scrivi|suggerisci|riassum"
     r"|сгенерир|созда|придума|напиши|предложи|сформулир)\w{0,6}+"
 )
-_INSTRUCTION = re.compile(rf"{_BEGINNING}{_VERBS}\b", re.IGNORECASE)
+_INSTRUCTION = re.compile(rf"{_BEGINNING}(?P<order>{_VERBS})\b", re.IGNORECASE)
+# A thing for one of these is a person's.
+_WORK = (
+    r"(?! (?:for|of|to|für|zu|pour|para|per|для) (?:\w+ ){0,3}(?:reports?|documents?|books?|papers?|articles?|essay"
+    r"|story|minutes|meeting|release|presentation|slides?|pages?|posts?|blog|e?-?mails?|letter|memo|notes?|files?|project"
+    r"|berichts?|artikel|buch|rapport|livre|informe|libro|relatório|relazione|отчёта|отчета)\b)"
+)
 _THING = re.compile(
-    r"(?<!\bthe )(?<!\bden )(?<!\bdie )\b(?:titles?|headline|(?:hash)?tags?|emojis?|follow[ -]?ups?"
+    r"(?<!\bthe )(?<!\bden )(?<!\bdie )\b(?:titles?|headline|(?:hash)?tags?|emojis?|keywords?"
+    r"|follow[ -]?up (?:questions?|prompts?|suggestions?|queries|replies)|follow[ -]?ups"
     r"|search quer(?:y|ies)|titel|überschrift|schlagwörter|schlagworte|anschlussfragen|folgefragen|suchanfragen"
-    r"|titre|étiquettes|título|etiquetas|titolo|заголовок|название|теги)\b",
+    r"|titre|étiquettes|título|etiquetas|titolo|заголовок|название|теги"
+    r"|questions de suivi|preguntas de seguimiento|perguntas de (?:acompanhamento|seguimento)"
+    r"|domande di (?:approfondimento|follow-up)|уточняющ\w{1,3} вопрос\w{0,3})\b" + _WORK,
     re.IGNORECASE,
+)
+# What follows makes it a talk that a person has had.
+_OF_PEOPLE = (
+    r"(?! (?:guides?|services?|servers?|systems?|software|apps?|teams?|rooms?|clients?|tools?|platforms?|protocols?)\b)"
+    r"(?! (?:with|about|on|of|from|regarding|concerning"
+    r"|mit|über|von|vom|avec|sur|du|con|com|sobre|su|с|о|об|про)\b(?! *$|[.!?\n]|(?: an?| the| your| einem| dem)?"
+    r" (?:ai|assistant|user|model|llm|bot|chatbot|nutzer|ki|following|above|messages|turns)\b))"
 )
 _TALK = re.compile(
     r"\b(?:conversations?|chats?|chat[ _]history|dialog(?:ue)?s?|thread|messages|discussion"
     r"|gesprächs?|unterhaltung|chatverlaufs?|dialogs|échange|discussion|conversación|conversa|conversazione|diálogo"
-    r"|разговор\w{0,3}|диалог\w{0,3}|чат\w{0,3}|бесед\w{0,3})\b(?! (?:with|about|on|of|from|regarding|concerning"
-    r"|mit|über|von|vom|avec|sur|du|con|sobre|с|о|об|про)\b(?! *$|[.!?\n]|(?: an?| the| your| einem| dem)?"
-    r" (?:ai|assistant|user|model|llm|bot|chatbot|nutzer|ki|following|above|messages|turns)\b))"
-    r"|\b(?:for|to) (?:this|the following|the user'?s) (?:first )?(?:message|prompt|query|question|request)\b",
+    rf"|разговор\w{{0,3}}|диалог\w{{0,3}}|чат\w{{0,3}}|бесед\w{{0,3}})\b{_OF_PEOPLE}"
+    r"|\b(?:for|from|to|is) (?:this|the|the following|the previous|the user'?s) (?:first )?"
+    r"(?:message|prompt|query|question|request)\b|\blast (?:assistant )?(?:message|answer|reply|response)\b"
+    r"|\bthe user (?:might|may|could|would|will)\b",
     re.IGNORECASE,
 )
-_SUMMARY = re.compile(
-    r"\b(?:summari[sz]e|summary of) (?:this|our|the (?:above|preceding|following|current|entire|whole|))[ ]?"
-    r"(?:conversation|chat|dialogue|thread)\b",
+# The talk that the model has before it.
+_THIS_CHAT = (
+    r"(?:this|our|the(?= \w{1,20} (?:so far|above|below))"
+    r"|the (?:above|preceding|previous|following|given|current|entire|whole)|diese[sn]?|die bisherige|unsere?|cette"
+    r"|notre|nos|esta|nuestra|nossa|questa|(?:la )?nostra|эт\w{1,2}|наш\w{0,2}) "
+    r"(?:conversation|chat|dialogue|thread|session|unterhaltung|chatverlauf|conversación|conversa|conversazione"
+    rf"|conversação|разговор|диалог|чат|беседу)\b{_OF_PEOPLE}"
+)
+_SUMS_UP = r"(?:summari[sz]e|fasse?n?|résum\w{1,3}|resum\w{1,3}|riassum\w{1,3}|изложи\w{0,2}|обобщи\w{0,2})"
+_NAMED = re.compile(
+    rf"\b(?:name|title|label|tag|summary of|zusammenfassung|{_SUMS_UP}(?: sie)?) {_THIS_CHAT}"
+    rf"|\b(?:give|call) {_THIS_CHAT} an? |\ban? (?:[\w-]+ ){{0,3}}(?:name|title|headline|description|header|heading"
+    rf"|label|topic|phrase) (?:for|of|to|describing|summari[sz]ing) {_THIS_CHAT}",
     re.IGNORECASE,
+)
+# A summary that takes the place of what was said.
+_RECAP = re.compile(
+    rf"\b{_SUMS_UP}[^.\n]{{0,25}}? "
+    r"(?:conversation|chat|discussions?|gespräch|diskussion|unterhaltung|discusión|conversación|discussão|conversa"
+    rf"|discussione|conversazione|дискуссию|беседу|разговор)\b{_OF_PEOPLE}[^\n]{{0,120}}?"
+    r"\b(?:prompt|(?:future|later|further) use|context|kontext\w{0,2}|contexte|contexto|contesto|контекст\w{0,2}"
+    r"|futur[aeo]s? (?:usos?|conversa\w{1,6}))\b",
+    re.IGNORECASE,
+)
+_REPHRASING = re.compile(
+    r"\b(?:rephras|formulat|reformulat|rewrit|rewrot|convert|turn|umformulier|reformul|переформулир)\w{0,6}[^.\n]{0,160}?"
+    r"\b(?:(?:stand-?alone|self-contained|eigenständige|самостоятельный)\W{1,3}(?:search )?"
+    r"(?:question|quer(?:y|ies)|frage|вопрос)|question (?:indépendante|autonome)"
+    r"|pregunta independiente|pergunta independente|domanda indipendente)\b",
+    re.IGNORECASE,
+)
+_CJK_TALK = (
+    r"(?:(?:(?<![的のや])(?<!의 )|(?:以下|上記|上述|以上|用户|用戶|我们|我們|之间|ユーザー?"
+    r"|間|우리|사용자)(?:的|の|의 ?)|この|その)"
+    r"(?:对话|會話|会话|對話|聊天记录|聊天|会話|チャット|やりとり|대화|채팅)|这句话|這句話|この文章)"
+)
+_CJK_THING = (
+    "(?:标题|標題|题目|主题|主題|タイトル|제목|标签|標籤|名称|名前|后续问题|追问|フォローアップ|関連する質問|후속 질문)"
 )
 _CJK = re.compile(
-    r"(?:总结|總結|概括|生成|取|起|作成|要約|付け|생성|요약|만들)[^。\n]{0,60}?(?:标题|標題|题目|主题|タイトル|제목|标签|標籤)"
-    r"|(?:对话|會話|会话|對話|会話|チャット|대화)[^。\n]{0,60}?(?:标题|標題|题目|タイトル|제목|标签|標籤)"
+    rf"{_CJK_TALK}[^\n]{{0,80}}?{_CJK_THING}|{_CJK_THING}[^。\n]{{0,60}}?{_CJK_TALK}"
+    rf"|(?:{_CJK_TALK}[^\n]{{0,40}}?(?:总结|總結|概括|要約|まとめ|요약)|(?:总结|總結|概括|要約|요약)[^\n]{{0,40}}?{_CJK_TALK})"
+    r"[^\n]{0,80}?(?:上下文|コンテキスト|プロンプト|컨텍스트|프롬프트|맥락|문맥)"
 )
-_ROLE = re.compile(r"^\W{0,4}you(?:'re| are) (?:an? |the )?[^.\n]{0,60}\b(?:title|tag)s?\b", re.IGNORECASE)
+_CJK_ORDER = re.compile(
+    r"总结|總結|概括|生成|取|起|考え|给出|提出|作成|要約|付け|つけ|返|まとめ|생성|요약|만들|지어|命名|輸出|输出"
+)
+_CHATS = r"(?:conversation|chat|dialogue|thread|session)"
+_ROLE = re.compile(
+    r"^\W{0,4}(?:you(?:'re| are)?|act as) (?:an? |the )?(?:"
+    r"[^.\n]{0,60}?\b(?:title|tag|summary)s? (?:generat|creat|writ|mak|assist|expert|special|bot)"
+    rf"|[^.\n]{{0,60}}?\b{_CHATS}[ -](?:title|tag|nam|summar|label)"
+    r"|[^.\n]{0,60}?\b(?:question|query) (?:rephras|rewrit|reformulat)"
+    r"|[^.\n]{0,60}?\b(?:generat|creat|writ)\w{1,3} [^.\n]{0,40}?\b(?:title|tag|follow[ -]up question)s?\b"
+    rf"[^.\n]{{0,30}}?\b{_CHATS})",
+    re.IGNORECASE,
+)
+# What a model is told to do beside its answers is not its only task.
+_BESIDE = re.compile(
+    r"\b(?:(?:each|every)|(?:after|behind|below|end of) (?:all )?your) (?:answers?|repl(?:y|ies)|responses?|turns?)\b",
+    re.IGNORECASE,
+)
 # Open WebUI writes the turns of a chat so into templates of its users, and its own into this tag.
 _USER_TURN = re.compile(r"^USER: ", re.MULTILINE)
 _ASSISTANT_TURN = re.compile(r"^ASSISTANT: *\S", re.MULTILINE)
@@ -56,21 +126,26 @@ _HISTORY = "<chat_history>", "</chat_history>"
 def is_client_task(text: str) -> bool:
     """Tell if a client, and no person, wrote the last message of a chat."""
     ends = (text,) if len(text) <= 2 * _LOOKED_AT else (text[:_LOOKED_AT], text[-_LOOKED_AT:])
-    return any(_asks_for_a_thing(end) or _SUMMARY.search(end) for end in ends) or _has_turns(text)
+    return any(map(_asks_for_a_thing, ends)) or _has_turns(text)
 
 
 def sets_a_client_task(system: str) -> bool:
     """Tell if a system message makes a model do nothing but such a task."""
     beginning = system[:_LOOKED_AT]
+    if _BESIDE.search(beginning):
+        return False
     return _ROLE.match(beginning) is not None or _asks_for_a_thing(beginning)
 
 
 def _asks_for_a_thing(text: str) -> bool:
-    if _CJK.search(text):
+    if any(rule.search(text) for rule in (_NAMED, _RECAP, _REPHRASING)):
+        return True
+    if _CJK_ORDER.search(text) and _CJK.search(text):
         return True
     for found in _INSTRUCTION.finditer(text):
-        near = text[found.start() : found.start() + _NEAR]
-        if _THING.search(near) and _TALK.search(near):
+        # What it is made of may stand before the order, as in "Given this chat, write a title".
+        near = text[found.start() : found.start("order") + _NEAR]
+        if _THING.search(near, found.start("order") - found.start()) and _TALK.search(near):
             return True
     return False
 

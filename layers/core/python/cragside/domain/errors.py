@@ -10,7 +10,7 @@ CragsideError
 ├── Forbidden              forbidden             the token or the origin does not allow this
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
-│   └── InputRefused       service_unavailable   a component works, but does not take this input
+│   └── InputRefused       service_unavailable   a component works, but not for this input
 ├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
 └── ProcessingError        processing_error      our own fault
 """
@@ -126,7 +126,7 @@ class ServiceUnavailable(CragsideError):
 
 
 class InputRefused(ServiceUnavailable):
-    """A component works, but refuses this input or cannot cope with it. Waiting brings nothing."""
+    """A component works, but refuses this input, or answers what cannot be used. Asking again brings the same."""
 
 
 class DeadlineExceeded(CragsideError):

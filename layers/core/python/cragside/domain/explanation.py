@@ -116,6 +116,9 @@ def _candidate(candidate: Candidate, reasons: Reasons, packed: Sequence[Document
                 "grader": strip.grader,
             },
             "grader": candidate.grader,
+            "judgement": None
+            if (judged := candidate.judgement) is None
+            else {"model": judged.model, "answers": round(judged.probability, 4), "grade": round(judged.grade, 4)},
         },
     }
 

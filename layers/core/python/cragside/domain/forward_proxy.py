@@ -7,15 +7,15 @@ library reads them in a way of its own, and some fail at a proxy or an entry tha
 import base64
 import logging
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import ip_network
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies_environment
 
-from cragside.domain.local_names import is_local_name
+from cragside.domain.addresses import Network
+from cragside.domain.nearness import Nearness, host_address, nearness
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,15}://")
@@ -65,7 +65,7 @@ def forward_proxy(url: str) -> ForwardProxy | None:
         host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:  # whoever uses the address tells what is wrong with it
         return None
-    if not host or _is_local(host):
+    if not host or nearness(host) < Nearness.PUBLIC:
         return None
     found = getproxies_environment()
     if any(_names(entry, host, port) for entry in _entries(found.get("no", ""))):
@@ -110,25 +110,6 @@ def _credentials(parts: SplitResult) -> tuple[str, str] | None:
     return None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
 
 
-def _is_local(host: str) -> bool:
-    address = _address(host)
-    if address is None:
-        return is_local_name(host) or host == socket.gethostname().lower()
-    return not address.is_global
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that a host is, also in the shortened forms that operating systems read, such as 127.1."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        try:
-            return IPv4Address(socket.inet_aton(host))
-        except (OSError, UnicodeError):
-            return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
 def _entries(listed: str) -> Iterator[str]:
     for entry in listed.lower().replace(",", " ").split():
         yield _SCHEME.sub("", entry, count=1).rstrip("/")
@@ -145,13 +126,13 @@ def _names(entry: str, host: str, port: int) -> bool:
             return False
         entry, network = with_port[1], _network(with_port[1])
     if network is not None:
-        address = _address(host)
+        address = host_address(host)
         return address is not None and address in network
     domain = entry.removeprefix("*").strip(".")
     return bool(domain) and (host == domain or host.endswith(f".{domain}"))
 
 
-def _network(entry: str) -> IPv4Network | IPv6Network | None:
+def _network(entry: str) -> Network | None:
     address, slash, length = entry.partition("/")
     try:
         return ip_network(address.strip("[]") + slash + length, strict=False)

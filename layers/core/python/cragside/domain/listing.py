@@ -24,6 +24,8 @@ class Listed(Protocol):
     @property
     def file_type(self) -> str: ...  # noqa: D102
     @property
+    def unread(self) -> str: ...  # noqa: D102
+    @property
     def created_at(self) -> str: ...  # noqa: D102
     @property
     def updated_at(self) -> str: ...  # noqa: D102
@@ -49,12 +51,14 @@ class Listing:
     """Which documents are listed, and in which order.
 
     `search` is a part of the name, the title or the source, in any case; "" lists all. `file_type` is exact.
+    With `unread` only those are listed of whose files something was not read.
     `descending` None means the usual direction: the latest first, all else in ascending order. Equal documents are in
     the order in which they were accepted, or in the opposite one in a descending list.
     """
 
     search: str = ""
     file_type: str | None = None
+    unread: bool = False
     sort: DocumentSort = "changed"
     descending: bool | None = None
 
@@ -65,7 +69,7 @@ class Listing:
 
     def takes(self, record: Listed) -> bool:
         """Whether a document is listed."""
-        if self.file_type not in (None, record.file_type):
+        if self.file_type not in (None, record.file_type) or (self.unread and not record.unread):
             return False
         wanted = self.search.casefold()
         return not wanted or any(wanted in text.casefold() for text in (record.name, record.title, record.source))

@@ -33,7 +33,8 @@ class Findings:
 
     `standalone_question` is None if the question needed nothing from the conversation. `candidates` are all that were
     considered; () for a run that nobody watched. `closest` are the nearest passages, if none of them is evidence.
-    `reading` is the question in words of the documents, None if it was searched for as it is.
+    `reading` is the question in words of the documents, None if it was searched for as it is. `grader` is `embedded`,
+    `rerank`, or the chat model that judged some passages, of which it was `asked` about so many.
     """
 
     block: str
@@ -45,6 +46,8 @@ class Findings:
     candidates: tuple[Candidate, ...] = ()
     closest: tuple[Document, ...] = ()
     reading: Reading | None = None
+    grader: str | None = None
+    asked: int = 0
 
     @property
     def hold_nothing(self) -> bool:
@@ -59,7 +62,7 @@ class RagContext:
     `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
     `standalone_question` is what was searched for, if it differs from `query`. `mode` is how the workspace gets its
     evidence; `threshold` matters for `corrective` only. `closest` are the nearest passages where none is evidence. They
-    are for people: the prompt has nothing of them.
+    are for people: the prompt has nothing of them. For `grader` and `asked` see `Findings`.
     """
 
     query: str
@@ -74,6 +77,8 @@ class RagContext:
     standalone_question: str | None = None
     mode: EvidenceMode = "corrective"
     closest: tuple[Document, ...] = ()
+    grader: str | None = None
+    asked: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
@@ -86,7 +91,7 @@ class RagContext:
             "processing_time_ms": self.processing_time_ms,
             "verdict": self.verdict,
             "threshold": self.threshold,
-            **({} if self.mode == "corrective" else {"mode": self.mode}),
+            **({"grader": self.grader, "asked": self.asked} if self.mode == "corrective" else {"mode": self.mode}),
             "degraded": [{"component": d.component, "reason": d.reason} for d in self.degraded],
             "timings_ms": {name: round(value, 2) for name, value in self.timings_ms.items()},
             **({} if self.memory is None else {"memory": [recalled(each) for each in self.memory]}),

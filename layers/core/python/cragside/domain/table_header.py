@@ -46,7 +46,14 @@ def header_of(first: Sequence[Row]) -> Header:
         begin -= 1
     while end - begin < _MOST_ROWS - 1 and end + 1 < len(rows) and _goes_on(rows[end], rows[end + 1], rows[end + 2 :]):
         end += 1
-    return Header(begin, end - begin + 1, _joined([row.cells for row in rows[begin : end + 1]]))
+    return Header(begin, end - begin + 1, joined_names([row.cells for row in rows[begin : end + 1]]))
+
+
+def names_values(first: Sequence[Row], header: Header) -> bool:
+    """Tell if a word of the header stands above numbers, dates and their like."""
+    rows = [_Row(number, list(cells)) for number, cells in first]
+    last = header.at + header.rows
+    return bool(header.rows) and any(_differs(row, rows[last:]) for row in rows[header.at : last])
 
 
 class _Row:
@@ -184,7 +191,7 @@ def _spans(upper: Sequence[str], lower: Sequence[str]) -> bool:
     return has_blank and (not above[0] or not under[0] or repeats)
 
 
-def _joined(rows: Sequence[Sequence[str]]) -> list[str]:
+def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
     """The names of the columns. A name that stands for several ones comes first."""
     width = max(map(len, rows))
     names = _wide(rows[-1], width)

@@ -9,7 +9,8 @@ _TAGS = {
     r"\[THINK\]": r"\[/THINK\]",
     r"◁think▷": r"◁/think▷",
     r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
-    r"<details type=.?reasoning[^>\n]{0,200}>": r"</details>",
+    # Open WebUI quotes each line of them, so that a tag in one is none of its own.
+    r"<details(?=[^>\n]{0,300}?\stype=.?reasoning\b)[^>\n]{0,400}>(?:\n(?:>|<summary>)[^\n]*+)*+": r"</details>",
 }
 _OPENINGS = "|".join(f"({opening})" for opening in _TAGS)
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for closing in _TAGS.values()]

@@ -1,14 +1,12 @@
 """What a request may do: its grant and its workspace. Without tokens, a check of `Host` prevents DNS rebinding."""
 
-import ipaddress
-import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from cragside.application.allowance import Allowance
 from cragside.domain.errors import Forbidden, Unauthorized
+from cragside.domain.nearness import Nearness, nearness
 from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, TokenScope, listed
 from cragside.domain.workspace_name import workspace_name
 
@@ -17,8 +15,6 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 # The id and name of whoever needs no token.
 ANONYMOUS = "anonymous"
-# Networks give these names out: multicast DNS, Docker Desktop (`host.docker.internal`), clouds.
-_LOCAL_ENDS = (".local", ".internal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ def local_host(headers: RawHeaders) -> bool:
 
     A client without `Host` is not a browser.
     """
-    return _each_host(headers, _is_local)
+    return _each_host(headers, lambda host: nearness(host) is Nearness.MACHINE)
 
 
 def near_host(headers: RawHeaders, bound: str) -> bool:
@@ -144,39 +140,16 @@ def near_host(headers: RawHeaders, bound: str) -> bool:
     A web page whose name was rebound to 127.0.0.1 sends its own name, which is a public one. No page can rebind an
     address, the name of this machine, or a name below `.local` and `.internal`, which public servers do not know.
     """
-    return _each_host(headers, lambda host: _is_near(host, bound))
+    return _each_host(headers, lambda host: nearness(host) <= Nearness.NETWORK or host == bound.lower())
 
 
-def _each_host(headers: RawHeaders, fits: Callable[[bytes], bool]) -> bool:
-    hosts = [value for name, value in headers if name == b"host"]
-    return all(fits(host) for host in hosts) and len(hosts) < 2
+def _each_host(headers: RawHeaders, fits: Callable[[str], bool]) -> bool:
+    hosts = [_named(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
+    return all(map(fits, hosts)) and len(hosts) < 2
 
 
-@lru_cache(maxsize=256)
-def _is_local(host: bytes) -> bool:
-    name = _named(host)
-    address = _address(name)
-    return address.is_loopback if address else name == "localhost" or name.endswith(".localhost")
-
-
-@lru_cache(maxsize=256)
-def _is_near(host: bytes, bound: str) -> bool:
-    name = _named(host)
-    if _is_local(host) or name == bound.lower():
-        return True
-    address = _address(name)
-    return not address.is_global if address else name.endswith(_LOCAL_ENDS) or name == socket.gethostname().lower()
-
-
-def _named(host: bytes) -> str:
-    return _without_port(host.decode("latin-1").strip().lower()).rstrip(".")
-
-
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
+def _named(host: str) -> str:
+    return _without_port(host).rstrip(".")
 
 
 def _without_port(host: str) -> str:

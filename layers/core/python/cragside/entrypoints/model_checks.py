@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cragside.application.grading import GRADE_SHARE, LEAST_ASKED
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.findings import Finding, Manner
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 LOAD_SECONDS = 60
 _TEST_QUESTION = "Who designed the Eiffel Tower?"
 _TEST_PASSAGES = ("Engineers of Gustave Eiffel's company designed the Eiffel Tower.", "Cats sleep for most of the day.")
+_OPINION = "second opinion"
 _DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL = "qwen2.5:7b", "nomic-embed-text"
 
 
@@ -35,10 +37,11 @@ async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
     if manner.thorough:
         chat = await _tried(chat, host.check_chat, manner, on_ollama)
         embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
+    opinion = await _opinion(container) if manner.thorough and chat.state == "ok" else []
     if not on_ollama and not models and "ok" not in (chat.state, embedding.state):
         remedy = "Does RAG_MODEL_HOST have the right path before /v1? Some hosts list no models."
         return [Finding("model_host", "warning", found, remedy=remedy), chat, embedding]
-    return [Finding(host_component(settings), "ok", found), chat, embedding]
+    return [Finding(host_component(settings), "ok", found), chat, embedding, *opinion]
 
 
 async def examine_reranker(container: "Container", manner: Manner) -> list[Finding]:
@@ -54,6 +57,28 @@ async def examine_reranker(container: "Container", manner: Manner) -> list[Findi
         return [Finding("reranker", "ok", detail=detail)]
     remedy = "Calibrate it, or see whether its model is one that ranks: docs/model-hosts.md tells how."
     return [Finding("reranker", "warning", detail=detail, remedy=remedy)]
+
+
+async def _opinion(container: "Container") -> list[Finding]:
+    """Have the chat model judge two passages, if it gives second opinions."""
+    judge = container.judge
+    if judge is None:
+        return []
+    model = await judge.ready(None)
+    if model is None:
+        detail = "none: the embedded grader decides alone, without a chat model or with one of few parameters"
+        return [Finding(_OPINION, "ok", detail=detail)]
+    about, other = [Document(str(n), text, "local") for n, text in enumerate(_TEST_PASSAGES)]
+    high, low = [await judge.probability(model, _TEST_QUESTION, each) for each in (about, other)]
+    seconds, most = judge.seconds(model), container.settings.timeout_seconds * GRADE_SHARE
+    detail = f"{model} says {high:.2f} to a passage with the answer, {low:.2f} to another, in {seconds:.1f} s each"
+    if seconds * LEAST_ASKED > most:
+        remedy = f"It has {most:.0f} s for {LEAST_ASKED} passages, so it is not asked. Raise RAG_TIMEOUT_SECONDS."
+        return [Finding(_OPINION, "warning", detail=detail, remedy=remedy)]
+    if high > low:
+        return [Finding(_OPINION, "ok", detail=detail)]
+    remedy = "It does not tell them apart. Name another RAG_CHAT_MODEL, or set RAG_SECOND_OPINION=never."
+    return [Finding(_OPINION, "warning", detail=detail, remedy=remedy)]
 
 
 def host_component(settings: "Settings") -> str:

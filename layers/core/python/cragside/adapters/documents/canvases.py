@@ -1,11 +1,15 @@
 """Reads Obsidian's canvases: their cards, and what their arrows say."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from cragside.adapters.documents.markdown_unseen import seen
+from cragside.adapters.documents.raised import without_tags
 from cragside.adapters.documents.reading import MAX_LISTED, Composer, Reading
 from cragside.adapters.documents.wiki_links import resolved
 
+_ADDRESS = re.compile(r"\s{0,9}(?:https?|ftp|mailto|tel):", re.IGNORECASE)
 _SHOWN = {"text": "text", "file": "file", "link": "url", "group": "label"}
 
 
@@ -21,7 +25,11 @@ def exported(value: Any) -> Reading | None:
         written = node.get(_SHOWN[node["type"]])
         if not isinstance(written, str) or not written.strip():
             continue
-        text, linked = resolved(f"[[{written}]]" if node["type"] == "file" else written)
+        if node["type"] == "link" and not _ADDRESS.match(written):
+            continue
+        text, linked = resolved(f"[[{written}]]" if node["type"] == "file" else without_tags(seen(written)))
+        if not text.strip():
+            continue
         links += linked
         names[str(node.get("id"))] = text.strip().split("\n")[0][:120]
         composer.add(text.strip())
@@ -29,7 +37,7 @@ def exported(value: Any) -> Reading | None:
     for edge in edges if isinstance(edges, list) else []:
         if isinstance(edge, Mapping) and isinstance(edge.get("label"), str):
             ends = (names.get(str(edge.get(end)), "") for end in ("fromNode", "toNode"))
-            composer.add(f"{' → '.join(ends)}: {edge['label']}", end="\n")
+            composer.add(f"{' → '.join(ends)}: {seen(edge['label'])}", end="\n")
     named = list(dict.fromkeys(links))[:MAX_LISTED]
     return Reading(composer.text, properties={"links": named} if named else {})
 

@@ -1,5 +1,6 @@
 """Writes values of sheets as people see them: numbers, dates, times and durations in their formats, and formulas."""
 
+import operator
 import re
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -13,9 +14,20 @@ _DIGITS = re.compile(r"[#0?][#0?,.]*+")
 _GENERAL = re.compile("General", re.IGNORECASE)
 _PLACE = re.compile(r"[#0?]")
 # French, Swiss and Russian formats separate thousands with these.
-_THOUSANDS = re.compile("(?<=#)[ '’\u00a0\u202f](?=##0)")
-# What people do not see of a format: conditions, colours, widths and padding.
-_UNSEEN = re.compile(r'\[\$([^\]-]{0,20})[^\]]{0,40}\]|\[[^\]]{0,60}\]|_.|\*.|\\(.)|"([^"]{0,100})"')
+_SPACES = " '’\u00a0\u202f"
+_THOUSANDS = re.compile(f"(?<=#)[{_SPACES}](?=##0)")
+# A currency, padding, a sign and a text that stand as they are.
+_LITERAL = re.compile(r'\[\$([^\]-]{0,20})[^\]]{0,40}\]|_.|\*.|\\(.)|"([^"]{0,100})"')
+_CONDITION = re.compile(r"\[(<=|>=|<>|=|<|>) {0,3}(-?\d{1,15}(?:\.\d{1,15})?)\]")
+_COMPARED = {
+    "<": operator.lt, "<=": operator.le, "=": operator.eq, "<>": operator.ne, ">=": operator.ge, ">": operator.gt,
+}  # fmt: skip
+# Conditions and colours.
+_BRACKETS = re.compile(r"\[[^\]]{0,60}\]")
+# Signs of texts are moved to this plane, so that they are no places, points or sections.
+_APART = 0xF0000
+_MOVED = re.compile(r"[\U000f0000-\U000fffff]")
+_SIGNS = re.compile(r'[^\w"@\\]*')
 _NO_DECIMALS = re.compile(r"[0#?]\s*/|E[+-]|@")
 # A part of a format for dates and times: [h], AM/PM, hh, .00, a quoted or escaped text, what is not seen, another sign.
 _PART = re.compile(
@@ -23,11 +35,31 @@ _PART = re.compile(
     r'|(?P<decimals>\.0{1,3})|"(?P<quoted>[^"]{0,100})"|\\(?P<escaped>.)|_.|\*.|\[[^\]]{0,60}\]|(?P<sign>.)',
     re.IGNORECASE | re.DOTALL,
 )
+_BRACKETED = re.compile(r"^\(|\)$")
+# Excel shows its own format 47 otherwise than the standard writes it.
+_MISWRITTEN = {"mmss.0": "mm:ss.0"}
 _DAY = 24 * 3600
 # Excel keeps 15 digits. A number with more of them is in its cell as a power of ten anyway.
 _LONGEST_WHOLE = 1e21
 # Enough digits for the decimals of any format.
 _ROUNDED = Context(prec=400, rounding=ROUND_HALF_UP)
+
+
+class _Section(NamedTuple):
+    """A part of a format: the text before a number, the places of its digits, the text behind it, what the number is
+    multiplied with, and for which numbers the part is.
+
+    With None as places the number is written in full, and with "" it is not there.
+    """
+
+    before: str = ""
+    places: str | None = None
+    after: str = ""
+    scale: int = 1
+    condition: tuple[str, float] | None = None
+
+    def holds(self, value: float) -> bool:
+        return self.condition is None or _COMPARED[self.condition[0]](value, self.condition[1])
 
 
 class _Part(NamedTuple):
@@ -37,18 +69,46 @@ class _Part(NamedTuple):
     text: str
 
 
+def value_shown(value: object, written: str) -> str:
+    """A value in the format of its cell, "" for none."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return number_shown(value, written or "General")
+    return moment_shown(value, written) if isinstance(value, Moment) else str(value)
+
+
 def number_shown(value: float, written: str) -> str:
-    """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages."""
-    before, places, after, scale = _format(written)
-    if not places or not abs(value) < _LONGEST_WHOLE:
-        return f"{'-' if value < 0 else ''}{before}{_general(abs(value))}{after}".strip()
-    exact = _exact(value) * scale
+    """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages.
+
+    A minus stands where only a colour or brackets say that the number is negative.
+    """
+    sections = _sections(written)
+    if any(section.condition for section in sections):
+        chosen = next((section for section in sections if section.holds(value)), _Section())
+        return f"{'-' if value < 0 and '-' not in chosen.before else ''}{_in_section(abs(value), chosen)}"
+    if value == 0 and len(sections) > 2:
+        return _in_section(0, sections[2])
+    shown = _in_section(abs(value), sections[0])
+    if value >= 0:
+        return shown
+    negative = _in_section(abs(value), sections[1]) if len(sections) > 1 else shown
+    is_left_out = not negative and len(sections) == 2
+    return f"-{shown}" if shown and (is_left_out or _BRACKETED.sub("", negative) == shown) else negative
+
+
+def _in_section(value: float, section: _Section) -> str:
+    """A number without its sign in a part of a format."""
+    before, places, after, scale, _ = section
+    if places is None or (places and not value < _LONGEST_WHOLE):
+        return f"{before}{_general(value)}{after}".strip()
+    exact = _exact(value) * scale if places else Decimal()
     whole_places, _, decimal_places = places.partition(".")
     most, least = len(_PLACE.findall(decimal_places)), decimal_places.rfind("0") + 1
-    whole, _, decimals = str(abs(exact).quantize(Decimal(1).scaleb(-most), context=_ROUNDED)).partition(".")
+    whole, _, decimals = str(exact.quantize(Decimal(1).scaleb(-most), context=_ROUNDED)).partition(".")
     decimals = decimals[:least] + decimals[least:].rstrip("0")
-    shown = _in_places(whole, whole_places) + (f".{decimals}" if decimals else "")
-    return f"{'-' if exact < 0 else ''}{before}{shown}{after}".strip()
+    shown = _text(_in_places(whole.lstrip("0"), whole_places))
+    return f"{before}{shown}{f'.{decimals}' if decimals else ''}{after}".strip()
 
 
 def _exact(value: float) -> Decimal:
@@ -77,33 +137,40 @@ def _in_places(digits: str, places: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _format(written: str) -> tuple[str, str, str, int]:
-    """The text before a number, the places of its digits, the text behind it, and what the number is multiplied with.
+def _sections(written: str) -> tuple[_Section, ...]:
+    """The parts of a format: for numbers above 0, below 0 and for 0, or each for its condition."""
+    return tuple(_section(part) for part in _LITERAL.sub(_moved, written[:300]).split(";")[:3])
 
-    Without places the number is written in full.
-    """
-    section = written[:300].split(";")[0]
-    seen = _THOUSANDS.sub(",", _UNSEEN.sub(_seen, section))
-    if (general := _GENERAL.search(section)) and not _DIGITS.search(section):
-        before, after = (_UNSEEN.sub(_seen, text) for text in (section[: general.start()], section[general.end() :]))
-        return before.lstrip(), "", after.rstrip(), 1
+
+def _section(part: str) -> _Section:
+    stated = _CONDITION.search(part)
+    condition = (stated[1], float(stated[2])) if stated else None
+    seen = _THOUSANDS.sub(",", _BRACKETS.sub(" ", part))
     found = list(_DIGITS.finditer(seen))
-    if not found or _NO_DECIMALS.search(written):
-        return "", "", "", 1
+    if (general := _GENERAL.search(seen)) and not found:
+        return _Section(_text(seen[: general.start()]), None, _text(seen[general.end() :]), 1, condition)
+    if not found and _SIGNS.fullmatch(seen):
+        return _Section(_text(" ".join(seen.split())), "", "", 1, condition)
+    if not found or _NO_DECIMALS.search(seen):
+        return _Section(condition=condition)
     start, end = found[0].start(), found[-1].end()
     places = seen[start:end]
-    if places.endswith(","):  # in thousands or millions, which would be another number
-        return "", "", "", 1
-    if len(found) > 1 and "." in places:  # such as two numbers in one cell
-        return "", "", "", 1
-    before = seen[:start]
-    # A quoted or an escaped per cent sign is a text.
-    scale = 100 if "%" in _UNSEEN.sub("", section) else 1
-    return " ".join(before.split()) and before.lstrip(), places.replace(",", ""), seen[end:].rstrip(), scale
+    # In thousands or millions it would be another number. Two numbers may stand in one cell.
+    if places.endswith(",") or (len(found) > 1 and "." in places):
+        return _Section(condition=condition)
+    before = seen[:start] if seen[:start].strip() else ""
+    scale = 100 if "%" in seen else 1
+    return _Section(_text(before), places.replace(",", ""), _text(seen[end:]), scale, condition)
 
 
-def _seen(part: re.Match[str]) -> str:
-    return part[1] or part[2] or part[3] or " "
+def _moved(part: re.Match[str]) -> str:
+    """What people see of a literal part, with its signs apart. A sign that fills the cell is left out."""
+    text = part[1] or part[2] or part[3] or ("" if part[0].startswith("*") else " ")
+    return "".join(sign if sign in _SPACES or ord(sign) > 0xFFFF else chr(_APART + ord(sign)) for sign in text)
+
+
+def _text(moved: str) -> str:
+    return _MOVED.sub(lambda sign: chr(ord(sign[0]) - _APART), moved)
 
 
 def formula_shown(formula: str) -> str:
@@ -167,7 +234,7 @@ def _clock(written: str) -> tuple[bool, tuple[_Part, ...]]:
     """Tell if a format shows a date, and give the parts of its time."""
     # The parts that are seen, and the units of dates and times alone.
     parts, units = list[_Part](), list[int]()
-    for found in _PART.finditer(written[:300].split(";")[0]):
+    for found in _PART.finditer(_MISWRITTEN.get(written, written)[:300].split(";")[0]):
         kind = (found["unit"] or "")[:1].lower()
         if found["all"]:
             parts.append(_Part(f"[{found['all'][0].lower()}]", found["all"]))

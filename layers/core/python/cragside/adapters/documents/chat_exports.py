@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cragside.adapters.documents.reading import Composer, Reading, label
+from cragside.domain.thoughts import without_thoughts
 
 _MOST_STEPS = 100_000
 _SPOKEN = frozenset({"user", "assistant", "human", "model", "bot"})
+_QUESTION, _ANSWER = "\n### USER\n", "\n### ASSISTANT\n"
+_ASKING = frozenset({"user", "human"})
+_THOUGHT = frozenset({"thoughts", "reasoning_recap", "thinking", "reasoning"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,20 @@ def exported(value: Any) -> Reading | None:
             composer.add(f"{who}: {what}")
     title = found[0].title if len(found) == 1 and found[0] else ""
     return Reading(composer.text, "text", title, composer.marks) if composer.text else None
+
+
+def as_spoken(text: str) -> str:
+    """A text without what models thought, if it is Open WebUI's export of a chat as text."""
+    if not f"\n{text}".startswith(_QUESTION):
+        return text
+    turns = text.split(_ANSWER)
+    return turns[0] + "".join(_ANSWER + without_thoughts(answer) + rest for answer, rest in map(_parted, turns[1:]))
+
+
+def _parted(turn: str) -> tuple[str, str]:
+    """An answer, and what is said from the next question on."""
+    answer, asked, rest = turn.partition(_QUESTION)
+    return answer, asked + rest
 
 
 def _conversation(item: Any) -> _Conversation | None:
@@ -86,8 +104,10 @@ def _said(message: Mapping[str, Any]) -> tuple[str, str]:
     if hidden or (role.lower() in ("system", "tool", "developer", "function")):
         return role, ""
     content = message.get("content") or message.get("text")
-    texts = [*_texts(content, 0), *_files(message)]
-    return (role.lower() if role.lower() in _SPOKEN else label(role, 80)), "\n".join(texts).strip()
+    said = "\n".join(_texts(content, 0))
+    if role.lower() not in _ASKING:
+        said = without_thoughts(said)
+    return (role.lower() if role.lower() in _SPOKEN else label(role, 80)), "\n".join((said, *_files(message))).strip()
 
 
 def _texts(content: Any, depth: int) -> Iterator[str]:
@@ -97,7 +117,7 @@ def _texts(content: Any, depth: int) -> Iterator[str]:
         for part in content:
             yield from _texts(part, depth + 1)
     elif isinstance(content, Mapping) and depth < 5:
-        if content.get("content_type", content.get("type", "text")) in ("thoughts", "reasoning_recap", "thinking"):
+        if content.get("content_type", content.get("type", "text")) in _THOUGHT:
             return
         yield from _texts(content.get("parts") or content.get("text"), depth + 1)
 

@@ -37,6 +37,7 @@ _OTHER_NAMES = {"windows-874": "cp874", "x-sjis": "cp932", "x-gbk": "gb18030", "
 _SWITCHING = re.compile(rb"\x1b(?:\$[@B()]|\([JI])")
 _XML = re.compile(rb"""\s{0,20}<\?xml[^>]{0,200}?encoding\s{0,5}=\s{0,5}["']([\w:.-]{1,40})""")
 _WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
+_UNDEFINED = bytes(code for code, character in _WINDOWS.items() if ord(character) == code)
 # Bytes of legacy encodings may make these characters in UTF-8, such as a capital with an accent before a quotation
 # mark in Windows-1252, or two characters of Chinese. Hardly any text has them.
 _RARE = re.compile(r"[\u0250-\u02ff\u0700-\u08ff\u1a00-\u1dff\u2b80-\u2fff\u3400-\u4dbf\ua000-\uabff\ue000-\uf8ff]")
@@ -63,7 +64,7 @@ def decode(content: bytes, charset: str | None = None) -> str | None:
 def _decoded(content: bytes, charset: str | None) -> str | None:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
-            return _strictly(content, encoding)
+            return _marked(content, encoding)
     if charset is None and (stated := _XML.match(content)):
         charset = stated[1].decode("ascii")
     text = _strictly(content, "utf-8")
@@ -97,6 +98,8 @@ def _damaged(content: bytes) -> str | None:
     cut = decoder.getstate()[0]  # one damage, however many bytes of the last character are there
     damaged = len(content) - len(whole.encode()) - len(cut) + bool(cut)
     sound = _beyond_ascii(whole)
+    if not sound and damaged == 1 and _is_cut(content, cut):
+        return whole + "\ufffd"
     if sound <= _NO_CHANCE * damaged:
         sound -= sum(1 for _ in _RARE.finditer(whole))
         if sound <= 0 or legacy_encodings.mixes_scripts(content):
@@ -107,6 +110,31 @@ def _damaged(content: bytes) -> str | None:
         if sound < damaged and not legacy_encodings.is_western(lines[-1]):
             return None
     return "\n".join(lines)
+
+
+def _is_cut(content: bytes, cut: bytes) -> bool:
+    """Tell if an ASCII text ends with a part of a character in UTF-8 rather than with a letter of Windows-1252."""
+    # Words of many languages end with one of the other letters.
+    if len(cut) < 2 and not (b"\xc2" <= cut < b"\xe0" or cut == b"\xe2"):
+        return False
+    western = content.decode("cp1252", "replace")
+    capital_after_small = western[-1:].isupper() and western[-2:-1].islower()
+    return capital_after_small or not legacy_encodings.is_western(western)
+
+
+def _marked(content: bytes, encoding: str) -> str | None:
+    """The text behind a byte order mark. UTF-8 may be damaged, and the last character of each may be cut off."""
+    if encoding == "utf-8-sig":
+        content = content.removeprefix(codecs.BOM_UTF8)
+        text = _strictly(content, "utf-8")
+        return _damaged(content) if text is None else text
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        text = decoder.decode(content)
+    except UnicodeError:
+        return None
+    cut = decoder.getstate()[0]
+    return text + "\ufffd" * bool(cut) if text or not cut else None
 
 
 def _line(content: bytes) -> str:
@@ -132,7 +160,8 @@ def _legacy(content: bytes) -> str | None:
             return text
     # Windows' code page with a few bytes that it does not define.
     text = content.decode("latin-1").translate(_WINDOWS)
-    return text if legacy_encodings.is_readable(text) else None
+    western = legacy_encodings.is_western(content.translate(None, _UNDEFINED).decode("cp1252"))
+    return text if western and legacy_encodings.is_readable(text) else None
 
 
 def _wide(content: bytes) -> str | None:

@@ -28,7 +28,6 @@ _MOST_ELEMENTS = 40_000
 _MOST_CHARACTERS = 2_000_000
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
-_LONGEST_CELL = 1000
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -38,6 +37,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     from cragside.adapters.documents.headings import sections
     from cragside.adapters.documents.page_blocks import blocks_of, has_content_element, joined
     from cragside.adapters.documents.page_recall import with_dropped
+    from cragside.adapters.documents.page_tables import drop_tables
 
     tree = tree_of(content, origin.charset)
     # Markdown has no form for them, so an article would keep their tags.
@@ -47,6 +47,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     links = PageLinks(tree)
     blocks, stated_content = blocks_of(tree), has_content_element(tree)
     large = len(page.text) > _MOST_CHARACTERS or sum(1 for _ in tree.iter()) > _MOST_ELEMENTS
+    # The search for the article writes a table in several ways, or twice.
+    drop_tables(tree)
     article = _stated(tree, address) if large else _article(tree, address)
     text = (article.text or "").strip() if article else ""
     title = label(links.without(article.title)) if article else ""
@@ -58,7 +60,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         "url": address or (article.url if article else None),
     }
     # Where no article is found, its text is one paragraph of all lines of the page.
-    if large or (stated_content and "\n\n" not in text):
+    has_content = stated_content or any(block.is_row for block in blocks)
+    if large or (has_content and "\n\n" not in text):
         text = joined(blocks)
     elif text:
         text = with_dropped(text, blocks, title)
@@ -106,6 +109,8 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
     from lxml import etree
     from lxml import html as lxml_html
 
+    from cragside.adapters.documents.page_tables import settle_tables
+    from cragside.adapters.documents.raised import level_page
     from cragside.adapters.documents.unseen import drop_unseen
 
     declared = _CHARSET.search(content[:_WITHIN])
@@ -130,6 +135,8 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | 
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
         raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
     drop_unseen(tree, linked)
+    level_page(tree)
+    settle_tables(tree)
     return tree
 
 
@@ -164,7 +171,8 @@ def whole(tree: Any) -> Composer:
         if entering:
             unseen += hidden
             if not unseen:
-                cell = element if cell is None and _is_cell(element) else cell
+                # Paragraphs in a cell do not end its row.
+                cell = element if cell is None and tag in CELLS else cell
                 if tag not in WITHIN_LINES:
                     flush()
                 if level:
@@ -185,15 +193,6 @@ def whole(tree: Any) -> Composer:
             line.append(element.tail or "")
     flush()
     return composer
-
-
-def _is_cell(element: Any) -> bool:
-    """Tell if an element is a cell of values. Paragraphs in it do not end its row. Pages are laid out in tables too."""
-    row = element.getparent()
-    if element.tag not in CELLS or row is None or len(row) == 1:
-        return False
-    laid_out = next(element.iter("table", *(f"h{level}" for level in range(1, 7))), None) is not None
-    return not laid_out and sum(map(len, element.itertext())) <= _LONGEST_CELL
 
 
 def _title(tree: Any) -> str:

@@ -9,6 +9,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from cragside.adapters.documents.languages import BY_ENDING, BY_NAME
+from cragside.adapters.documents.misnamed import is_workbook, reader_of
 from cragside.adapters.documents.reading import Reader, Unreadable
 
 # They are imported by name, because the extra `ocr` may be missing.
@@ -102,7 +103,7 @@ OLD_OFFICE = Kind(
     (".doc", ".xls", ".ppt"),
     ("application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"),
     isolated=True,
-    libraries=("kreuzberg", "python_calamine"),
+    libraries=("kreuzberg", "python_calamine", "olefile", "openpyxl"),
 )
 RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
 NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
@@ -114,6 +115,14 @@ HTML = Kind(
     isolated=True,
     libraries=("trafilatura", "tinycss2"),
 )
+WEB_ARCHIVE = Kind(
+    "web_archives",
+    (".mhtml", ".mht"),
+    ("multipart/related", "application/x-mimearchive"),
+    isolated=True,
+    libraries=("trafilatura", "tinycss2"),
+)
+OFFICE_XML = Kind("office_xml", (), isolated=True, libraries=("lxml.etree",))
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
 OUTLOOK = Kind("outlook", (".msg",), ("application/vnd.ms-outlook",), isolated=True, libraries=("olefile",))
 MAILBOX = Kind("mailboxes", (".mbox",), ("application/mbox",), isolated=True)
@@ -151,6 +160,8 @@ KINDS = {
             OLD_OFFICE,
             RTF,
             HTML,
+            WEB_ARCHIVE,
+            OFFICE_XML,
             EMAIL,
             OUTLOOK,
             MAILBOX,
@@ -167,7 +178,7 @@ ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() if kind is not P
 
 SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
-    "rich text (.rtf), web pages (.html), e-mail (.eml, .msg, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
+    "rich text (.rtf), web pages (.html, .mhtml), e-mail (.eml, .msg, .mbox), tables (.csv, .tsv), notebooks (.ipynb), "
     "Markdown (.md), JSON (.json, .jsonl, .canvas), transcripts (.vtt, .srt, .ass), text (.txt, .rst, .yaml, ...) "
     "and source code (.py, .js, .go, .rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, "
     ".bmp), with the extra `office` old Office files (.doc, .xls, .ppt)"
@@ -225,8 +236,13 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     if start.startswith(b"WEBVTT"):
         return TRANSCRIPT, "vtt"
     kind = declared or named
-    if kind is OLD_OFFICE:  # programs write HTML and text into files with such names
-        kind = None
+    if kind is OLD_OFFICE:
+        if named in (None, OLD_OFFICE):
+            module, file_type = reader_of(content, ending)
+            return KINDS[module], file_type
+        kind = named  # browsers declare Excel's type for tables
+    if kind is TEXT and ending == ".xml" and is_workbook(head):
+        return OFFICE_XML, "xml"
     # Mail programs name a mailbox after its folder: "Inbox".
     if kind is None and ending == "" and _MAILBOX.match(start):
         return MAILBOX, "mbox"

@@ -17,10 +17,16 @@ _TEXTS = frozenset({"text/plain", "text/html", "text/enriched", "text/markdown"}
 _REPORTS = frozenset({"message/delivery-status", "message/disposition-notification", "text/rfc822-headers"})
 _MESSAGES = frozenset({"message/rfc822", "message/global"})
 _CODED = frozenset({"base64", "quoted-printable"})
-_WORD = re.compile(r"\w{2,40}")
-# A plain part that lacks half of the words of the HTML part is a stub: "Your mail program cannot show HTML."
-_LEAST_SHARED = 0.5
+_WORD = re.compile(r"\w{2,40}|\d")
+# Programs write addresses of links in one part only, or others in each.
+_ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S{1,2000}+", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"\d\w|\w\d")
+# The HTML part has a few words more: "Unsubscribe".
+_FEW = 0.15
+# A plain part that is no longer and has other words is a stub: "Your mail program cannot show HTML."
 _LONG = 40
+_MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ def _contents(part: Any, depth: int) -> MailContents:
 
 
 def _chosen(parts: list[MailContents], kinds: list[str]) -> MailContents:
-    """The plain text, or the richer form if the plain text is blank or a stub. All attached files are kept."""
+    """The plain text, or the richer form if that says more, or both if each does. All attached files are kept."""
     whole = MailContents()
     for each in parts:
         whole.add(MailContents([], each.forwarded, each.attached, each.found, each.binary))
@@ -97,17 +103,31 @@ def _chosen(parts: list[MailContents], kinds: list[str]) -> MailContents:
         whole.texts = (plain or rich or MailContents()).texts
         return whole
     said, shown = _words(plain), _words(rich)
-    if len(said & shown) >= _LEAST_SHARED * len(shown) and said:
+    if said and not _says_more(shown, said):
         whole.texts = plain.texts
-    elif len(said) > _LONG and len(said & shown) < _LEAST_SHARED * len(said):
-        whole.texts = plain.texts + rich.texts  # two texts that say different things
+    elif _says_otherwise(said, shown):
+        whole.texts = plain.texts + rich.texts
     else:
         whole.texts = rich.texts
     return whole
 
 
+def _says_more(shown: set[str], said: set[str]) -> bool:
+    """Tell if the rich form has many words that the plain text lacks, or a number."""
+    more = shown - said
+    return len(more) > _FEW * len(shown) or any(map(_DIGIT.search, more))
+
+
+def _says_otherwise(said: set[str], shown: set[str]) -> bool:
+    """Tell if a plain text, which is no stub, has other words than the rich form, or a number."""
+    more = said - shown
+    # Plain texts number links: [1].
+    return (len(said) > _LONG and len(more) > _MOST * len(said)) or any(map(_NUMBER.search, more))
+
+
 def _words(contents: MailContents) -> set[str]:
-    return {word.lower() for each in contents.texts for word in _WORD.findall(each.text)}
+    texts = (_ADDRESS.sub(" ", each.text) for each in contents.texts)
+    return {word.strip("_").lower() for text in texts for word in _WORD.findall(text)}
 
 
 def _read(part: Any, kind: str) -> MailContents:

@@ -5,9 +5,12 @@ Runs in a child process.
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, repeat
 from typing import Any
 
-from cragside.adapters.documents.cell_values import Moment, moment_shown, number_shown
+from cragside.adapters.documents.cell_values import value_shown
+from cragside.adapters.documents.old_formats import Formats, formats_of, is_locked
 from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import TableRow, Tables
 
@@ -66,27 +69,35 @@ def _document(content: bytes, kind: str) -> Reading:
 def _workbook(content: bytes) -> Reading:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
+    if _is_locked_workbook(content):
+        raise Unreadable(_LOCKED)
     book = CalamineWorkbook.from_filelike(io.BytesIO(content))
+    formats = chain(_formats(content), repeat(Formats()))
     tables, composer = Tables(len(content)), Composer()
-    for sheet in book.sheets_metadata:
+    for sheet, written in zip(book.sheets_metadata, formats, strict=False):
         if sheet.visible == SheetVisibleEnum.Visible:
-            tables.add(sheet.name, _rows(book.get_sheet_by_name(sheet.name)))
+            tables.add(sheet.name, _rows(book.get_sheet_by_name(sheet.name), written))
     tables.compose(composer)
     return Reading(composer.text, marks=composer.marks)
 
 
-def _rows(sheet: Any) -> Iterator[TableRow]:
-    first = sheet.start[0] if sheet.start else 0
-    for number, row in enumerate(sheet.to_python(), first + 1):
-        yield number, [_shown(cell) for cell in row]
+def _is_locked_workbook(content: bytes) -> bool:
+    with suppress(Unreadable):
+        return is_locked(content, _DAMAGED)
+    return False
 
 
-def _shown(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return str(cell).upper()
-    if isinstance(cell, int | float):
-        return number_shown(cell, "General")
-    return moment_shown(cell) if isinstance(cell, Moment) else str(cell)
+def _formats(content: bytes) -> list[Formats]:
+    """The formats of each sheet, none where calamine reads a file that olefile does not."""
+    with suppress(Unreadable):
+        return formats_of(content, _DAMAGED)
+    return []
+
+
+def _rows(sheet: Any, written: Formats) -> Iterator[TableRow]:
+    top, left = sheet.start or (0, 0)
+    for row, cells in enumerate(sheet.to_python(), top):
+        yield row + 1, [value_shown(cell, written.get((row, column), "")) for column, cell in enumerate(cells, left)]
 
 
 def _has(content: bytes, stream: str) -> bool:

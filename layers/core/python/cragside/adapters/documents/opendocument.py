@@ -11,9 +11,21 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.merged_cells import spread
 from cragside.adapters.documents.opendocument_cells import rows
 from cragside.adapters.documents.opendocument_numbering import numbers_of
-from cragside.adapters.documents.opendocument_text import DRAW, OFFICE, SPACE, STYLE, TABLE, TARGET, TEXT, blocks, words
+from cragside.adapters.documents.opendocument_text import (
+    DRAW,
+    OFFICE,
+    SPACE,
+    STYLE,
+    TABLE,
+    TARGET,
+    TEXT,
+    blocks,
+    mark_shifted,
+    words,
+)
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
 from cragside.adapters.documents.tables import Tables
+from cragside.adapters.documents.text_rows import barred
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -52,6 +64,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         if body is None:
             raise Unreadable("is damaged, or not an OpenDocument file")
         _empty_unseen(body, _looks(styles))
+        mark_shifted(body, styles)
         sheets = body.find(f"{OFFICE}spreadsheet")
         # A chart stands in the cell that it is anchored to, but is no value of that cell.
         if sheets is None:
@@ -161,7 +174,7 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
 
 def _barred(table: Any) -> str:
     """The rows of a table that are not empty, cells separated by bars."""
-    return "\n".join(" | ".join(cells) for _, cells, _ in rows(table) if any(cells))
+    return "\n".join(barred(rows(table)))
 
 
 def _notes(block: Any) -> Iterator[str]:

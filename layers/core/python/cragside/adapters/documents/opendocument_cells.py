@@ -30,7 +30,9 @@ def rows(table: Any) -> Iterator[tuple[int, list[str], list[Merged]]]:
             columns, lines = _times(cell, "columns-spanned"), _times(cell, "rows-spanned")
             if columns > 1 or lines > 1:
                 merged.append((len(cells) + 1, len(cells) + columns, number + lines))
-            cells += [_shown(cell)] * min(_times(cell, "columns-repeated"), _MOST_REPEATED)
+            # A cell below a merged one may still have a text, which nobody sees.
+            shown = "" if cell.tag == f"{TABLE}covered-table-cell" else _shown(cell)
+            cells += [shown] * min(_times(cell, "columns-repeated"), _MOST_REPEATED)
         times = _times(row, "rows-repeated")
         for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
             number += 1

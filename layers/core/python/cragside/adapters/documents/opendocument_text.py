@@ -1,10 +1,12 @@
 """Reads the words of OpenDocument paragraphs, and the blocks that a part of a document has."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cragside.adapters.documents.links import end_link
 from cragside.adapters.documents.number_formats import stated_number
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 
 SPACE = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 TEXT, TABLE, DRAW, OFFICE, STYLE = (SPACE % name for name in ("text", "table", "drawing", "office", "style"))
@@ -12,6 +14,8 @@ TARGET = "{http://www.w3.org/1999/xlink}href"
 # Comments, deleted text, and notes, which stand below their paragraph.
 _GONE = frozenset({f"{OFFICE}annotation", f"{TEXT}tracked-changes", f"{TEXT}note", f"{TEXT}hidden-text"})
 _MOST_SPACES = 100
+# `super 58%`, `-20% 60%`: how far text is raised or lowered, and its size.
+_SHIFTED = re.compile(r"(?:(super|[1-9])|sub|-[1-9])")
 
 
 def blocks(container: Any) -> Iterator[Any]:
@@ -57,4 +61,19 @@ def words(block: Any) -> str:
         stack.extend(reversed(element))
         if element.text:
             stack.append(element.text)
-    return "".join(pieces).strip()
+    return leveled("".join(pieces)).strip()
+
+
+def mark_shifted(body: Any, styles: Sequence[Any]) -> None:
+    """Mark, in place, the text that its style raises or lowers."""
+    marks = dict[str, str]()
+    # The styles of the content come first. They replace those of the same names for headers.
+    for style in (each for root in reversed(styles) for each in root.iter(f"{STYLE}style")):
+        stated = style.find(f"{STYLE}text-properties")
+        shifted = _SHIFTED.match(stated.get(f"{STYLE}text-position", "")) if stated is not None else None
+        marks[style.get(f"{STYLE}name", "")] = "" if shifted is None else RAISED if shifted[1] else LOWERED
+    for span in body.iter(f"{TEXT}span"):
+        if mark := marks.get(span.get(f"{TEXT}style-name", "")):
+            span.text = mark + (span.text or "") + ("" if len(span) else LEVEL)
+            if len(span):
+                span[-1].tail = (span[-1].tail or "") + LEVEL

@@ -25,18 +25,24 @@ _MOST_LINKED = 0.7
 class Block:
     """A block as Markdown, which begins with `prefix`. `linked` is the share of its characters that are links.
 
-    A row of a table that has only names of columns has so many `names`.
+    A row of a table that has only names of columns has so many `names`. The first row of a table `begins` it.
     """
 
     text: str
     prefix: str = ""
     linked: float = 0.0
     names: int = 0
+    begins: bool = False
 
     @property
     def markdown(self) -> str:
         """The block as it is written. A line separates the names of columns from the rows."""
         return self.prefix + self.text + ("\n|" + "---|" * self.names if self.names else "")
+
+    @property
+    def is_row(self) -> bool:
+        """Tell if it is a row of a table."""
+        return self.prefix == "| "
 
     @property
     def ends_alone(self) -> bool:
@@ -59,7 +65,8 @@ def joined(blocks: list[Block]) -> str:
     """The blocks as one text."""
     pieces = list[str]()
     for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-        together = after is not None and block.prefix == after.prefix and not block.ends_alone
+        alike = after is not None and block.prefix == after.prefix and not after.begins
+        together = alike and not block.ends_alone
         pieces += (block.markdown, "\n" if together else "\n\n")
     return "".join(pieces).rstrip("\n")
 
@@ -89,6 +96,7 @@ class _Line:
         self.linked = 0
         self.prefix = ""
         self.cells = {"th": 0, "td": 0}
+        self.begins = False
 
     def add(self, text: str, *, linked: bool) -> None:
         self.pieces.append(text)
@@ -101,8 +109,10 @@ class _Line:
         if self.prefix == "| ":
             text = text.strip("| ") and text
         names = 0 if self.cells["td"] else self.cells["th"]
-        block = Block(text, self.prefix, self.linked / max(len(whole), 1), names) if text else None
+        linked = self.linked / max(len(whole), 1)
+        block = Block(text, self.prefix, linked, names, self.begins) if text else None
         self.pieces, self.linked, self.prefix, self.cells = [], 0, "", {"th": 0, "td": 0}
+        self.begins = self.begins and block is None
         return block
 
 
@@ -129,6 +139,7 @@ def _blocks(region: Any) -> Iterator[Block]:
             links, cells = links + (tag == "a"), cells + (tag in CELLS)
             if breaks and not cells:
                 line.prefix = _prefix(tag)
+                line.begins = line.begins or tag == "table"
             line.add(element.text or "", linked=links > 0)
             stack.append((element, False))
             stack.extend((child, True) for child in reversed(element))

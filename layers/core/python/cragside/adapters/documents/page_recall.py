@@ -1,4 +1,4 @@
-"""Adds to the article of a page what its extraction has dropped: short lists, headings, rows of tables."""
+"""Adds to the article of a page what its extraction has dropped: short lists, headings; and the rows of its tables."""
 
 import re
 from bisect import bisect_left
@@ -17,7 +17,10 @@ _MOST_FOUND = 0.5
 
 
 def with_dropped(article: str, blocks: list[Block], title: str) -> str:
-    """The article with the blocks that it lacks, each behind the block that stands before it in the page."""
+    """The article with the blocks that it lacks, each behind the block that stands before it in the page.
+
+    It lacks all rows of tables.
+    """
     ends = [word.end() for word in _WORD.finditer(article)]
     article_words = _Words(_words(article))
     title_words = _words(title)
@@ -27,10 +30,10 @@ def with_dropped(article: str, blocks: list[Block], title: str) -> str:
         said = _words(block.text)
         if not said or (block.prefix.startswith("#") and said == title_words):
             continue
-        found = article_words.end_of(said, position)
+        found = None if block.is_row else article_words.end_of(said, position)
         if found is not None:
             position = found
-        elif not article_words.has_most(said):
+        elif block.is_row or not article_words.has_most(said):
             end = ends[position - 1] if position else 0
             lost[_line_end(article, end) if position else 0].append(block)
     pieces, start = list[str](), 0

@@ -18,6 +18,14 @@ _NOT_SHOWN = 0x1 | 0x2 | 0x20  # invisible, hidden, not viewed
 _PASSWORD = 1 << 13
 # A field of this size, in 1/72 inch, cannot be seen.
 _UNSEEN = 1.0
+# Text of a smaller font, in 1/72 inch, cannot be seen either, nor what is as transparent as this.
+_SMALLEST_FONT = 2.0
+_TRANSPARENT = 0.05
+_WHITE = 0.99
+_LONGEST_LOOK = 2000
+# In the operators of a page: `/Helv 11 Tf`, `1 g`, `1 1 1 rg`, `0 0 0 0 k`.
+_FONT_SIZE = re.compile(r"(?<![\w.])(-?\d{0,6}\.?\d{1,6})\s{1,9}Tf\b")
+_COLOUR = re.compile(r"(?<![\d.])((?:\d{0,3}\.?\d{1,6}\s{1,9}){1,4})(g|rg|k)\b")
 # Values of check boxes that only say that they are checked.
 _PLAINLY_ON = re.compile(r"(?:on|off|\d{1,9}|)", re.IGNORECASE)
 _NUMBERED = re.compile(r"\[\d{1,9}\]")
@@ -69,7 +77,7 @@ def _read(annotation: Any, form: Any, shown: Box, rotation: int) -> Iterator[Wri
         max(rectangle.left, rectangle.right),
         max(rectangle.bottom, rectangle.top),
     )
-    if not box.meets(shown):
+    if not box.meets(shown) or _looks_unseen(annotation):
         return
     place = box.turned(rotation)
     if kind == pdfium.FPDF_ANNOT_WIDGET:
@@ -81,6 +89,31 @@ def _read(annotation: Any, form: Any, shown: Box, rotation: int) -> Iterator[Wri
     elif kind in _notes() and not pdfium.FPDFAnnot_HasKey(annotation, b"StateModel"):
         author = _entry(annotation, b"T")[:_LONGEST_NAME]
         yield Written("note", _entry(annotation, b"Contents"), place, author)
+
+
+def _looks_unseen(annotation: Any) -> bool:
+    """Tell if it is transparent, or its text tiny, or white without a background of its own."""
+    import pypdfium2.raw as pdfium
+
+    opacity = ctypes.c_float()
+    if pdfium.FPDFAnnot_GetNumberValue(annotation, b"CA", ctypes.byref(opacity)) and opacity.value <= _TRANSPARENT:
+        return True
+    look, style = _entry(annotation, b"DA")[:_LONGEST_LOOK], _entry(annotation, b"DS")[:_LONGEST_LOOK]
+    # A size of 0 fits the text into its box.
+    sizes = [float(size) for size in _FONT_SIZE.findall(look)]
+    if sizes and 0 < abs(sizes[-1]) < _SMALLEST_FONT:
+        return True
+    on_colour = any(pdfium.FPDFAnnot_HasKey(annotation, key) for key in (b"C", b"MK"))
+    parts, operator = next(reversed(_COLOUR.findall(look)), ("0", "g"))
+    light = (1 - float(part) if operator == "k" else float(part) for part in parts.split())
+    white = all(part >= _WHITE for part in light)
+    if style:
+        from cragside.adapters.documents.styles import declarations
+        from cragside.adapters.documents.visibility import Look
+
+        stated = Look(behind=None if on_colour else (255, 255, 255)).within(declarations(style))
+        return stated.unseen or (white and stated.colour is None and not on_colour)
+    return white and not on_colour
 
 
 def _notes() -> tuple[int, ...]:

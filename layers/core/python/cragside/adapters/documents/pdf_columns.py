@@ -18,6 +18,7 @@ _FILLED = 0.75
 _MOST_LINES = 0.6
 _CONTINUED = 0.4
 _EVEN = 0.7
+_CLOSE = 1.3
 # A file that draws all lines across the columns changes the column with almost every piece.
 _ACROSS = 0.6
 # Columns are at least so far from each other, in heights of a line.
@@ -50,7 +51,7 @@ def likely(layer: Any, rotation: int) -> bool:
         else:
             runs.append(Piece("", box, ""))
     rows = _rows(runs)
-    return any(_parts(rows[start:end]) for start, end in _bands(rows))
+    return any(_may_be_columns(rows[start:end]) for start, end in _bands(rows))
 
 
 def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> list[Piece] | None:
@@ -62,10 +63,9 @@ def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> l
     upright = [piece for piece in pieces if piece.upright]
     rows, found = _rows(upright), list[_Band]()
     for start, end in _bands(rows):
-        if not any(start < other_end and other_start < end for other_start, other_end, _ in found):
-            columns = _parts(rows[start:end])
-            if columns and all(map(_runs_on, columns)):
-                found.append((start, end, columns))
+        overlaps = any(start < other_end and other_start < end for other_start, other_end, _ in found)
+        if not overlaps and (columns := _columns(rows[start:end])):
+            found.append((start, end, columns))
     drawn = {id(piece): number for number, piece in enumerate(pieces)}
     wrong = [
         band
@@ -80,7 +80,10 @@ def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> l
 def _bands(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     """The runs of rows that may be columns."""
     for edge in _edges([piece.box.left for row in rows for piece in row]):
-        yield from ((start, end) for start, end in _free(rows, edge) if end - start >= _LEAST_LINES)
+        for start, end in _free(rows, edge):
+            if end - start >= _LEAST_LINES:
+                yield start, end
+                yield from _without_tables(rows, start, end, edge)
 
 
 def _rows(pieces: Sequence[Piece]) -> list[Row]:
@@ -121,9 +124,24 @@ def _free(rows: Sequence[Row], edge: float) -> list[tuple[int, int]]:
     return runs
 
 
+def _without_tables(rows: Sequence[Row], start: int, end: int, edge: float) -> Iterator[tuple[int, int]]:
+    """The parts of a run between rows that have a gap elsewhere than left of the edge."""
+    begin = start
+    for number in range(start, end + 1):
+        has_gap = number < end and any(
+            right.box.left - left.box.right > _WORDS_APART * left.box.height
+            and (right.box.left < edge - 1 or left.box.left >= edge - 1)
+            for left, right in pairwise(rows[number])
+        )
+        if number == end or has_gap:
+            if number - begin >= _LEAST_LINES and (begin, number) != (start, end):
+                yield begin, number
+            begin = number + 1
+
+
 def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> tuple[int, int]:
     """The run without a header and footer that stand apart, and without lines apart below the second column."""
-    steps = [above[0].box.middle - below[0].box.middle for above, below in pairwise(rows[start:end])]
+    steps = _steps(rows[start:end])
     apart = [number for number, step in enumerate(steps, start + 1) if step > _APART * median(steps)]
     below = max((number for number in range(start, end) if rows[number][-1].box.left >= edge - 1), default=end)
     end = next((number for number in apart if number > below), end)
@@ -132,8 +150,8 @@ def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> 
     return (start + 1 if start + 1 in apart else start), end
 
 
-def _parts(rows: Sequence[Row]) -> list[list[Row]]:
-    """The parts of these rows that stand beside each other, each as lines; none if they are one part or too short."""
+def _gaps(rows: Sequence[Row]) -> list[float]:
+    """Where the parts of these rows that stand beside each other end, but for the last one."""
     spans = sorted((piece.box.left, piece.box.right) for row in rows for piece in row)
     gutter = _GUTTER * median(piece.box.height for row in rows for piece in row)
     ends, reached = list[float](), spans[0][1]
@@ -141,18 +159,53 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
         if left - reached >= gutter:
             ends.append(left - gutter / 2)
         reached = max(reached, right)
-    if not ends:
-        return []
-    columns: list[list[Row]] = [[] for _ in range(len(ends) + 1)]
+    return ends
+
+
+def _split(rows: Sequence[Row], ends: Sequence[float]) -> list[list[Row]]:
+    """The parts of these rows, each as lines."""
+    parts: list[list[Row]] = [[] for _ in range(len(ends) + 1)]
     for row in rows:
-        lines: list[Row] = [[] for _ in columns]
+        lines: list[Row] = [[] for _ in parts]
         for piece in row:
             lines[sum(piece.box.left > end for end in ends)].append(piece)
-        for column, line in zip(columns, lines, strict=True):
+        for part, line in zip(parts, lines, strict=True):
             if line:
-                column.append(line)
-    narrowest = min(around([piece.box for piece in _flat([column])]).width for column in columns if column)
-    return columns if min(map(len, columns)) >= _LEAST_LINES and narrowest >= _LEAST_WIDTH else []
+                part.append(line)
+    return parts
+
+
+def _is_wide(part: Sequence[Row]) -> bool:
+    """Tell if a part is as long and as wide as a column."""
+    return len(part) >= _LEAST_LINES and around([piece.box for piece in _flat([part])]).width >= _LEAST_WIDTH
+
+
+def _may_be_columns(rows: Sequence[Row]) -> bool:
+    return sum(map(_is_wide, _split(rows, _gaps(rows)))) > 1
+
+
+def _columns(rows: Sequence[Row]) -> list[list[Row]]:
+    """Two columns of running text or more, with the small tables and figures beside them; none if there are not two."""
+    ends = _gaps(rows)
+    running = [_is_wide(part) and _runs_on(part) for part in _split(rows, ends)]
+    if sum(running) < 2:
+        return []
+    # The columns of a small table belong together.
+    kept = [end for end, beside in zip(ends, pairwise(running), strict=True) if any(beside)]
+    columns = _split(rows, kept)
+    others = [column for column in columns if not (_is_wide(column) and _runs_on(column))]
+    return columns if all(_stands_beside(other, rows) for other in others) else []
+
+
+def _stands_beside(part: Sequence[Row], rows: Sequence[Row]) -> bool:
+    """Tell if a part is a small table or a figure of its own, and not a column of a table of texts: that has gaps."""
+    if len(part) < _LEAST_LINES:
+        return part[0][0] not in rows[0]
+    return median(_steps(part)) <= _CLOSE * median(_steps(rows))
+
+
+def _steps(lines: Sequence[Row]) -> list[float]:
+    return [above[0].box.middle - below[0].box.middle for above, below in pairwise(lines)]
 
 
 def _runs_on(column: Sequence[Row]) -> bool:
@@ -165,13 +218,14 @@ def _runs_on(column: Sequence[Row]) -> bool:
     full = box.left + _FILLED * (box.right - box.left)
     filled = sum(line[-1].box.right >= full for line in column) / len(column)
     continued = sum(text[0].isalpha() and not text[0].isupper() for text in texts[1:]) / (len(texts) - 1)
-    steps = [above[0].box.middle - below[0].box.middle for above, below in pairwise(column)]
-    even = sum(step <= 1.3 * median(steps) for step in steps) / len(steps)
+    steps = _steps(column)
+    even = sum(step <= _CLOSE * median(steps) for step in steps) / len(steps)
     return filled >= _MOST_LINES and continued >= _CONTINUED and even >= _EVEN
 
 
 def _drawn_across(columns: Sequence[Sequence[Row]], drawn: dict[int, int]) -> bool:
     """Tell if the file goes from one column to another line by line, and not only from the end of one to the next."""
+    columns = [column for column in columns if _is_wide(column) and _runs_on(column)]
     owners = sorted((drawn[id(piece)], number) for number, column in enumerate(columns) for piece in _flat([column]))
     changes = sum(one != other for (_, one), (_, other) in pairwise(owners))
     return changes >= _ACROSS * len(columns) * min(map(len, columns))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cragside.adapters.documents.pdf_annotations import Written
+from cragside.adapters.documents.pdf_field_columns import FieldColumns
 from cragside.adapters.documents.pdf_layout import Box, Piece
 
 # A label stands at most so many heights of its line above its field, and typed text so far behind its label.
@@ -22,6 +23,7 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
         return []
     rest, labelled = list[Written](), set[int]()
     heights = [(piece.box.middle, piece) for piece in pieces]
+    columns = FieldColumns()
     for each in sorted(written, key=lambda each: (-each.box.top, each.box.left)):
         low, high = each.box.bottom - _NEAR, each.box.top + _NEAR
         near = [piece for middle, piece in heights if low <= middle <= high]
@@ -29,18 +31,20 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
         drawn = _letters("".join(piece.text for piece in within if not piece.blank)) if pieces else _letters(body)
         if _letters(each.text) in drawn and _letters(each.text):
             continue
-        if each.kind == "note" or not _placed(each, near, labelled):
+        if each.kind == "note" or not _placed(each, near, labelled, columns):
             rest.append(each)
             continue
         for piece in within:
             if piece.blank:
                 piece.text = ""
     everything = _letters(body)
+    columns.name_values()
+    rest += columns.rows()
     told = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
     return list(dict.fromkeys(_line(each) for each in told if not each.text.startswith("[ ]")))
 
 
-def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int]) -> bool:
+def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int], columns: FieldColumns) -> bool:
     """Write a value beside its label. Return False if there is none."""
     line = [piece for piece in pieces if not piece.blank and _in_line(each.box, piece)]
     behind = min(
@@ -65,9 +69,16 @@ def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int]) -> bool:
         )
         if not (before and asks and each.box.left - before.box.right <= _BEHIND * before.box.height):
             return False
-    label = before or _above(each.box, [piece for piece in pieces if not piece.blank and id(piece) not in labelled])
+    printed = [piece for piece in pieces if not piece.blank]
+    label = before or _above(each.box, [piece for piece in printed if id(piece) not in labelled])
+    name, is_below = columns.enter(each, _above(each.box, printed)) if each.kind != "typed" else (None, False)
+    if label is None and name is not None and is_below:
+        columns.add(each, name)
+        return True
     if label is None:
         return False
+    if before is not None:
+        columns.add_beside(before, each.text, name)
     labelled.add(id(label))
     goes_on = behind is not None and behind.box.left - each.box.right <= behind.box.height
     if not label.added and not goes_on and label.text[-1:].isalnum() and each.kind != "tick":

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 
 from cragside.adapters.documents.links import end_link, field_target
+from cragside.adapters.documents.raised import LEVEL, leveled
 from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
-from cragside.adapters.documents.rich_text_words import SKIPPED, SPOKEN, SYMBOLS, code_page, font_encoding
+from cragside.adapters.documents.rich_text_words import SHIFTS, SKIPPED, SPOKEN, SYMBOLS, code_page, font_encoding
 
 # A control word with its number, a byte in hexadecimal digits, another control symbol, a brace, or text.
 _PART = re.compile(
@@ -27,6 +28,7 @@ class _Group:
     fonts: bool = False
     asked: list[str] | None = None  # the pieces of a field's instruction
     around: list[str] | None = None  # the sink around text that comes twice
+    shift: str = ""  # the mark of raised or lowered text
     # Of the group alone: the number of pieces before it as the result of a field, and whether it is a note.
     result: int | None = None
     note: str = ""
@@ -34,7 +36,7 @@ class _Group:
     def inner(self) -> "_Group":
         """A group in this one."""
         # Files have a million groups, and `dataclasses.replace` takes three times as long.
-        return _Group(self.sink, self.encoding, self.hidden, self.skip, self.fonts, self.asked, self.around)
+        return _Group(self.sink, self.encoding, self.hidden, self.skip, self.fonts, self.asked, self.around, self.shift)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -87,7 +89,7 @@ class _Reader:
                 self._word(word, int(number) if number else None)
         self._flush()
         self._write_notes()
-        text = "".join(self._out)
+        text = leveled("".join(self._out))
         if _SURROGATE.search(text):
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
@@ -100,13 +102,16 @@ class _Reader:
 
     def _flush(self) -> None:
         if self._bytes and self._group.sink is not None:
-            self._group.sink.append(self._bytes.decode(self._group.encoding, "replace"))
+            self._group.sink.append(self._marked(self._bytes.decode(self._group.encoding, "replace")))
         self._bytes.clear()
 
     def _write(self, text: str) -> None:
         self._flush()
         if self._group.sink is not None and not self._group.hidden:
             self._group.sink.append(text)
+
+    def _marked(self, text: str) -> str:
+        return f"{self._group.shift}{text}{LEVEL}" if self._group.shift else text
 
     def _open(self) -> None:
         if len(self._groups) > _MOST_GROUPS:
@@ -154,7 +159,7 @@ class _Reader:
     def _unicode(self, number: int | None) -> None:
         code = (number or 0) + (0x10000 if number is not None and number < 0 else 0)
         if number is not None:
-            self._write(chr(code) if 0 < code < 0x110000 else "\ufffd" if code else "")
+            self._write(self._marked(chr(code) if 0 < code < 0x110000 else "\ufffd" if code else ""))
         self._left = self._group.skip
 
     def _enter(self, word: str) -> None:
@@ -183,7 +188,9 @@ class _Reader:
         if word in ("v", "deleted", "webhidden"):
             group.hidden = number != 0
         elif word == "plain":
-            group.hidden, group.encoding = False, self._default
+            group.hidden, group.encoding, group.shift = False, self._default, ""
+        elif word in SHIFTS:
+            group.shift = SHIFTS[word] if number != 0 else ""
         elif word == "uc":
             group.skip = max(number if number is not None else 1, 0)
         elif word == "f" and number is not None:

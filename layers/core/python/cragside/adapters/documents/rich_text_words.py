@@ -2,6 +2,8 @@
 
 import codecs
 
+from cragside.adapters.documents.raised import LOWERED, RAISED
+
 # Groups whose text is not that of the document. Those that begin with `\\*` are skipped in any case.
 SKIPPED = frozenset(
     {
@@ -25,6 +27,7 @@ SPOKEN = {
     "enspace": "\u2002", "qmspace": "\u2005", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
     "rdblquote": "”", "zwj": "\u200d", "zwnj": "\u200c",
 }  # fmt: skip
+SHIFTS = {"super": RAISED, "up": RAISED, "sub": LOWERED, "dn": LOWERED, "nosupersub": ""}
 # Symbols behind a backslash that are text. An optional hyphen is none: it is not seen.
 SYMBOLS = {"~": "\xa0", "_": "\u2011", "{": "{", "}": "}", "\\": "\\", "\t": "\t"}
 _CHARSETS = {

@@ -10,9 +10,12 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
-from cragside.adapters.documents.number_formats import written
+from cragside.adapters.documents.merged_cells import Merged
+from cragside.adapters.documents.number_formats import stated_number, written
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
+from cragside.adapters.documents.text_rows import barred
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"
@@ -27,6 +30,8 @@ _FORMS = {
     "romanUc": "upperRoman",
 }
 _SIGNS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")"), "Plain": ("", "")}
+# How far a run is raised or lowered, if it is.
+_SHIFTED = re.compile(r"(-?)[1-9]")
 _AUTOMATIC = re.compile(f"({'|'.join(_FORMS)})({'|'.join(_SIGNS)})")
 # Slide numbers, dates and footers are the same on each slide.
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
@@ -90,13 +95,22 @@ def _blocks(slide: Any, related: Mapping[str, Relation], chart: Callable[[Any], 
             if table := chart(shape):
                 yield table
         elif shape.tag == f"{_A}tbl":
-            rows = [
-                " | ".join(" ".join(_text(cell, related).split()) for cell in row.iter(f"{_A}tc"))
-                for row in shape.iter(f"{_A}tr")
-            ]
-            yield "\n".join(rows)
+            yield "\n".join(barred(_rows(shape, related)))
         elif _place(shape) not in _REPEATED and (text := _text(shape, related)):
             yield text
+
+
+def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[tuple[int, list[str], list[Merged]]]:
+    """The rows of a table with the merged cells that begin in them. The cells below these are empty."""
+    for number, row in enumerate(table.iter(f"{_A}tr"), 1):
+        cells, merged = list[str](), list[Merged]()
+        for column, cell in enumerate(row.iter(f"{_A}tc"), 1):
+            wide, high = (max(stated_number(cell.get(name, ""), 1), 1) for name in ("gridSpan", "rowSpan"))
+            if wide * high > 1:
+                merged.append((column, column + wide - 1, number + high - 1))
+            covered = any(cell.get(name) in ("1", "true") for name in ("hMerge", "vMerge"))
+            cells.append("" if covered else _text(cell, related))
+        yield number, cells, merged
 
 
 def _place(shape: Any) -> str:
@@ -114,7 +128,7 @@ def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
         for target, linked in groupby(runs, lambda run: _target(_holder(run), related or {})):
             text = "".join(map(_written, linked))
             pieces.append(text + address_behind(text, target))
-        if line := "".join(pieces).strip():
+        if line := leveled("".join(pieces)).strip():
             lines.append(f"{_number(paragraph, counts)} {line}".lstrip())
     text = "\n".join(lines)
     # A click anywhere on a shape follows its own link.
@@ -150,7 +164,11 @@ def _holder(run: Any) -> Any:
 def _written(run: Any) -> str:
     if run.tag == f"{M}oMath":
         return linear(run, lambda _: False)
-    return "\n" if run.tag == f"{_A}br" else run.text or ""
+    if run.tag == f"{_A}br":
+        return "\n"
+    properties = run.getparent().find(f"{_A}rPr")
+    raised = _SHIFTED.match(properties.get("baseline", "")) if properties is not None else None
+    return f"{LOWERED if raised[1] else RAISED}{run.text or ''}{LEVEL}" if raised else run.text or ""
 
 
 def _target(holder: Any, related: Mapping[str, Relation]) -> str:

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from cragside.adapters.documents.archives import check_archive, opened
-from cragside.adapters.documents.cell_values import Moment, formula_shown, moment_shown, number_shown
+from cragside.adapters.documents.cell_values import formula_shown, value_shown
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.packages import transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
@@ -130,14 +130,12 @@ def _layout(archive: zipfile.ZipFile, path: str, *, unsure: bool) -> _Layout:
 
 def _shown(cell: Any) -> str:
     value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, int | float):
-        if cell.style_array.numFmtId in _EAST_ASIAN_DATES and 0 <= value < _LAST_DAY:
-            from openpyxl.utils.datetime import from_excel
+    if _is_number(value) and cell.style_array.numFmtId in _EAST_ASIAN_DATES and 0 <= value < _LAST_DAY:
+        from openpyxl.utils.datetime import from_excel
 
-            return moment_shown(from_excel(value, cell.parent.parent.epoch))
-        return number_shown(value, cell.number_format or "General")
-    return moment_shown(value, cell.number_format or "") if isinstance(value, Moment) else str(value)
+        value = from_excel(value, cell.parent.parent.epoch)
+    return "" if value is None else value_shown(value, cell.number_format or "")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
+from typing_extensions import override
 
 from cragside.adapters.documents import canvases, chat_exports, chats, exported_documents
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
@@ -26,14 +27,15 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if origin.file_type in ("jsonl", "ndjson"):
         return _lines(text, origin)
     try:
-        value = _parsed(text)
+        value, repeats = _parsed(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and "\n" in text[: error.pos]:
             return _lines(text, origin)
         raise Unreadable(
             f"is not valid JSON (line {error.lineno}: {error.msg}); as .txt it is indexed as text"
         ) from None
-    return _exported(json.loads(text) if _MARK.search(text) else None, origin) or Reading(_laid_out(value, text))
+    export = json.loads(text) if _MARK.search(text) and not repeats else None
+    return _exported(export, origin) or Reading(_laid_out(value, text))
 
 
 def _exported(value: Any, origin: FileOrigin) -> Reading | None:
@@ -56,16 +58,17 @@ def _lines(text: str, origin: FileOrigin) -> Reading:
         if not line.strip():
             continue
         try:
-            laid_out = _laid_out(_parsed(line), line)
+            value, repeats = _parsed(line)
         except json.JSONDecodeError as error:
             cut.append(f"{number} ({error.msg})")
             continue
         read += 1
+        marked = marked and not repeats
         values += [json.loads(line)] if marked else []
-        composer.add(laid_out)
+        composer.add(_laid_out(value, line))
     if len(cut) > read:
         raise Unreadable(f"is not valid JSON in line {cut[0]}")
-    reading = _exported(values, origin) or Reading(composer.text)
+    reading = _exported(values if marked else None, origin) or Reading(composer.text)
     return replace(reading, unread=_told(cut)) if cut else reading
 
 
@@ -75,12 +78,43 @@ def _told(cut: list[str]) -> str:
     return f"{lines} not valid JSON and was not read" if len(cut) == 1 else f"{lines} not valid JSON and were not read"
 
 
-def _parsed(text: str) -> Any:
+class _Repeated(str):
+    """A key that its object has already. It equals no other, so that none of the values is lost."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def _parsed(text: str) -> tuple[Any, bool]:
+    """The value, and whether an object in it has a key twice."""
+    repeats = False
+
+    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeats
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        repeats, found = True, {}
+        for key, value in pairs:
+            found[_Repeated(key) if key in found else key] = value
+        return found
+
     try:
         # Numbers keep their form: 19.90 is a price, and long numbers do not fit a float.
-        return json.loads(text, parse_float=_as_written, parse_int=_as_written, parse_constant=_as_written)
+        value = json.loads(
+            text,
+            parse_float=_as_written,
+            parse_int=_as_written,
+            parse_constant=_as_written,
+            object_pairs_hook=entries,
+        )
     except RecursionError:
         raise Unreadable(f"is nested more than {_DEEPEST} deep, which is the limit") from None
+    return value, repeats
 
 
 def _as_written(number: str) -> orjson.Fragment:
@@ -89,7 +123,7 @@ def _as_written(number: str) -> orjson.Fragment:
 
 def _laid_out(value: Any, text: str) -> str:
     try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
     except orjson.JSONEncodeError:
         return text  # it has lone surrogates, which orjson refuses
 

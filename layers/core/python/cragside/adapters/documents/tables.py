@@ -10,6 +10,7 @@ from itertools import chain, islice, repeat
 
 from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unreadable, label
 from cragside.domain.table_header import LOOKED_AT, header_of
+from cragside.domain.table_parts import side_by_side, stacked
 
 # A spreadsheet has at most this many rows.
 MAX_ROWS = 1_048_576
@@ -74,20 +75,37 @@ class Tables:
 
 
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
-    """Each row that is not empty, with its number. Values follow their headers where there are any."""
-    filled = _filled(rows)
-    first = list(islice(filled, LOOKED_AT))
-    header = header_of(first)
-    for number, cells in first[: header.at]:
-        yield number, _plain(cells)
-    if header.rows:
-        yield first[header.at][0], "Columns: " + "; ".join(dict.fromkeys(filter(None, header.names)))
-    names = [label(name, _LONGEST_HEADER) for name in header.names]
-    for number, cells in chain(first[header.at + header.rows :], filled):
-        yield number, _row(names, cells)
+    """Each row that is not empty, with its number. Tables side by side have rows of their own."""
+    for table in stacked(_filled(rows)):
+        first = list(islice(table, LOOKED_AT))
+        sides = [(side, _Writer(first, side)) for side in side_by_side(first)]
+        for number, cells in chain(first, table):
+            for side, writer in sides:
+                if any(cells[side]) and (text := writer.text(number, cells[side])):
+                    yield number, text
 
 
-def _filled(rows: Iterable[TableRow]) -> Iterator[TableRow]:
+class _Writer:
+    """Writes the rows of one table. Values follow their headers where there are any."""
+
+    def __init__(self, first: Sequence[TableRow], side: slice) -> None:
+        own = [(number, cells[side]) for number, cells in first if any(cells[side])]
+        header = header_of(own)
+        self._above = {number for number, _ in own[: header.at]}
+        self._header = [number for number, _ in own[header.at : header.at + header.rows]]
+        self._columns = "; ".join(dict.fromkeys(filter(None, header.names)))
+        self._names = [label(name, _LONGEST_HEADER) for name in header.names]
+
+    def text(self, number: int, cells: Sequence[str]) -> str:
+        """The row with this number, "" for the second one of a header."""
+        if number in self._above:
+            return _plain(cells)
+        if number in self._header:
+            return f"Columns: {self._columns}" if number == self._header[0] else ""
+        return _row(self._names, cells)
+
+
+def _filled(rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
     """The rows with text, each value in one line."""
     for number, cells in rows:
         lines = [" ".join(cell.split()) for cell in cells]

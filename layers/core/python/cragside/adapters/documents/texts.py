@@ -1,5 +1,6 @@
 """Reads plain text of any ending. It may be an e-mail, a chat or the notes of a meeting."""
 
+from cragside.adapters.documents.chat_exports import as_spoken
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.describing import describe
 from cragside.adapters.documents.first_lines import first_line_title
@@ -12,7 +13,7 @@ _PROSE = frozenset({"txt", "text", "rst", "adoc", "org"})
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text, without front matter if people have written it."""
-    text = decoded(content, origin)
+    text = as_spoken(decoded(content, origin))
     doc_type, tier1 = describe(origin.name, text)
     if origin.file_type not in _PROSE:
         return Reading(text, doc_type, tier1=tier1)

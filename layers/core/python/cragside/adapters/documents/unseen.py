@@ -17,6 +17,7 @@ from cragside.adapters.documents.visibility import Look, hides
 _NEVER_SHOWN = frozenset(
     {"template", "noscript", "datalist", "iframe", "object", "audio", "video", "canvas", "noframes", "noembed"}
 )
+_CONTENT = ("main", "article", "h1")
 # The most comparisons of rules with elements. After these, only inline styles count.
 _MOST_CHECKS = 2_000_000
 _WHITE = (255, 255, 255)
@@ -79,6 +80,12 @@ def drop_unseen(tree: Any, sheet_at: Callable[[str], str] | None = None) -> None
         stack.extend((child, look) for child in element if isinstance(child.tag, str))
 
 
+def hides_itself(element: Any) -> bool:
+    """Tell if an element without a style sheet around it is not seen, or its text is not."""
+    declared = _declared(element, _Sheet())
+    return _never_shown(element) or hides(declared) or Look(behind=_WHITE).within(declared).unseen
+
+
 def merged(*declared: Declared) -> Declared:
     """Merge declarations. Later ones replace earlier ones, and important ones take precedence."""
     result: Declared = {}
@@ -138,6 +145,9 @@ def _never_shown(element: Any) -> bool:
     return (
         element.tag in _NEVER_SHOWN
         or "hidden" in element.attrib
+        or "popover" in element.attrib
+        # While a dialog is open, all of a page behind it is inert.
+        or ("inert" in element.attrib and next(element.iter(*_CONTENT), None) is None)
         or (element.tag == "dialog" and "open" not in element.attrib)
         or (element.tag == "input" and (element.get("type") or "").strip().lower() == "hidden")
     )

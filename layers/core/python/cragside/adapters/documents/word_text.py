@@ -3,13 +3,17 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cragside.adapters.documents.charts import CHARTS
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import end_link, field_target
 from cragside.adapters.documents.packages import RELATED, Relation
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 from cragside.adapters.documents.reading import Reading
+from cragside.adapters.documents.text_rows import barred
+from cragside.adapters.documents.word_cells import Row, merged_rows
 from cragside.adapters.documents.word_numbering import Numbering, W, is_on
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -18,6 +22,7 @@ _GONE = frozenset(f"{W}{name}" for name in ("del", "moveFrom", "rPr", "pPr"))
 _ANCHORS = frozenset({f"{_WP}anchor", f"{_WP}inline"})
 _VML = "{urn:schemas-microsoft-com:vml}"
 _NOTES = {f"{W}footnoteReference": "Footnote", f"{W}endnoteReference": "Endnote"}
+_SHIFTED = {"superscript": RAISED, "subscript": LOWERED}
 _LONGEST_FIELD = 3000
 _ONLY_POINTS = re.compile(r"(?:[01](?:\.\d{1,4})?pt|[012])")
 
@@ -97,25 +102,24 @@ class Texts:
         line = self._line(paragraph)
         boxes = [text for box in line.boxes for text in self._lines(box)]
         notes = [text for reference in line.notes if (text := self._note(reference))]
-        return Paragraph(number, "".join(line.pieces).strip(), (*boxes, *line.tables, *notes))
+        return Paragraph(number, leveled("".join(line.pieces)).strip(), (*boxes, *line.tables, *notes))
 
     def rows(self, table: Any) -> Iterator[str]:
         """A table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
+        rows = list[Row]()
         for row in blocks(table, f"{W}tr"):
             properties = row.find(f"{W}trPr")
             if properties is not None and any(is_on(properties, name) for name in ("del", "hidden")):
                 continue
             cells = list(blocks(row, f"{W}tc"))
             if any(next(cell.iter(f"{W}tbl"), None) is not None for cell in cells):
+                yield from barred(merged_rows(rows))
+                rows.clear()
                 for cell in cells:
                     yield from self._lines(cell)
             else:
-                texts = list[str]()
-                for cell in cells:
-                    # A cell over several columns leaves the others their places.
-                    texts += [" ".join(" ".join(self._lines(cell)).split()), *[""] * (_columns(cell) - 1)]
-                if any(texts):
-                    yield " | ".join(texts)
+                rows.append((row, [(cell, " ".join(self._lines(cell))) for cell in cells]))
+        yield from barred(merged_rows(rows))
 
     def _lines(self, container: Any) -> Iterator[str]:
         """The paragraphs and rows in a cell, a note or a text box."""
@@ -158,6 +162,9 @@ class Texts:
                 continue
             if tag in _GONE or _hidden_shape(element):
                 continue
+            if tag == f"{W}r" and (mark := _shifted(element)):
+                line.pieces.append(mark)
+                stack.append(partial(line.pieces.append, LEVEL))
             if tag in (f"{W}hyperlink", f"{W}fldSimple"):
                 stack.append(self._ends(element, line))
             if tag == f"{_MC}AlternateContent":
@@ -254,6 +261,12 @@ def _hidden_shape(element: Any) -> bool:
     return element.tag.startswith(_VML) and "visibility:hidden" in element.get("style", "").replace(" ", "")
 
 
+def _shifted(run: Any) -> str:
+    """The mark of a raised or lowered run, "" for others."""
+    stated = run.find(f"{W}rPr/{W}vertAlign")
+    return _SHIFTED.get(stated.get(f"{W}val", ""), "") if stated is not None else ""
+
+
 def _hidden(run: Any) -> bool:
     """Tell if a run is hidden, at most a point high, or white without a known background colour."""
     properties = run.find(f"{W}rPr")
@@ -277,10 +290,3 @@ def _on_colour(run: Any, properties: Any) -> bool:
         if around.find(f"{W}pPr/{W}shd") is not None or around.find(f"{W}pPr/{W}pStyle") is not None:
             return True
     return False
-
-
-def _columns(cell: Any) -> int:
-    span = cell.find(f"{W}tcPr/{W}gridSpan")
-    written = span.get(f"{W}val", "") if span is not None else ""
-    # Word has at most 63 columns.
-    return int(written) if re.fullmatch(r"[1-9]|[1-5]\d|6[0-3]", written) else 1

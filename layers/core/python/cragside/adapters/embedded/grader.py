@@ -99,7 +99,7 @@ class Excerpt(NamedTuple):
 
 
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
-    """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
+    """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own.
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
     whether a passage is about the question, not whether it has the answer. Outside that model, echoes of the question,
@@ -118,7 +118,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
         self._lock = threading.Lock()
 
     @override
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         if not documents:
             return []
         return self.scores(query, [Excerpt.of(document) for document in documents])

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 from yarl import URL
 
-from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.domain.addresses import parse_address
 from cragside.domain.errors import ValidationError
 
 _CREDENTIALS = re.compile(r"(?i)(https?://)([^/?#@]*)@(?=[^/?#@]*(?:[/?#]|$))")

@@ -49,9 +49,10 @@ class HostedEmbedder(Embedder):
         try:
             if not await self._host.has(self._model):
                 raise self._host.lacking(self._model)
-            self._dimensions = (await self._batch(["dimensions"])).shape[1]
+            rows = await self._host.embed(self._model, ["dimensions"])
         except ServiceUnavailable as failure:  # also of a host that does not take this word: no document is to blame
             raise ServiceUnavailable("embedder", failure.message) from failure
+        self._dimensions = self._unit(rows).shape[1]
         return self._dimensions
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
@@ -82,8 +83,8 @@ class HostedEmbedder(Embedder):
         unit: Vectors = vectors / lengths
         return unit
 
-    def _unfit(self, answer: str) -> ServiceUnavailable:
-        return ServiceUnavailable("embedder", f"{self._model} answered {answer}")
+    def _unfit(self, answer: str) -> InputRefused:
+        return InputRefused("embedder", f"{self._model} answered {answer}")
 
 
 class HostlessEmbedder(Embedder):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
+from cragside.adapters.model_host.paces import PATIENCE, Paces
 from cragside.adapters.model_host.text import json_in
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
@@ -27,12 +28,13 @@ _LAST_TURNS = 6
 class HostedFollowUps(FollowUpReader):
     """Asks the model that `host` chooses, if the rules of `embedded` say that the question needs the conversation.
 
-    `embedded` replaces a host without a chat model, and an answer that is not a question about the conversation.
+    `embedded` replaces a model that is slow, and one whose answer is not a question about the conversation.
     """
 
-    def __init__(self, host: TextHost, embedded: FollowUpReader) -> None:
+    def __init__(self, host: TextHost, embedded: FollowUpReader, paces: Paces) -> None:
         self._host = host
         self._embedded = embedded
+        self._paces = paces
 
     @override
     async def standalone(self, question: str, turns: Sequence[ChatTurn], *, model: str | None) -> str:
@@ -41,11 +43,12 @@ class HostedFollowUps(FollowUpReader):
             return question
         try:
             chosen = await self._host.choose(model)
-            if chosen is None:
+            if chosen is None or self._paces.seconds(chosen, "complete") > PATIENCE:
                 return by_rules
-            reply = await self._host.chat(
-                chosen, _prompt(question, turns), system=_SYSTEM, schema=_SCHEMA, max_tokens=_MOST_TOKENS
-            )
+            with self._paces.measured(chosen, "complete"):
+                reply = await self._host.chat(
+                    chosen, _prompt(question, turns), system=_SYSTEM, schema=_SCHEMA, max_tokens=_MOST_TOKENS
+                )
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("conversation", failure.message) from failure
         return _question_in(reply.text, known=" ".join([question, *(turn.text for turn in turns)])) or by_rules

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from cragside.adapters.model_host.paces import PATIENCE, Paces
 from cragside.adapters.model_host.text import abridged
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.errors import ServiceUnavailable
@@ -16,6 +17,8 @@ _SYSTEM = (
 )
 _QUESTION_CHARACTERS = 2000
 _QUERY_CHARACTERS = 200
+# The rules keep the words of a shorter question, all but those that search engines ignore.
+_SHORT_QUESTION = 150
 _MOST_TOKENS = 64
 
 _LABEL = re.compile(
@@ -31,23 +34,30 @@ _LONGEST_LINE = 2000
 
 
 class HostedRewriter:
-    """Rewrites with the model that `host` chooses, or with `embedded` if there is none or its answer is not a query."""
+    """Rewrites with the model that `host` chooses, where rules have to leave much out.
 
-    def __init__(self, host: TextHost, embedded: Callable[[str], str]) -> None:
+    `embedded` are the rules. They replace a model that is slow, and one whose answer is not a query.
+    """
+
+    def __init__(self, host: TextHost, embedded: Callable[[str], str], paces: Paces) -> None:
         self._host = host
         self._embedded = embedded
+        self._paces = paces
 
     async def rewrite(self, query: str, model: str | None) -> str:
         """One line of at most 200 characters. `model` is the chat model that the request names.
 
         Raises `ServiceUnavailable("rewriter", ...)`.
         """
+        if len(query) <= _SHORT_QUESTION:
+            return self._embedded(query)
         try:
             chosen = await self._host.choose(model)
-            if chosen is None:
+            if chosen is None or self._paces.seconds(chosen, "rewrite") > PATIENCE:
                 return self._embedded(query)
             prompt = f"Question: {abridged(neutralise(query), _QUESTION_CHARACTERS)}"
-            reply = await self._host.chat(chosen, prompt, system=_SYSTEM, max_tokens=_MOST_TOKENS)
+            with self._paces.measured(chosen, "rewrite"):
+                reply = await self._host.chat(chosen, prompt, system=_SYSTEM, max_tokens=_MOST_TOKENS)
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("rewriter", failure.message) from failure
         return one_line(reply.text, about=query) or self._embedded(query)

@@ -52,6 +52,12 @@ class TextHost(ModelHost, Protocol):
     ) -> Reply:
         """One answer at temperature 0, optionally with a JSON schema."""
 
+    async def first_tokens(self, model: str, prompt: str, *, system: str) -> Mapping[str, float]:
+        """The likeliest first tokens of an answer and their probabilities; none where the host does not tell them."""
+
+    async def parameters(self, model: str) -> int | None:
+        """The number of a model's parameters; None if the host does not say."""
+
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text, which is cut if the model cannot read it whole.
 

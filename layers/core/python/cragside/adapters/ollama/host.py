@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachetools import FIFOCache
 from typing_extensions import override
@@ -12,8 +12,9 @@ from cragside.adapters.host_address import HostAddress
 from cragside.adapters.model_host.refusals import embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
+from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing
-from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
+from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Fixed, Renewable
 from cragside.domain.errors import ServiceUnavailable
@@ -22,6 +23,9 @@ from cragside.domain.thoughts import without_thoughts
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
 
 NO_KEY = Fixed("")
 FALLBACK_MODEL = "qwen2.5:7b"
@@ -130,27 +134,29 @@ class OllamaHost(TextHost):
         `num_ctx` is the host's window, or larger if the text needs it: Ollama reloads the model for another value.
         """
         turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
-        turns.append(("user", prompt))
-        turns = [(role, sendable(text)) for role, text in turns]
-        thinks = (await self._card(model)).thinks
-        limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
-        options: dict[str, Any] = {"temperature": 0, "num_predict": limit}
-        context = await self._context_for(model, limit + sum(most_tokens(text) + 8 for _, text in turns))
-        if context is not None:
-            options["num_ctx"] = context
-        asked: dict[str, Any] = {"model": model, "options": options, "stream": False}
+        asked = await self._asked(model, [*turns, ("user", prompt)], max_tokens)
         if schema is not None:
             asked["format"] = schema
-        if thinks:
-            asked["reasoning"] = False
-        return await self._chat(turns, asked)
+        message = await self._chat(asked)
+        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
+
+    @override
+    async def first_tokens(self, model: str, prompt: str, *, system: str) -> Mapping[str, float]:
+        asked = await self._asked(model, [("system", system), ("user", prompt)], 1)
+        asked["options"]["num_predict"] = 1
+        message = await self._chat({**asked, "logprobs": True, "top_logprobs": TOP_TOKENS})
+        return probabilities(message.response_metadata.get("logprobs"))
+
+    @override
+    async def parameters(self, model: str) -> int | None:
+        return (await self._card(model)).parameters
 
     @override
     async def writer(self, wanted: str | None) -> str:
         named = wanted or (self._chat_model if self._chat_model != EMBEDDED else None)
         if named:
             return await self._writing(named)
-        for model in (tagged(FALLBACK_MODEL), *sorted(await self.models())):
+        for model in (FALLBACK_MODEL, *sorted(await self.models())):
             if await self.has(model) and (await self._card(model)).completes:
                 return model
         raise ServiceUnavailable(
@@ -202,7 +208,20 @@ class OllamaHost(TextHost):
             raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text").at(self.url)
         return vectors
 
-    async def _chat(self, turns: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> Reply:
+    async def _asked(self, model: str, turns: Sequence[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
+        """The arguments of a call that is answered alike each time: nothing of the model's own settings is left."""
+        turns = [(role, sendable(text)) for role, text in turns]
+        thinks = (await self._card(model)).thinks
+        limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
+        # A penalty for repeated words changes grades, and forbids what a schema demands.
+        options: dict[str, Any] = {"temperature": 0, "repeat_penalty": 1.0, "num_predict": limit}
+        context = await self._context_for(model, limit + sum(most_tokens(text) + 8 for _, text in turns))
+        if context is not None:
+            options["num_ctx"] = context
+        asked: dict[str, Any] = {"input": turns, "model": model, "options": options, "stream": False}
+        return {**asked, "reasoning": False} if thinks else asked
+
+    async def _chat(self, asked: Mapping[str, Any]) -> "AIMessage":
         connection = self._connections.here()
         try:
             chat = await connection.chat_model()
@@ -211,12 +230,11 @@ class OllamaHost(TextHost):
             async with connection.limiter:
                 # Prompts contain the user's evidence: only the host gets them, whatever LANGSMITH_* says.
                 with tracing_context(enabled=False):
-                    message = await chat.ainvoke(list(turns), **asked)
+                    return await chat.ainvoke(**asked)
         except Exception as error:
             failure = self._connections.translated(error)
             self._note(failure)
             raise failure from error
-        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
 
     def _note(self, failure: ServiceUnavailable) -> None:
         if isinstance(failure, HostSilent):
@@ -249,7 +267,7 @@ class OllamaHost(TextHost):
         return raised
 
     async def _card(self, model: str) -> ModelCard:
-        name = await self._listed_as(model) or tagged(model)
+        name = await self._listed_as(model) or model
         return await self._cards.setdefault(
             name, RememberedAnswer(lambda: self._fetch_card(name), clock=self._clock)
         ).get()
@@ -275,7 +293,7 @@ class OllamaHost(TextHost):
 
     async def _fetch_models(self) -> frozenset[str]:
         models = _field(await self._connections.json("GET", "/api/tags"), "models", list, self.url)
-        return frozenset(tagged(str(m["name"])) for m in models if isinstance(m, dict) and m.get("name"))
+        return frozenset(str(m["name"]) for m in models if isinstance(m, dict) and m.get("name"))
 
     async def _fetch_loaded(self) -> dict[str, int] | None:
         """The windows of loaded models; None if the host has no /api/ps."""

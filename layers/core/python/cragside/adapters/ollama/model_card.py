@@ -12,6 +12,7 @@ class ModelCard:
     context_length: int | None = None
     num_ctx: int | None = None
     capabilities: frozenset[str] | None = None
+    parameters: int | None = None
 
     @property
     def completes(self) -> bool:
@@ -22,11 +23,6 @@ class ModelCard:
     def thinks(self) -> bool:
         """Whether it thinks before it answers."""
         return self.capabilities is not None and "thinking" in self.capabilities
-
-
-def tagged(model: str) -> str:
-    """The name with its tag, which defaults to `latest`."""
-    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
 
 
 def is_number(value: Any) -> TypeGuard[int]:
@@ -43,8 +39,10 @@ def card_of(shown: Any) -> ModelCard:
     lengths = [value for key, value in facts if key.endswith(".context_length") and is_number(value) and value > 0]
     own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
     capabilities = shown.get("capabilities")
+    count = info.get("general.parameter_count") if isinstance(info, dict) else None
     return ModelCard(
         context_length=lengths[0] if lengths else None,
         num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
         capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
+        parameters=count if is_number(count) and count > 0 else None,
     )

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cachetools import TTLCache
@@ -13,6 +13,7 @@ from typing_extensions import override
 from cragside.adapters.model_host.refusals import Refused, embedded
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
+from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
 from cragside.adapters.openai.clients import Clients
 from cragside.adapters.openai.failures import COMPONENT, HostSilent, translated
 from cragside.adapters.openai.listing import ListedModel, models_in
@@ -23,6 +24,9 @@ from cragside.domain.model_windows import ModelWindows
 from cragside.domain.thoughts import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.model_host import EMBEDDED
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
 
 _MODELS_REMEMBERED = 64
 _LEARNT_SECONDS = 600.0
@@ -130,6 +134,23 @@ class OpenAIHost(TextHost):
         return await self._answered(model, turns, schema, max_tokens + _THINKING_TOKENS)
 
     @override
+    async def first_tokens(self, model: str, prompt: str, *, system: str) -> Mapping[str, float]:
+        turns = [("system", sendable(system)), ("user", sendable(prompt))]
+        fields = {self._limit: 1, "logprobs": True, "top_logprobs": TOP_TOKENS}
+        try:
+            message = await self._message(model, turns, fields)
+        except Refused as refusal:
+            if refusal.status not in (400, 422):
+                raise
+            return {}  # models that think, and some hosts, do not know the request
+        told = message.response_metadata.get("logprobs")
+        return probabilities(told.get("content") if isinstance(told, dict) else None)
+
+    @override
+    async def parameters(self, model: str) -> int | None:
+        return (await self._model(model)).parameters
+
+    @override
     async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
         turns = [(message["role"], sendable(message["content"])) for message in messages]
         limit = {self._limit: max_tokens}
@@ -177,15 +198,18 @@ class OpenAIHost(TextHost):
             return reply
 
     async def _chat(self, model: str, turns: Sequence[tuple[str, str]], fields: Mapping[str, Any]) -> Reply:
+        message = await self._message(model, turns, fields)
+        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("finish_reason") != "length")
+
+    async def _message(self, model: str, turns: Sequence[tuple[str, str]], fields: Mapping[str, Any]) -> "AIMessage":
         clients = self._clients.here()
         try:
             async with clients.limiter:
                 # Prompts contain the user's evidence: only the host gets them, whatever LANGSMITH_* says.
                 with tracing_context(enabled=False):
-                    message = await clients.chat.ainvoke(list(turns), model=model, extra_body=dict(fields))
+                    return await clients.chat.ainvoke(list(turns), model=model, extra_body=dict(fields))
         except Exception as error:
             raise self._noted(error) from error
-        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("finish_reason") != "length")
 
     async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
         clients = self._clients.here()

@@ -10,10 +10,14 @@ _WINDOWS = ("max_model_len", "context_length", "context_window")
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model's longest context, and the context that the host gives it, in tokens; None where the host is silent."""
+    """A model's longest context, and the context that the host gives it, in tokens, and its number of parameters.
+
+    None where the host is silent.
+    """
 
     longest: int | None = None
     window: int | None = None
+    parameters: int | None = None
 
 
 def models_in(answer: Any) -> Mapping[str, ListedModel]:
@@ -28,7 +32,7 @@ def _model(listed: Mapping[str, Any]) -> ListedModel:
     meta = listed.get("meta")  # llama.cpp's
     meta = meta if isinstance(meta, dict) else {}
     window = _first(*(listed.get(name) for name in _WINDOWS), meta.get("n_ctx"))
-    return ListedModel(window or _first(meta.get("n_ctx_train")), window)
+    return ListedModel(window or _first(meta.get("n_ctx_train")), window, _first(meta.get("n_params")))
 
 
 def _first(*values: object) -> int | None:

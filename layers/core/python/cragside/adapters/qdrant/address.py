@@ -1,10 +1,10 @@
 """Where a Qdrant server is."""
 
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from cragside.adapters.bad_address import BadAddress, split_address
+from cragside.domain.nearness import Nearness, nearness
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,9 @@ class QdrantAddress:
     def tells_its_key(self) -> bool:
         """Whether anybody on the way can read the key."""
         parts = urlsplit(self.url)
-        return bool(self.api_key or self.key_apart) and parts.scheme == "http" and not _is_here(parts.hostname or "")
+        keyed = bool(self.api_key or self.key_apart)
+        return keyed and parts.scheme == "http" and nearness(parts.hostname or "") is not Nearness.MACHINE
 
     def __str__(self) -> str:
         """For messages: without the key."""
         return self.url
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -16,14 +16,14 @@ _QUESTION_CHARACTERS, _TITLE_CHARACTERS, _DOCUMENT_CHARACTERS = 2000, 200, 4000
 
 
 class RerankGrader(RelevanceGrader):
-    """Grades with a rerank endpoint, whose model reads each document beside the question. `model` is ignored."""
+    """Grades with a rerank endpoint, whose model reads each document beside the question."""
 
     def __init__(self, endpoint: RerankEndpoint, calibration: Calibration) -> None:
         self._endpoint = endpoint
         self._calibration = calibration
 
     @override
-    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         if not documents:
             return []
         asked = sendable(abridged(neutralise(query).strip(), _QUESTION_CHARACTERS))
@@ -35,8 +35,8 @@ class RerankGrader(RelevanceGrader):
             raise ServiceUnavailable("grader", message).at(self._endpoint.url) from error
 
     @override
-    async def judge(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> Grades:
-        return Grades(await self.grade(query, documents, model=model), RERANK_GRADER)
+    async def judge(self, query: str, documents: Sequence[Document]) -> Grades:
+        return Grades(await self.grade(query, documents), RERANK_GRADER)
 
 
 def _text(document: Document) -> str:

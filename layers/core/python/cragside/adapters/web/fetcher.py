@@ -13,10 +13,10 @@ from yarl import URL
 
 from cragside import __version__
 from cragside.adapters.turns import Turns
-from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.domain.addresses import parse_address
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 
 CONTENT_TYPES = frozenset(

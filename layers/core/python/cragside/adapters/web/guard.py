@@ -6,9 +6,9 @@ from ipaddress import ip_network
 
 from yarl import URL
 
-from cragside.adapters.web.addresses import IpAddress, Network, is_metadata, is_public, parse_address
+from cragside.domain.addresses import IpAddress, Network, is_metadata, is_public, parse_address
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.local_names import is_local_name
+from cragside.domain.nearness import Nearness, nearness
 
 LONGEST_URL = 4096
 # The ports of web servers. On other ports, public addresses also have databases, mail servers and consoles.
@@ -112,7 +112,7 @@ class Guard:
 
     def _check_public_place(self, url: URL) -> None:
         host = url.raw_host or ""
-        if parse_address(host) is None and is_local_name(host):
+        if parse_address(host) is None and nearness(host) < Nearness.PUBLIC:
             raise AddressRefused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
         if url.port not in WEB_PORTS:
             ports = ", ".join(map(str, sorted(WEB_PORTS)))

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
 
-_PAGE = 1000
-
-
 def documents(
     context: typer.Context,
     status: Annotated[
@@ -38,25 +35,14 @@ def documents(
     settings = session.settings(workspace)
 
     async def work(service: "Service") -> Any:
-        if unread:
-            return await _partly_read(service, limit=limit, offset=offset, status=status)
-        return await service.client.get("/v1/documents", limit=limit, offset=offset, status=status)
+        only = {"status": status, "unread": unread or None}
+        return await service.client.get("/v1/documents", limit=limit, offset=offset, **only)
 
     answer = ask(session, settings, work, address=api, token=token)
     if as_json:
         print_json(answer)
     else:
         _show(answer)
-
-
-async def _partly_read(service: "Service", *, limit: int, offset: int, status: str | None) -> dict[str, Any]:
-    """A page of the documents that were read in part, from all of them."""
-    found, start, total = list[dict[str, Any]](), 0, 1
-    while start < total:
-        page = await service.client.get("/v1/documents", limit=_PAGE, offset=start, status=status)
-        found += [document for document in page["documents"] if document["unread"]]
-        start, total = start + _PAGE, page["total"]
-    return {**page, "documents": found[offset : offset + limit], "total": len(found), "limit": limit, "offset": offset}
 
 
 def _show(answer: dict[str, Any]) -> None:

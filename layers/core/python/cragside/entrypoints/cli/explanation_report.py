@@ -47,6 +47,9 @@ def _show(candidate: dict[str, Any]) -> None:
     print_prose(console, f"\n{score}  {title} ({candidate['source']}: {_one_line(where)})", style="bold")
     needed = "" if candidate["needed"] is None else f"; it needed more than {candidate['needed']:g}"
     print_prose(console, f"      {fate}{needed}; graded by {reasons['grader'] or 'nobody'}")
+    if (judged := reasons["judgement"]) is not None:
+        told = f"{judged['model']} says {judged['answers']:.2f}, where the grade was {judged['grade']:.2f}"
+        print_prose(console, f"      {_one_line(told)}")
     if reasons["words"]:
         print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
     for word in reasons["read"]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ConfigurationError
+from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
 from cragside.entrypoints.error_lines import address_of
@@ -64,9 +65,8 @@ def serve(
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
     from cragside.entrypoints.metric_files import counting_folder
-    from cragside.entrypoints.proxy import server
 
-    if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
+    if not (settings.asks_for_token or allow_anonymous or nearness(host) is Nearness.MACHINE):
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
     with logged(settings.log_level, settings.log_format), counting_folder() as metrics:

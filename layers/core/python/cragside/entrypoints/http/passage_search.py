@@ -6,15 +6,13 @@ from typing import TypeVar
 
 from fastapi import Request
 
+from cragside.application.grading import GRADE_SHARE
 from cragside.application.passages import Found, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.ports.knowledge_graph import Neighbourhood
 
 T = TypeVar("T")
-
-# Grading gets this share of the time, so that the embedded grader can still replace a chat model.
-_GRADING_SHARE = 0.6
 
 
 class PassageSearch:
@@ -45,7 +43,7 @@ class PassageSearch:
         limit = self._settings.max_prompt_characters
         if len(lookup.question) > limit:
             raise ValidationError(f"The query has {len(lookup.question)} characters; the limit is {limit}.")
-        seconds = self.seconds_left() * _GRADING_SHARE
+        seconds = self.seconds_left() * GRADE_SHARE
         return await self.passages.find(lookup, workspace=self.workspace, seconds=seconds)
 
     async def with_graph(self, lookup: Lookup, *, graph: bool) -> tuple[Found, Neighbourhood | None]:

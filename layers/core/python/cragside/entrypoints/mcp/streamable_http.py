@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
 from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.end_users import USER_HEADERS
+from cragside.entrypoints.end_user_in_request import USER_HEADERS
 from cragside.entrypoints.mcp.server import create_server, reaching
 
 _PASSED_ON = (b"authorization", b"x-api-key", *USER_HEADERS, *WORKSPACE_HEADERS)

@@ -1,4 +1,4 @@
-"""Limits the number of clients' connections, and how long each may keep the server waiting.
+"""Limits how long a client may keep the server waiting.
 
 uvicorn has a time-out for idle connections only. It waits forever for a client that does not complete its request, and
 each such connection takes a descriptor.
@@ -8,8 +8,6 @@ import asyncio
 import json
 import select
 import sys
-from collections.abc import Callable
-from itertools import islice
 from typing import Any, Literal, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,82 +15,15 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
-from cragside.entrypoints.proxy.answer_ends import Ending, Unframed
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
+from cragside.entrypoints.proxy.answer_ends import Closing, Ending, Unframed
+from cragside.entrypoints.proxy.clients import Clients
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
 from cragside.entrypoints.proxy.own_paths import is_own
-from cragside.ports.clock import Clock
 
 _HEALTH = "/healthz"
 # The most requests that a client may send before it reads their answers.
 _MOST_PIPELINED = 64
-
-
-class Clients:
-    """The connections of one process."""
-
-    def __init__(
-        self, limits: ConnectionLimits, clock: Clock, observe: Callable[[ASGIApp], ASGIApp] = lambda app: app
-    ) -> None:
-        self.limits = limits
-        self.clock = clock
-        # Wraps what answers requests that the application does not get.
-        self.observe = observe
-        # Connections without a request in process, the longest idle first.
-        self._idle: dict[ClientConnection, None] = {}
-        self._busy: set[ClientConnection] = set()
-        # Refused connections, whose clients may still read the reason.
-        self._refused: dict[ClientConnection, None] = {}
-
-    @property
-    def full(self) -> bool:
-        """Whether there are too many requests. `/healthz` is answered nevertheless."""
-        return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
-
-    def idle(self, connection: "ClientConnection") -> None:
-        """A client has connected, or all its requests have been answered. May drop idle connections."""
-        self._busy.discard(connection)
-        self._idle[connection] = None
-        self._make_room()
-
-    def refused(self, connection: "ClientConnection") -> None:
-        """A client has been refused. Refused connections are the first to be dropped."""
-        self.gone(connection)
-        self._refused[connection] = None
-        self._make_room()
-
-    def _make_room(self) -> None:
-        """Drop surplus connections, except those whose request has arrived and waits to be read.
-
-        Many connections may arrive at once with their requests. Each of these gets an answer, even if it is a refusal.
-        At most there are twice as many connections as allowed, for which there are enough descriptors.
-        """
-        excess = len(self._refused) + len(self._idle) + len(self._busy) - self.limits.most
-        if excess <= 0:
-            return
-        there = [*self._refused, *self._idle]
-        for connection in islice((each for each in there if not each.has_spoken), excess):
-            connection.drop()
-        if len(self._refused) + len(self._idle) + len(self._busy) > 2 * self.limits.most:
-            there[0].drop()
-
-    def busy(self, connection: "ClientConnection") -> None:
-        """A client has sent the head of a request."""
-        self._idle.pop(connection, None)
-        self._busy.add(connection)
-
-    def gone(self, connection: "ClientConnection") -> None:
-        """A client has left."""
-        self._idle.pop(connection, None)
-        self._refused.pop(connection, None)
-        self._busy.discard(connection)
-
-    def check(self) -> None:
-        """End the connections of clients that are too slow. Call it regularly."""
-        now = self.clock.monotonic()
-        for connection in [*self._refused, *self._idle, *self._busy]:
-            connection.check(now)
 
 
 class ClientConnection(HttpToolsProtocol):
@@ -257,7 +188,7 @@ class ClientConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._clients.busy(self)
         application = self._application()
-        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else application
+        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else Closing(application)
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()

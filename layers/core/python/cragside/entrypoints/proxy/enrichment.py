@@ -18,7 +18,7 @@ from cragside.domain.model_windows import brought
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.context_window import (
     SMALLEST_DEFAULT,
     ContextWindow,

@@ -10,7 +10,7 @@ from starlette.types import Message, Send
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.codings import coding_of, decoded, is_readable
 from cragside.entrypoints.proxy.headers import Header

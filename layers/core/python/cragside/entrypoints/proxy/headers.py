@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from cragside.domain import hops
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.end_users import USER_HEADER
+from cragside.entrypoints.end_user_in_request import USER_HEADER
 from cragside.entrypoints.rag_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER
 
 Header = tuple[bytes, bytes]

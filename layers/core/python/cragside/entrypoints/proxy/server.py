@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import math
 import signal
@@ -18,11 +17,13 @@ from starlette.types import ASGIApp
 
 from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
+from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
+from cragside.entrypoints.proxy.client_connections import ClientConnection
+from cragside.entrypoints.proxy.clients import Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
 from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
@@ -130,21 +131,13 @@ def _proxy(container: "Container", host: str, exposition: Exposition | None = No
         container,
         create_app(container, keys=keys, exposition=exposition),
         keys=keys,
-        check_host=is_loopback(host),
+        check_host=nearness(host) is Nearness.MACHINE,
         bound_host=host,
     )
 
 
 def _limits(container: "Container") -> ConnectionLimits:
     return ConnectionLimits(most_connections(container.settings.max_connections))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 class Server(uvicorn.Server):

@@ -14,6 +14,9 @@ ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE e
 ERROR_OF_ENRICHING = "CASE enrichment WHEN 'failed' THEN error ELSE '' END"
 # The columns of a part that `parts_by_version` reads.
 PART_COLUMNS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
+# What tier 1 of a file has in it of which something was not read. Databases refuse JSON that Python writes, such as
+# half a surrogate pair. In a text within it, the quotation marks have backslashes.
+PARTLY_READ = '"unread": "'
 
 
 def columns_of(entry: Entry, created_at: str | None) -> dict[str, object]:

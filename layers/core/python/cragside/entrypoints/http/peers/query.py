@@ -11,7 +11,7 @@ from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.outcome import recalled
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.models import Degraded
 from cragside.entrypoints.http.passage_models import GraphAround
 from cragside.entrypoints.http.passage_search import PassageSearch

@@ -89,6 +89,7 @@ async def _listing(
         str | None,
         Query(min_length=1, max_length=MOST_TYPE_CHARACTERS, description="Only files of this type, such as `pdf`."),
     ] = None,
+    unread: Annotated[bool, Query(description="Only documents of whose files something was not read.")] = False,
     sort: Annotated[
         DocumentSort | None,
         Query(description="What the list is sorted by. Default: `added`, or with `below` the source."),
@@ -100,7 +101,7 @@ async def _listing(
 ) -> tuple[Listing, bool]:
     """The list that a request asks for, and whether the request says how it is sorted."""
     descending = None if order is None else order == "desc"
-    return Listing(search.strip(), file_type, sort or "added", descending), (sort or order) is not None
+    return Listing(search.strip(), file_type, unread, sort or "added", descending), (sort or order) is not None
 
 
 @router.get("")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from cragside.application.contract import enhanced_request
 from cragside.application.enricher import Enriched
 from cragside.domain.prompt import any_question_in, question_in
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import choose_workspace, container_of

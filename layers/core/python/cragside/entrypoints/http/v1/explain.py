@@ -13,7 +13,7 @@ from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Step, Watch
 from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses, for_client, hidden

@@ -19,9 +19,8 @@ class StepBody(BaseModel):
     ms: float = Field(description="Its measured milliseconds.")
     question: str = Field("", description="`complete`: the question that stands alone.")
     passages: int = Field(0, description="`retrieve`, `search`, `inject`: how many passages it found or kept.")
-    grader: str | None = Field(
-        None, description="`grade`: `embedded` or the chat model that graded; null if there was nothing to grade."
-    )
+    grader: str | None = Field(None, description="`grade`: `embedded` or `rerank`; null if there was nothing to grade.")
+    asked: int = Field(0, description="`grade`: how many passages a chat model was asked about.")
     next: Literal["inject", "rewrite"] = Field("inject", description="`decide`: the next step.")
     query: str = Field("", description="`rewrite`: what the web is searched for.")
     searched: bool = Field(False, description="`search`: whether a search engine was asked.")
@@ -45,6 +44,14 @@ class ReadWordBody(BaseModel):
     read: str = Field(description="As the documents do.")
 
 
+class JudgementBody(BaseModel):
+    """What a chat model said of a passage, which it read beside no other."""
+
+    model: str = Field(description="The chat model.")
+    answers: float = Field(description="Its probability that the passage states the answer, 0..1.")
+    grade: float = Field(description="The grade of the `grader` before, 0..1. `score` is a mix of both.")
+
+
 class ReasonsBody(BaseModel):
     """What spoke for a candidate."""
 
@@ -53,7 +60,8 @@ class ReasonsBody(BaseModel):
         description="Which of them the question writes otherwise: misspelt or abbreviated."
     )
     strip: StripBody | None = Field(description="The strip that carries its score; null if the time was over.")
-    grader: str | None = Field(description="Who gave its `score`: `embedded`, `rerank` or a chat model.")
+    grader: str | None = Field(description="Who gave its `score`: `embedded` or `rerank`.")
+    judgement: JudgementBody | None = Field(description="The judgement that moved its `score`, if a model was asked.")
 
 
 class CandidateBody(BaseModel):

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT
-from cragside.domain.end_user import FIELD, end_user
+from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
-from cragside.entrypoints.end_users import end_user_of
+from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Citation, Degraded
@@ -170,4 +170,4 @@ async def search_memories(request: Request, asked: MemoryQuery, container: AppCo
 
 
 def _end_user(request: Request, given: str | None) -> str:
-    return end_user(given) or end_user_of(request.scope["headers"])
+    return end_user_name(given) or end_user_of(request.scope["headers"])

@@ -31,6 +31,11 @@ class ListedVersion:
         return self.version.source.file_type
 
     @property
+    def unread(self) -> str:
+        """What of its file was not read."""
+        return str(self.version.source.tier1.get("unread", ""))
+
+    @property
     def created_at(self) -> str:
         """When it was added."""
         return self.version.created_at

@@ -4,6 +4,7 @@
 
 from typing import Any, NamedTuple
 
+from cragside.adapters.lightrag.ledger.sql_rows import PARTLY_READ
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import STATUSES, DocumentSort, Listing
 
@@ -55,6 +56,8 @@ def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -
         values.append(listing.search)
         mentioned = (f"position({_LOWER.format('$2::text')} IN {_LOWER.format(text)}) > 0" for text in _SEARCHED)
         conditions.append(f"({' OR '.join(mentioned)})")
+    if listing.unread:
+        conditions.append(f"position('{PARTLY_READ}' IN tier1) > 0")
     for column, value in ((_OWN_STATUS, status), ("track", track), ("file_type", listing.file_type)):
         if value is not None:
             values.append(value)

@@ -4,6 +4,7 @@
 
 from typing import Any, NamedTuple
 
+from cragside.adapters.lightrag.ledger.sql_rows import PARTLY_READ
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import STATUSES, DocumentSort, Listing
 
@@ -47,6 +48,8 @@ def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -
         tables += " LEFT JOIN origin ON origin.document_id = document.id"
         conditions.append(_MENTIONED)
         values.append(listing.search.casefold())
+    if listing.unread:
+        conditions.append(f"instr(tier1, '{PARTLY_READ}')")
     for condition, value in ((_OWN_STATUS, status), ("track", track), ("file_type", listing.file_type)):
         if value is not None:
             conditions.append(f"{condition} = ?")

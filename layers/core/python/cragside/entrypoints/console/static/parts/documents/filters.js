@@ -1,4 +1,4 @@
-// What of the documents is listed: by a part of the name, by type and by status.
+// What of the documents is listed: by a part of the name, by type, by status and by what was not read.
 import { number, t } from "../../texts.js";
 import { html } from "../../vendor/ui.js";
 import { ask, askSoon, asked, listing, typed } from "./listing.js";
@@ -6,7 +6,7 @@ import { ask, askSoon, asked, listing, typed } from "./listing.js";
 const STATUSES = ["pending", "searchable", "enriched", "failed"];
 
 export function Filters() {
-  const { status, file_type } = asked.value;
+  const { status, file_type, unread } = asked.value;
   const types = Object.entries(listing.value?.file_types ?? {}).sort(([one], [other]) => one.localeCompare(other));
   const submit = (event) => {
     event.preventDefault();
@@ -31,6 +31,13 @@ export function Filters() {
           <select onChange=${(event) => ask({ status: event.target.value })}>
             <option value="" selected=${!status}>${t("documents.all_statuses")}</option>
             ${STATUSES.map((each) => html`<option value=${each} selected=${each === status}>${t(`documents.status.${each}`)}</option>`)}
+          </select>
+        </label>
+        <label>
+          ${t("documents.reading")}
+          <select onChange=${(event) => ask({ unread: event.target.value })}>
+            <option value="" selected=${!unread}>${t("documents.reading.all")}</option>
+            <option value="true" selected=${Boolean(unread)}>${t("documents.reading.partly")}</option>
           </select>
         </label>
       </form>

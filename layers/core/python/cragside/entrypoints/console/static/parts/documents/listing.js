@@ -5,7 +5,7 @@ import { batch, signal } from "../../vendor/ui.js";
 
 export const PAGE = 50;
 const TYPED_MS = 250;
-const FIRST = { search: "", status: "", file_type: "", sort: "added", order: "desc", page: 0 };
+const FIRST = { search: "", status: "", file_type: "", unread: "", sort: "added", order: "desc", page: 0 };
 // Sorted by these, the highest comes first.
 const DOWNWARDS = new Set(["added", "passages"]);
 
@@ -58,11 +58,11 @@ export function sortBy(key) {
   return ask({ sort: key, order: sort === key ? other : first });
 }
 
-export const filtered = () => Boolean(asked.value.search || asked.value.status || asked.value.file_type);
+export const filtered = () => Boolean(asked.value.search || asked.value.status || asked.value.file_type || asked.value.unread);
 
 export function unfiltered() {
   typed.value = "";
-  return ask({ status: "", file_type: "" });
+  return ask({ status: "", file_type: "", unread: "" });
 }
 
 // Whether an answer is still awaited.

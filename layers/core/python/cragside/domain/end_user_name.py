@@ -1,4 +1,4 @@
-"""Separates the memories of the people who share a token behind one host, such as Open WebUI."""
+"""Names the people who share a token behind one host, such as Open WebUI, and separates their memories."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ FIELD = "endUser"
 _LONGEST = 128
 
 
-def end_user(given: object) -> str:
+def end_user_name(given: object) -> str:
     """The name of a user as memory keeps it, "" for none.
 
     A name that is long, unprintable or no text is replaced by its digest.

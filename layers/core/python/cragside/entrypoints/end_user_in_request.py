@@ -1,9 +1,9 @@
-"""Reads who the user of a host is: memory separates the users who share a token."""
+"""Finds who the end user of a request is: memory separates the users who share a token."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cragside.domain.end_user import end_user
+from cragside.domain.end_user_name import end_user_name
 
 USER_HEADER = b"x-rag-user"
 # Ours, Open WebUI's with ENABLE_FORWARD_USER_INFO_HEADERS, and LiteLLM's. The first one that is there counts.
@@ -21,7 +21,7 @@ def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] 
         names += [body.get(field) for field in _FIELDS]
         metadata = body.get("metadata")
         names += [metadata.get("user_id")] if isinstance(metadata, Mapping) else []
-    return next(filter(None, map(end_user, names)), "")
+    return next(filter(None, map(end_user_name, names)), "")
 
 
 def _text(value: bytes) -> str:

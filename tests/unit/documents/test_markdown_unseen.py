@@ -1,0 +1,79 @@
+"""Comments, hidden elements and links that run scripts, in Markdown and on Obsidian's cards."""
+
+import json
+
+import pytest
+
+from cragside.adapters.documents import canvases, markdown
+from cragside.adapters.documents.reading import FileOrigin
+
+
+def note(text):
+    return markdown.read(text.encode(), FileOrigin("a.md", "md")).text
+
+
+def card(text):
+    value = {"nodes": [{"id": "a", "type": "text", "text": text, "x": 0, "y": 0}], "edges": []}
+    return canvases.exported(json.loads(json.dumps(value))).text.strip()
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("read", [note, card])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- secret -->",
+        "<!-- one\n\nsecret\n-->",
+        "%%secret%%",
+        "%%\nsecret\n%%",
+        "<span hidden>secret</span>",
+        '<span style="display:none">se<span>cr</span>et secret</span>',
+        "<div style='font-size: 0'>\n\nsecret\n\n</div>",
+        '<SPAN class="a" STYLE="color:#fff">secret</SPAN>',
+        "<div inert>secret</div>",
+        "<div popover=auto>secret</div>",
+        "<script>secret</script>",
+        "<template>secret</template>",
+    ],
+)
+def test_what_nobody_sees_is_left_out(read, hidden):
+    assert read(f"Before {hidden} after.") == "Before  after."
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("read", [note, card])
+def test_a_link_that_runs_a_script_is_its_text(read):
+    link = (
+        "See [the plan](javascript:alert('x(1)')) and ![it](data:image/png;base64,AAAA) or [home](https://a.example)."
+    )
+    assert read(link) == "See the plan and it or [home](https://a.example)."
+
+
+@pytest.mark.parametrize("read", [note, card])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write `<!-- secret -->` and `<span hidden>` here, `</span>` there.",
+        "```\n<!-- secret -->\n%%secret%%\n```",
+        "A <!-- without an end, a <span hidden> too.",
+        "Sold at 5%% and 7%%, <b>bold</b>, a < b > c.",
+        '<span aria-hidden="true">seen</span> <span style="color: red">red</span>',
+    ],
+)
+def test_code_and_what_readers_see_stays(read, text):
+    assert read(text) == text
+
+
+@pytest.mark.attack("hidden text")
+def test_a_card_with_an_address_that_runs_a_script_is_left_out():
+    nodes = [
+        {"id": "a", "type": "link", "url": "javascript:secret()"},
+        {"id": "b", "type": "link", "url": "https://a.example"},
+    ]
+    assert canvases.exported({"nodes": nodes}).text.strip() == "https://a.example"
+
+
+@pytest.mark.attack("hostile files")
+@pytest.mark.parametrize("mark", ["<!--", "<span hidden>", "<b>", "[a](javascript:", "<a hidden ", "[", "</span>"])
+def test_many_beginnings_without_an_end_take_no_time_to_speak_of(mark):
+    assert note(mark * 20_000).count(mark.strip()[:3]) > 0
