@@ -155,6 +155,7 @@ class ScriptedJudge(PassageJudge):
         self.tried_again: list[str] = []
         self.pace = self.pause = 0.0
         self.failure: ServiceUnavailable | None = None
+        self.failure_of = ""
 
     async def ready(self, requested: str | None) -> str | None:
         self.requested.append(requested)
@@ -171,6 +172,8 @@ class ScriptedJudge(PassageJudge):
         await asyncio.sleep(self.pause)
         if self.failure:
             raise self.failure
+        if passage.content == self.failure_of:
+            raise ServiceUnavailable("grader", "Ollama answered 500.")
         return self.answers[passage.content]
 
 

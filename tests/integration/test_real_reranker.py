@@ -31,13 +31,13 @@ async def test_llama_cpps_server_grades(llama_cpp_reranker, tmp_path, path, capl
     container = Container(settings)
     try:
         documents = [Document(str(n), text, "local") for n, text in enumerate(PASSAGES)]
-        grades = await container.grader.judge(QUESTION, documents)
-        assert (grades.grader, len(grades.scores)) == ("rerank", len(PASSAGES))
-        assert all(0 <= score <= 1 for score in grades.scores)
-        assert len(set(grades.scores[:2])) == 2
+        grades = await container.grader.grade(QUESTION, documents)
+        assert (container.grader.name, len(grades)) == ("rerank", len(PASSAGES))
+        assert all(0 <= score <= 1 for score in grades)
+        assert len(set(grades[:2])) == 2
         # Each grade is that of its own passage: the server answers the best first.
         turned = await container.grader.grade(QUESTION, documents[::-1])
-        assert turned[::-1] == pytest.approx(grades.scores, abs=1e-3)
+        assert turned[::-1] == pytest.approx(grades, abs=1e-3)
         found = {each.component: each for each in await examine_components(container, MANNER)}
         assert "answered a test call" in found["reranker"].detail
     finally:

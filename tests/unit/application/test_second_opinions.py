@@ -16,7 +16,7 @@ async def outcome(grades: dict[str, float], judge: ScriptedJudge, *, seconds: fl
     documents = [Document(content, content, "local") for content in grades]
     embedded = ScriptedGrader(grades)
     return await Grading(embedded, embedded, judge).graded(
-        Reading("Who lights the lamp?"), documents, seconds=seconds, model="asked for"
+        Reading("Who lights the lamp?"), documents, seconds=seconds, threshold=0.6, model="asked for"
     )
 
 
@@ -88,6 +88,15 @@ async def test_a_model_that_fails_leaves_the_grades_that_there_are() -> None:
     assert [each.reason for each in graded.degraded] == ["Ollama answered 500. The embedded grader decided alone."]
 
 
+async def test_a_model_that_fails_later_keeps_the_judgements_before() -> None:
+    judge = ScriptedJudge({HONEST: 0.05})
+    judge.failure_of = OFF
+    graded = await outcome({HONEST: 0.5, OFF: 0.4}, judge)
+    assert scores(graded)[HONEST] < 0.5
+    assert [each.reason for each in graded.degraded] == ["Ollama answered 500. The judgements before it count."]
+    assert (graded.judge, graded.asked) == ("judge", 2)
+
+
 async def test_a_model_that_is_late_leaves_the_grades_that_there_are() -> None:
     judge = ScriptedJudge({HONEST: 0.9})
     judge.pause = 9.0
@@ -101,7 +110,7 @@ async def test_a_model_without_time_for_two_passages_is_not_asked(caplog: pytest
     judge.pace = 3.0
     grading = Grading(embedded := ScriptedGrader({HONEST: 0.5}), embedded, judge)
     for _ in range(2):
-        graded = await grading.graded(Reading("Who?"), [Document("1", HONEST, "local")], seconds=5)
+        graded = await grading.graded(Reading("Who?"), [Document("1", HONEST, "local")], seconds=5, threshold=0.6)
         assert judge.judged == []
         assert judge.tried_again.pop() == HONEST
         assert graded.degraded[0].reason == (
@@ -109,7 +118,9 @@ async def test_a_model_without_time_for_two_passages_is_not_asked(caplog: pytest
         )
     assert len(caplog.records) == 1
     judge.pace = 2.0
-    assert (await grading.graded(Reading("Who?"), [Document("1", HONEST, "local")], seconds=5)).asked == 1
+    assert (
+        await grading.graded(Reading("Who?"), [Document("1", HONEST, "local")], seconds=5, threshold=0.6)
+    ).asked == 1
 
 
 async def test_the_next_passage_is_judged_only_if_there_is_time_for_it() -> None:

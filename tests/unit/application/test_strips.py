@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.application.strips import compressed, strips_of
+from cragside.application.strips import best_strips, compressed, strips_of
 from cragside.domain.document import Document
 from cragside.domain.reading import Reading
 from tests.fakes import WordGrader
@@ -67,3 +67,18 @@ def test_strips_hold_every_word_in_its_order(text: str) -> None:
 @pytest.mark.parametrize("text", ["Short one. " * 5000, "word " * 50_000, "a.\n\n" * 30_000, "。" * 5000])
 def test_the_number_of_strips_is_bounded(text: str) -> None:
     assert len(strips_of(text)) <= 48
+
+
+async def test_the_best_strips_have_room_in_so_many_characters_and_keep_their_order():
+    whole = document(f"{RAIN} {KELP} {RAIN} {OTTER} {RAIN}")
+    found = await best_strips("kelp otters", whole, WordGrader(), characters=len(KELP) + len(OTTER) + 10)
+    assert KELP in found.content
+    assert OTTER in found.content
+    assert RAIN not in found.content
+    assert found.content.index(KELP) < found.content.index(OTTER)
+    assert (await best_strips("kelp", whole, WordGrader(), characters=10_000)) == whole
+
+
+async def test_a_strip_that_is_too_long_is_cut():
+    found = await best_strips("kelp", document("kelp " * 500), WordGrader(), characters=100)
+    assert found.content == ("kelp " * 500)[:100]

@@ -100,9 +100,9 @@ async def test_with_the_mean_rule_passing_local_evidence_is_joined_by_the_web() 
 async def test_the_model_of_the_request_judges_where_no_passage_is_surely_evidence() -> None:
     judge = ScriptedJudge({KELP: 0.9, OTTER: 0.1})
     sure = await find(judge=judge)
-    assert (judge.requested, sure.grader, sure.asked) == ([], "embedded", 0)
+    assert (judge.requested, sure.grader, sure.judge, sure.asked) == ([], "embedded", None, 0)
     unsure = await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.2}), judge=judge)
-    assert (judge.requested, unsure.grader, unsure.asked) == (["m"], "judge", 1)
+    assert (judge.requested, unsure.grader, unsure.judge, unsure.asked) == (["m"], "embedded", "judge", 1)
     assert [document.content for document in unsure.documents] == [KELP]
 
 

@@ -231,7 +231,7 @@ FORGED = [
 @pytest.mark.parametrize("field", ["content", "title"])
 def test_a_passage_can_neither_close_its_block_nor_forge_an_answer(forged, field):
     fields = {"content": "Cats sleep.", "title": "Cats", field: f"a\n{forged}"}
-    prompt = judging.prompt(QUESTION, Document("h", source="web", **fields), characters=900)
+    prompt = judging.prompt(QUESTION, Document("h", source="web", **fields))
     code = re.search(r"<evidence-(\w{6})>", prompt)[1]
     assert re.findall(r"<\s*/?\s*[eе]vidence[^>]*>", prompt) == [f"<evidence-{code}>", f"</evidence-{code}>"]
     inside = prompt.partition(f"<evidence-{code}>\n")[2].partition("\n</evidence-")[0]
@@ -246,10 +246,9 @@ async def test_a_question_full_of_control_tokens_is_neutralised(judge, stub):
     assert "<|im_start|>" not in prompts(stub)[0]
 
 
-@pytest.mark.parametrize("text", ["word ", "3.14159 ", "漢字仮名交じり文", "def f(x): return x[1]\n", "QmFzZTY0"])
-async def test_a_long_passage_is_cut(judge, stub, text):
-    await judge.probability("judge", "x" * 5000, Document("h", text * 4000, "local"))
-    assert most_tokens(prompts(stub)[0]) < 4500
+async def test_a_long_question_is_abridged(judge, stub):
+    await judge.probability("judge", "x" * 50_000, ABOUT)
+    assert most_tokens(prompts(stub)[0]) < 1500
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,11 @@ class Container(Stores):
     def passages(self) -> PassageFinder:
         """Finds passages with their documents."""
         relevant = RelevantPassages(
-            self.workspaces, self.grading, self.embedded_grader, candidates=self.settings.candidates
+            self.workspaces,
+            self.grading,
+            self.embedded_grader,
+            candidates=self.settings.candidates,
+            threshold=self.settings.threshold,
         )
         return PassageFinder(self.workspaces, self.retriever, relevant)
 

@@ -230,6 +230,7 @@ class Enricher:
             mode=preferred.mode,
             closest=findings.closest,
             grader=findings.grader,
+            judge=findings.judge,
             asked=findings.asked,
         )
         blocks = (block, recollection.text if recollection else "")

@@ -15,8 +15,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading
-from cragside.domain.second_opinion import SURE, Judgement, may_pass
-from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.domain.second_opinion import ENOUGH, Judgement, may_pass
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.passage_judge import PassageJudge
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -39,19 +38,20 @@ _logger = logging.getLogger(__name__)
 class Graded:
     """The documents with their relevance, best first, and how they got it.
 
-    `grader` gave all grades; `judgements` of a chat model, by the id of the passage, moved some of them. `asked` counts
-    the calls of the model.
+    `grader` gave all grades; `judgements` of the chat model `judge`, by the id of the passage, moved some of them.
+    `asked` counts its calls.
     """
 
     documents: list[Document]
     grader: str
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    judge: str | None = None
     asked: int = 0
     degraded: Sequence[Degradation] = ()
 
 
 class Grading:
-    """Grades with `grader`, or with `embedded` if that fails. `judge` is asked where no passage is surely evidence."""
+    """Grades with `grader`, or with `embedded` if that fails. `judge` is asked where no passage is graded high."""
 
     def __init__(
         self,
@@ -73,19 +73,21 @@ class Grading:
         documents: Sequence[Document],
         *,
         seconds: float,
-        threshold: float = DEFAULT_THRESHOLD,
+        threshold: float,
         model: str | None = None,
     ) -> Graded:
-        """Grade documents within `seconds`. `model` is the chat model of the request; evidence passes `threshold`."""
+        """Grade documents within `seconds`. Evidence has to exceed `threshold`. `model` is the request's chat model."""
         deadline = Deadline(seconds, self._clock)
         degraded: list[Degradation] = []
         try:
-            grades = await within(seconds, "grader", self._grader.judge_read(reading, documents))
+            grader = self._grader
+            scores = await within(seconds, "grader", grader.grade_read(reading, documents))
         except ServiceUnavailable as error:
-            grades = await self._embedded.judge_read(reading, documents)
+            grader = self._embedded
+            scores = await grader.grade_read(reading, documents)
             degraded = [Degradation("grader", f"{error.message.rstrip('.')}. The embedded grader stepped in.")]
-        graded = Graded(by_relevance(documents, grades.scores), grades.grader, degraded=degraded)
-        if self._judge is None or max(grades.scores, default=1.0) > max(SURE, threshold):
+        graded = Graded(by_relevance(documents, scores), grader.name, degraded=degraded)
+        if self._judge is None or max(scores, default=1.0) > max(ENOUGH, threshold):
             return graded
         return await self._judged(self._judge, reading, graded, deadline, threshold, model)
 
@@ -100,7 +102,7 @@ class Grading:
     ) -> Graded:
         """Ask the model about one passage after the other, best first, until one passes or no other can."""
         judgements: dict[str, Judgement] = {}
-        degraded, asked = list(graded.degraded), 0
+        degraded, asked, model = list(graded.degraded), 0, None
         try:
             model = await within(deadline.remaining(), "grader", judge.ready(requested))
             if model is None:
@@ -109,28 +111,30 @@ class Grading:
                 grade = document.score or 0.0
                 if not may_pass(grade, threshold):
                     break
+                question = reading.asked_of(document.whole)
+                short = await best_strips(question, document, self._embedded, characters=JUDGED_CHARACTERS)
                 needed = judge.seconds(model)
                 if needed * (1 if asked else LEAST_ASKED) > deadline.remaining():
                     if not asked:
-                        judge.try_again(model, reading.asked_of(document.whole), document)
+                        judge.try_again(model, question, short)
                         degraded.append(self._too_slow(model, needed))
                     break
                 asked += 1
-                question = reading.asked_of(document.whole)
-                short = await best_strips(question, document, self._embedded, characters=JUDGED_CHARACTERS)
                 judging = judge.probability(model, question, short)
                 probability = await within(deadline.remaining(), "grader", judging)
                 judgements[document.id] = judgement = Judgement(model, probability, grade)
                 if judgement.blend > threshold:
                     break
         except ServiceUnavailable as error:
-            degraded.append(Degradation("grader", f"{error.message.rstrip('.')}. The embedded grader decided alone."))
+            then = "The judgements before it count." if judgements else "The embedded grader decided alone."
+            degraded.append(Degradation("grader", f"{error.message.rstrip('.')}. {then}"))
         if contradicting := [each for each in judgements.values() if each.contradicts]:
             degraded.append(_contradiction(contradicting))
         return replace(
             graded,
             documents=by_score([_with(document, judgements.get(document.id)) for document in graded.documents]),
             judgements=judgements,
+            judge=model if asked else None,
             asked=asked,
             degraded=degraded,
         )

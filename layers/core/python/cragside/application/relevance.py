@@ -42,12 +42,19 @@ class RelevantPassages:
     """Ranks the passages of a workspace by their relevance to a question."""
 
     def __init__(
-        self, workspaces: Workspaces, grading: Grading, embedded_grader: RelevanceGrader, *, candidates: int
+        self,
+        workspaces: Workspaces,
+        grading: Grading,
+        embedded_grader: RelevanceGrader,
+        *,
+        candidates: int,
+        threshold: float,
     ) -> None:
         self._workspaces = workspaces
         self._grading = grading
         self._embedded_grader = embedded_grader
         self._candidates = candidates
+        self._threshold = threshold
 
     async def find(
         self, search: RelevanceSearch, *, workspace: str, seconds: float
@@ -64,10 +71,12 @@ class RelevantPassages:
             reading, candidates = await self._retrieved(search, repository)
         degraded: Sequence[Degradation] = ()
         if search.both:
-            graded = await self._grading.graded(reading, candidates, seconds=seconds, model=search.model)
+            graded = await self._grading.graded(
+                reading, candidates, seconds=seconds, threshold=self._threshold, model=search.model
+            )
             found, degraded = await _compared(search.text, graded.documents, repository), graded.degraded
         else:
-            scores = (await self._embedded_grader.judge_read(reading, candidates)).scores
+            scores = await self._embedded_grader.grade_read(reading, candidates)
             found = by_relevance(candidates, scores)
         if search.compress:
             found = await compressed(reading, found, self._embedded_grader)

@@ -58,7 +58,7 @@ async def compressed(reading: Reading, documents: Sequence[Document], grader: Re
         for number, strip in enumerate(strips)
         if len(strips) > 1
     ]
-    scores = iter((await grader.judge_read(reading, pieces)).scores if pieces else ())
+    scores = iter(await grader.grade_read(reading, pieces) if pieces else ())
     return [
         replace(document, content=_kept(strips, [next(scores) for _ in strips])) if len(strips) > 1 else document
         for document, strips in zip(documents, split, strict=True)
@@ -66,7 +66,10 @@ async def compressed(reading: Reading, documents: Sequence[Document], grader: Re
 
 
 async def best_strips(question: str, document: Document, grader: RelevanceGrader, *, characters: int) -> Document:
-    """The document with its best strips in their order, as many as have room in so many characters; at least one."""
+    """The document with its best strips in their order, as many as have room in so many characters.
+
+    A strip that is longer is cut.
+    """
     if len(document.content) <= characters:
         return document
     strips = strips_of(document.content)
@@ -74,7 +77,7 @@ async def best_strips(question: str, document: Document, grader: RelevanceGrader
     best = sorted(range(len(strips)), key=lambda number: -scores[number])
     sizes = accumulate(len(strips[number]) for number in best)
     kept = [number for number, size in zip(best, sizes, strict=True) if size <= characters] or best[:1]
-    return replace(document, content=_joined(strips, sorted(kept)))
+    return replace(document, content=_joined(strips, sorted(kept))[:characters])
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

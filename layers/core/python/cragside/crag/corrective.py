@@ -73,6 +73,7 @@ class CorrectiveRag(EvidenceFinder):
             candidates=state.get("candidates", ()),
             closest=state["closest"],
             reading=state["reading"],
-            grader=next((each.model for each in state.get("judgements", {}).values()), state.get("grader")),
-            asked=state.get("model_calls", 0),
+            grader=state.get("grader"),
+            judge=state.get("judge"),
+            asked=state.get("judge_calls", 0),
         )

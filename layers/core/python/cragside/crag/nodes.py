@@ -60,7 +60,7 @@ CLOSEST_SHARE = 0.5
 _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
     "complete_question": ("complete", lambda update: {"question": update["question"]}),
     "retrieve": ("retrieve", lambda update: {"passages": len(update["local"])}),
-    "grade": ("grade", lambda update: {"grader": update.get("grader"), "asked": update.get("model_calls", 0)}),
+    "grade": ("grade", lambda update: {"grader": update.get("grader"), "asked": update.get("judge_calls", 0)}),
     "transform_query": ("rewrite", lambda update: {"query": update["search_query"]}),
     "web_search": (
         "search",
@@ -162,7 +162,8 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
         "local": by_score([document for each in outcomes for document in each.documents]),
         "grader": EMBEDDED_GRADER if EMBEDDED_GRADER in graders else graders[0],
         "judgements": {key: judgement for each in outcomes for key, judgement in each.judgements.items()},
-        "model_calls": sum(each.asked for each in outcomes),
+        "judge": next((each.judge for each in outcomes if each.judge), None),
+        "judge_calls": sum(each.asked for each in outcomes),
         "degraded": list(next((each.degraded for each in outcomes if each.degraded), ())),
     }
 

@@ -41,7 +41,8 @@ class CragState(TypedDict, total=False):
     part_of: dict[str, Reading]  # passage -> the part that it is nearest to; those nearest to the question have none
     grader: str  # the name of the one that graded all of `local`
     judgements: Mapping[str, Judgement]  # of a chat model, by the id of the passage
-    model_calls: int
+    judge: str | None  # the name of the chat model that was asked
+    judge_calls: int
     search_query: str
     web: list[Document] | None  # None: the web could not be asked
     search_performed: bool

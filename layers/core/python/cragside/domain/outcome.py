@@ -33,8 +33,8 @@ class Findings:
 
     `standalone_question` is None if the question needed nothing from the conversation. `candidates` are all that were
     considered; () for a run that nobody watched. `closest` are the nearest passages, if none of them is evidence.
-    `reading` is the question in words of the documents, None if it was searched for as it is. `grader` is `embedded`,
-    `rerank`, or the chat model that judged some passages, of which it was `asked` about so many.
+    `reading` is the question in words of the documents, None if it was searched for as it is. `grader` is `embedded`
+    or `rerank`; `judge` is the chat model that was `asked` about so many passages.
     """
 
     block: str
@@ -47,6 +47,7 @@ class Findings:
     closest: tuple[Document, ...] = ()
     reading: Reading | None = None
     grader: str | None = None
+    judge: str | None = None
     asked: int = 0
 
     @property
@@ -62,7 +63,7 @@ class RagContext:
     `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
     `standalone_question` is what was searched for, if it differs from `query`. `mode` is how the workspace gets its
     evidence; `threshold` matters for `corrective` only. `closest` are the nearest passages where none is evidence. They
-    are for people: the prompt has nothing of them. For `grader` and `asked` see `Findings`.
+    are for people: the prompt has nothing of them. For `grader`, `judge` and `asked` see `Findings`.
     """
 
     query: str
@@ -78,10 +79,12 @@ class RagContext:
     mode: EvidenceMode = "corrective"
     closest: tuple[Document, ...] = ()
     grader: str | None = None
+    judge: str | None = None
     asked: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
+        graded = {"grader": self.grader, "judge": self.judge, "asked": self.asked}
         return {
             "query": self.query,
             **({} if self.standalone_question is None else {"standalone_question": self.standalone_question}),
@@ -91,7 +94,7 @@ class RagContext:
             "processing_time_ms": self.processing_time_ms,
             "verdict": self.verdict,
             "threshold": self.threshold,
-            **({"grader": self.grader, "asked": self.asked} if self.mode == "corrective" else {"mode": self.mode}),
+            **(graded if self.mode == "corrective" else {"mode": self.mode}),
             "degraded": [{"component": d.component, "reason": d.reason} for d in self.degraded],
             "timings_ms": {name: round(value, 2) for name, value in self.timings_ms.items()},
             **({} if self.memory is None else {"memory": [recalled(each) for each in self.memory]}),

@@ -67,6 +67,8 @@ PERSONAS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_GERMAN = frozenset(instruction for name, instruction in PERSONAS.items() if name.endswith("-de"))
+
 
 def instruction_of(persona: str | None) -> str:
     """The instruction of a persona; the plain instruction for None. Raises `ValidationError` for an unknown persona."""
@@ -75,8 +77,7 @@ def instruction_of(persona: str | None) -> str:
 
 def doubting(instruction: str) -> str:
     """The instruction of a persona for evidence that did not pass the threshold."""
-    german = instruction in {PERSONAS[name] for name in PERSONAS if name.endswith("-de")}
-    return f"{instruction} {_DOUBT_DE if german else _DOUBT_EN}"
+    return f"{instruction} {_DOUBT_DE if instruction in _GERMAN else _DOUBT_EN}"
 
 
 def nothing_found(persona: str | None) -> str:

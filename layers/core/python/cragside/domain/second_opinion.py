@@ -3,16 +3,14 @@
 import math
 from dataclasses import dataclass
 
-# The embedded grader is sure of a passage above this: of the tuning half's questions, see evals/README.md. A model is
-# not asked then.
-SURE = 0.75
-# A judgement moves a grade by at most so much in log-odds. It cannot make evidence of a passage that the embedded
-# grader is sure against, nor drop one that it is sure of.
+# Above this grade of a passage, no model is asked.
+ENOUGH = 0.75
+# A judgement moves a grade by at most so much in log-odds: from 0.17 to 0.6, or from 0.6 to 0.17.
 _MOST = 2.0
 # Log-odds of a grade = those of the embedded grade + _SLOPE * those of the judgement + _INTERCEPT. The slope is fitted;
 # with the intercept, a judgement halfway between those of right and of wrong passages moves nothing (evals/judges.py).
 _SLOPE, _INTERCEPT = 0.55, -0.4
-_SURE_OF, _SURE_AGAINST = 0.6, 0.3
+_YES, _NO = 0.6, 0.3
 _CERTAIN = 0.001
 
 
@@ -32,7 +30,7 @@ class Judgement:
     @property
     def contradicts(self) -> bool:
         """Tell if one of them is sure of an answer and the other that there is none."""
-        return min(self.grade, self.probability) < _SURE_AGAINST and max(self.grade, self.probability) > _SURE_OF
+        return min(self.grade, self.probability) < _NO and max(self.grade, self.probability) > _YES
 
 
 def blended(grade: float, judgement: float) -> float:

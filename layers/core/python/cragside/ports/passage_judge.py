@@ -6,7 +6,7 @@ from cragside.domain.document import Document
 
 
 class PassageJudge(Protocol):
-    """Asks a chat model if a passage answers a question. The model sees no other passage."""
+    """Asks a chat model if a passage answers a question. The model sees no other passage, and reads all of this one."""
 
     async def ready(self, requested: str | None) -> str | None:
         """The chat model that judges, once it is loaded; None if there is none, or only one that is too small.

@@ -240,7 +240,7 @@ class LightRagRepository(RagRepository):
             leave_out("language", reason)
 
     async def _ranked(self, reading: Reading, candidates: Sequence[Document]) -> list[Document]:
-        scores = (await self._ranker.judge_read(reading, candidates)).scores
+        scores = await self._ranker.grade_read(reading, candidates)
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
 

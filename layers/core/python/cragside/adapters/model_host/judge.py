@@ -17,10 +17,9 @@ from cragside.ports.passage_judge import PassageJudge
 
 # Smaller models did not tell passages apart (evals/README.md).
 LEAST_PARAMETERS = 1_000_000_000
-_PASSAGE_CHARACTERS = 1000
 _MODELS_REMEMBERED = 64
 _LEARNT_SECONDS = 600.0
-# A slow model is tried again after this time.
+# Between two tries of a slow model beside requests.
 _AGAIN_SECONDS = 30.0
 
 
@@ -55,7 +54,7 @@ class HostedJudge(PassageJudge):
 
     @override
     async def probability(self, model: str, question: str, passage: Document) -> float:
-        prompt = judging.prompt(question, passage, characters=_PASSAGE_CHARACTERS)
+        prompt = judging.prompt(question, passage)
         with _graders_failures(), self._paces.measured(model, "judge"):
             if model not in self._scoring:
                 tokens = await self._host.first_tokens(model, prompt, system=judging.YES_OR_NO)

@@ -45,11 +45,11 @@ class _Scored(BaseModel):
     score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
 
-def prompt(question: str, passage: Document, *, characters: int) -> str:
-    """The question and the passage, cut to its first `characters` and delimited. It cannot close its own block."""
+def prompt(question: str, passage: Document) -> str:
+    """The question and the delimited passage, which cannot close its own block."""
     asked = abridged(" ".join(neutralise(question).split()), _QUESTION_CHARACTERS)
     code = code_for(f"{question}\n{passage.content}")
-    block = _block(passage, characters, code)
+    block = _block(passage, code)
     return (
         f"Question: {asked}\n\nThe passage stands between lines that carry the code {code}.\n{block}\n\n"
         f"Question: {asked}\nCan this question be answered with the passage?"
@@ -70,8 +70,8 @@ def score_in(text: str) -> float | None:
         return None
 
 
-def _block(passage: Document, characters: int, code: str) -> str:
+def _block(passage: Document, code: str) -> str:
     title = as_name(passage.title, _TITLE_CHARACTERS)
-    body = as_passage(passage.content[: characters * 2]).strip()[:characters]
+    body = as_passage(passage.content).strip()
     text = unlabelled(f"{title}\n{body}" if title else body, _LABELS)
     return quoted("evidence", _VERDICT.sub("❴", text), code)

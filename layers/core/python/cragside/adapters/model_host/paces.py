@@ -11,7 +11,7 @@ from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 Task = Literal["judge", "rewrite", "complete"]
 
-# Nobody waits longer for a model that does better what rules do as well.
+# Wait no longer for a model where rules can replace it.
 PATIENCE = 4.0
 _REMEMBERED = 256
 # A slow model is tried again after this time: the machine may have had other work.

@@ -209,7 +209,7 @@ class OllamaHost(TextHost):
         return vectors
 
     async def _asked(self, model: str, turns: Sequence[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
-        """The arguments of a call that is answered alike each time: nothing of the model's own settings is left."""
+        """The arguments of a call that is answered alike each time, whatever the model's own settings are."""
         turns = [(role, sendable(text)) for role, text in turns]
         thinks = (await self._card(model)).thinks
         limit = max_tokens + (_THINKING_TOKENS if thinks else 0)

@@ -10,13 +10,15 @@ from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import as_name, as_passage, neutralise
-from cragside.ports.relevance_grader import RERANK_GRADER, Grades, RelevanceGrader
+from cragside.ports.relevance_grader import RERANK_GRADER, RelevanceGrader
 
 _QUESTION_CHARACTERS, _TITLE_CHARACTERS, _DOCUMENT_CHARACTERS = 2000, 200, 4000
 
 
 class RerankGrader(RelevanceGrader):
     """Grades with a rerank endpoint, whose model reads each document beside the question."""
+
+    name = RERANK_GRADER
 
     def __init__(self, endpoint: RerankEndpoint, calibration: Calibration) -> None:
         self._endpoint = endpoint
@@ -33,10 +35,6 @@ class RerankGrader(RelevanceGrader):
         except ValueError as error:
             message = "The rerank endpoint answered scores outside of 0 to 1. Set RAG_RERANK_SCORES=logit"
             raise ServiceUnavailable("grader", message).at(self._endpoint.url) from error
-
-    @override
-    async def judge(self, query: str, documents: Sequence[Document]) -> Grades:
-        return Grades(await self.grade(query, documents), RERANK_GRADER)
 
 
 def _text(document: Document) -> str:

@@ -58,11 +58,9 @@ class RagContextBody(BaseModel):
     mode: Literal["similarity", "off"] | None = Field(
         None, description="How the workspace gets its evidence, unless it is `corrective`."
     )
-    grader: str | None = Field(
-        None,
-        description="Who graded: `embedded`, `rerank`, or a chat model that judged some passages; null if nobody did.",
-    )
-    asked: int = Field(0, description="How many passages the chat model was asked about.")
+    grader: str | None = Field(None, description="Who graded: `embedded` or `rerank`; null if there was nothing.")
+    judge: str | None = Field(None, description="The chat model that was asked for a second opinion; null if none was.")
+    asked: int = Field(0, description="How many passages it was asked about.")
     degraded: list[Degraded] = Field(description="Components that failed. The request continued without them.")
     timings_ms: dict[str, float] = Field(description="Milliseconds of each step.")
     memory: list[Recalled] | None = Field(None, description="Earlier exchanges, if the request asked for memory.")

@@ -45,7 +45,7 @@ class PassageQuery(BaseModel):
         "what fits the embedding model.",
     )
     mode: Mode | None = Field(None, description="By relevance: LightRAG's mode; `mix` without it.")
-    model: str | None = Field(None, description="By relevance: the chat model that grades, if the host has it.")
+    model: str | None = Field(None, description="By relevance: the chat model that judges, if the host has it.")
     strategy: Strategy | None = Field(
         None, description="By similarity: `mmr` is for diversity. Default: as the settings."
     )

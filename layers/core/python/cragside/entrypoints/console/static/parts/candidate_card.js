@@ -38,6 +38,7 @@ export function CandidateCard({ candidate }) {
           <dd>${reasons.read.map(({ asked, read }) => html`<span class="word">${asked} → ${read}</span> `)}</dd>`}
         <dt>${t("candidate.grader")}</dt>
         <dd>${reasons.grader === null ? t("candidate.ungraded") : graderName(reasons.grader)}</dd>
+        ${reasons.judgement && html`<dt>${t("candidate.judge")}</dt><dd>${judgementOf(reasons.judgement)}</dd>`}
       </dl>
       ${candidate.document && html`<button class="small outline" onClick=${() => openDocument(candidate.document, candidate.id, reasons.strip)}>${t("candidate.open")}</button>`}
       ${isWeb(candidate.url) &&
@@ -47,6 +48,9 @@ export function CandidateCard({ candidate }) {
 }
 
 export const graderName = (grader) => (has(`grader.${grader}`) ? t(`grader.${grader}`) : grader);
+
+const judgementOf = ({ model, answers, grade }) =>
+  t("candidate.judged", { model, answers: score(answers), grade: score(grade) });
 
 // In the mode `similarity`, passages have a similarity to the question in place of a score, and nothing is needed of them.
 function figureOf({ score: graded, similarity, needed }) {

@@ -105,6 +105,8 @@ export default {
   "candidate.read": "Gelesen als",
   "candidate.no_words": "keine",
   "candidate.grader": "Bewertet durch",
+  "candidate.judge": "Zweite Meinung",
+  "candidate.judged": "{model} sagt {answers}, die Bewertung war {grade}",
   "candidate.ungraded": "niemanden",
   "candidate.open": "Im Dokument öffnen",
   "candidate.visit": "Seite besuchen",

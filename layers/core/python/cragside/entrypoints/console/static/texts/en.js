@@ -105,6 +105,8 @@ export default {
   "candidate.read": "Read as",
   "candidate.no_words": "none",
   "candidate.grader": "Graded by",
+  "candidate.judge": "Second opinion",
+  "candidate.judged": "{model} says {answers}, where the grade was {grade}",
   "candidate.ungraded": "nobody",
   "candidate.open": "Open in the document",
   "candidate.visit": "Visit the page",
