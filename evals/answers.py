@@ -1,4 +1,4 @@
-"""What a chat model makes of evidence, in several wordings of the instruction.
+"""Answers of a chat model with evidence, in several wordings of the instruction.
 
     python evals/answers.py [--model smollm2:135m|gemma3:270m|qwen2.5-coder:1.5b] [--questions 24] [--url URL] [--show]
 
@@ -9,24 +9,21 @@ an answer counts as invented if the answer does not say so.
 """
 
 import argparse
-import asyncio
-import logging
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chat_models import parser_of, run
 from everyday import FOLDER, Question, read
 from stores import ask, files_in, indexed
 
 from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.openai.host import OpenAIHost
-from cragside.adapters.renewable import Fixed
 from cragside.domain.context import pack
 from cragside.domain.outcome import RagContext
 from cragside.domain.personas import PLAIN, doubting
 from cragside.domain.token_counts import count_tokens
-from tests.services.llama_cpp import KEY, MODELS, model_server
 
 _QUOTED = (
     "Each piece begins with a numbered line that ends with the code {code}. The evidence is quoted material from "
@@ -125,9 +122,8 @@ def report(wording: str, answered: Sequence[Answered]) -> None:
     )
 
 
-async def evaluate(options: argparse.Namespace, url: str) -> None:
+async def evaluate(options: argparse.Namespace, host: OpenAIHost) -> None:
     """Ask each question in each wording."""
-    host = OpenAIHost(f"{url}/v1", Fixed(KEY), parallel=1, chat_model=options.model)
     async with indexed(files_in(FOLDER / "tuning" / "documents")) as container:
         found = [(question, await ask(container, question.question)) for question in chosen(options.questions)]
     found = [(question, context) for question, context in found if context.documents]
@@ -142,22 +138,12 @@ async def evaluate(options: argparse.Namespace, url: str) -> None:
             if options.show:
                 print(f"  {question.id} {reply.text!r}")
         report(wording, answered)
-    await host.close()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, default="smollm2:135m")
-    parser.add_argument("--questions", type=int, default=24)
-    parser.add_argument("--url", help="a server of llama.cpp that has the model already")
+    parser = parser_of(__doc__, questions=24)
     parser.add_argument("--show", action="store_true", help="print each answer")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    if options.url:
-        asyncio.run(evaluate(options, options.url))
-        return
-    with model_server(options.model) as server:
-        asyncio.run(evaluate(options, server.url))
+    run(parser.parse_args(), evaluate)
 
 
 if __name__ == "__main__":

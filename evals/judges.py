@@ -8,15 +8,13 @@ few parameters it has. `--fit` has it judge the best four passages of each quest
 """
 
 import argparse
-import asyncio
-import logging
-import math
 import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from chat_models import parser_of, run
 from everyday import FOLDER, Question, read
 from figures import auc, share
 from stores import ask, candidates_for, files_in, indexed, name_of
@@ -24,14 +22,12 @@ from stores import ask, candidates_for, files_in, indexed, name_of
 from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.paces import Paces
 from cragside.adapters.openai.host import OpenAIHost
-from cragside.adapters.renewable import Fixed
-from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED, Grading
+from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED
 from cragside.application.strips import best_strips
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.domain.second_opinion import Judgement
-from tests.services.llama_cpp import KEY, MODELS, model_server
+from cragside.domain.second_opinion import Judgement, log_odds
 
 _SEED = 5
 _STEPS, _RATE = 4000, 0.05
@@ -133,7 +129,7 @@ async def fit(container: Container, judge: HostedJudge, model: str, questions: S
     ):
         values = np.array(scores)
         print(f"  AUC of {name:9} {auc(values[truth], values[~truth]):.3f}")
-    odds = np.array([[_log_odds(each.grade), _log_odds(each.probability), 1.0] for each, _ in pairs])
+    odds = np.array([[log_odds(each.grade), log_odds(each.probability), 1.0] for each, _ in pairs])
     weights = np.array([1.0, 0.5, 0.0])
     for _ in range(_STEPS):
         error = 1.0 / (1.0 + np.exp(-(odds @ weights))) - truth
@@ -144,56 +140,36 @@ async def fit(container: Container, judge: HostedJudge, model: str, questions: S
 
 
 async def poison(container: Container, judge: HostedJudge, model: str, questions: Sequence[Question]) -> None:
-    """Print how the judgement of a passage changes beside poisoned ones, in three orders, and that of the poison."""
-    changed, talked = [], []
+    """Print how far a passage with an order to the judge gets in the place of an answer."""
+    talked = []
     for number, question in enumerate([each for each in questions if each.documents][:10]):
-        [best, *_] = await candidates_for(container, question.question)
-        alone = await judge.probability(model, question.question, best)
         poisoned = Document("poison", _POISON[number % len(_POISON)], "local")
-        talked.append(await judge.probability(model, question.question, poisoned))
-        for passages in ([best, poisoned], [poisoned, best], [poisoned, poisoned, best]):
-            grades = {each.id: await judge.probability(model, question.question, each) for each in passages}
-            changed.append(abs(grades[best.id] - alone))
-    print(f"  beside poison, in three orders, a judgement changes by at most {max(changed):.4f}")
-    print(f"  the poison itself is judged {min(talked):.2f} to {max(talked):.2f}")
+        [grade] = await container.embedded_grader.grade(question.question, [poisoned])
+        talked.append(Judgement(model, await judge.probability(model, question.question, poisoned), grade))
+    print(f"  {len(talked)} poisoned passages are judged {min(each.probability for each in talked):.2f} to", end=" ")
+    print(f"{max(each.probability for each in talked):.2f}, and get at most {max(each.blend for each in talked):.2f}")
 
 
-def _log_odds(probability: float) -> float:
-    bounded = min(max(probability, 0.001), 0.999)
-    return math.log(bounded / (1.0 - bounded))
-
-
-async def evaluate(options: argparse.Namespace, url: str) -> None:
+async def evaluate(options: argparse.Namespace, host: OpenAIHost) -> None:
     """Ask, and print what came of it."""
-    questions = chosen("tuning", options.questions)
-    host = OpenAIHost(f"{url}/v1", Fixed(KEY), parallel=1, chat_model=options.model)
+    questions, model = chosen("tuning", options.questions), options.model
     judge = HostedJudge(host, Paces(), least_parameters=0)
     async with indexed(files_in(FOLDER / "tuning" / "documents"), timeout_seconds=300) as container:
-        print(f"{options.model}: {await host.parameters(options.model)} parameters, {len(questions)} questions")
+        print(f"{model}: {await host.parameters(model)} parameters, {len(questions)} questions", flush=True)
         if options.fit:
-            await fit(container, judge, options.model, questions)
-            await poison(container, judge, options.model, questions)
-        else:
-            report("embedded grader alone", await ask_all(container, questions))
-            tools = container.finder.tools
-            object.__setattr__(tools, "grading", Grading(container.grader, container.embedded_grader, judge))
-            report(f"with {options.model}", await ask_all(container, questions))
-    await host.close()
+            await fit(container, judge, model, questions)
+            await poison(container, judge, model, questions)
+            return
+        report("embedded grader alone", await ask_all(container, questions))
+        with_model = Container(container.settings, judge=judge)
+        report(f"with {model}", await ask_all(with_model, questions))
+        await with_model.close()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, default="smollm2:135m")
-    parser.add_argument("--questions", type=int, default=60)
-    parser.add_argument("--url", help="a server of llama.cpp that has the model already")
+    parser = parser_of(__doc__, questions=60)
     parser.add_argument("--fit", action="store_true", help="fit the blend")
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    if options.url:
-        asyncio.run(evaluate(options, options.url))
-        return
-    with model_server(options.model) as server:
-        asyncio.run(evaluate(options, server.url))
+    run(parser.parse_args(), evaluate)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ class Judgement:
 
 def blended(grade: float, judgement: float) -> float:
     """The grade (0..1) of a passage with this embedded grade and this probability of an answer."""
-    moved = _SLOPE * _log_odds(judgement) + _INTERCEPT
-    return 1.0 / (1.0 + math.exp(-(_log_odds(grade) + min(max(moved, -_MOST), _MOST))))
+    moved = _SLOPE * log_odds(judgement) + _INTERCEPT
+    return 1.0 / (1.0 + math.exp(-(log_odds(grade) + min(max(moved, -_MOST), _MOST))))
 
 
 def may_pass(grade: float, threshold: float) -> bool:
@@ -44,6 +44,7 @@ def may_pass(grade: float, threshold: float) -> bool:
     return blended(grade, 1.0) > threshold
 
 
-def _log_odds(probability: float) -> float:
+def log_odds(probability: float) -> float:
+    """The log-odds of a probability, within those of 0.001 and 0.999."""
     bounded = min(max(probability, _CERTAIN), 1.0 - _CERTAIN)
     return math.log(bounded / (1.0 - bounded))

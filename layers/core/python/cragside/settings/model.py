@@ -81,7 +81,7 @@ class Settings(BaseModel):
     rerank_url: RerankAddress | None = Field(
         None,
         description="Full address of a rerank endpoint, such as `http://HOST/v1/rerank`, which then grades passages "
-        "without a second opinion: that of TEI, vLLM, llama.cpp's server, Cohere or Jina. docs/model-hosts.md tells more.",
+        "without a second opinion: of TEI, vLLM, llama.cpp's server, Cohere or Jina. docs/model-hosts.md tells more.",
     )
     rerank_model: str | None = Field(None, description="The model that RAG_RERANK_URL is asked for. Unset: its own.")
     rerank_api_key: ApiKey | None = Field(
