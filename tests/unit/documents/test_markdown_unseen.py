@@ -75,7 +75,10 @@ def test_what_nobody_sees_in_a_link_that_runs_a_script_is_left_out(read, hidden)
     [
         ("[![the plan](data:x)](javascript:open())", "the plan"),
         ("[![](data:secret)the plan](javascript:open())", "the plan"),
-        ("[the plan [1] and [home](https://a.example)](javascript:open())", "the plan [1] and [home](https://a.example)"),
+        (
+            "[the plan [1] and [home](https://a.example)](javascript:open())",
+            "the plan [1] and [home](https://a.example)",
+        ),
         ("[the\nplan](javascript:open())", "the\nplan"),
         (f"[{'plan ' * 200}](vbscript:open())", "plan " * 200),
         (f"![the plan](data:image/png;base64,{'A' * 150_000})", "the plan"),
@@ -115,6 +118,8 @@ def test_a_card_with_an_address_that_runs_a_script_is_left_out():
 
 
 @pytest.mark.attack("hostile files")
-@pytest.mark.parametrize("mark", ["<!--", "<span hidden>", "<b>", "[a](javascript:", "](data:", "(", "<a hidden ", "[", "</span>"])
+@pytest.mark.parametrize(
+    "mark", ["<!--", "<span hidden>", "<b>", "[a](javascript:", "](data:", "(", "<a hidden ", "[", "</span>"]
+)
 def test_many_beginnings_without_an_end_take_no_time_to_speak_of(mark):
     assert note(mark * 20_000).count(mark.strip()[:3]) > 0

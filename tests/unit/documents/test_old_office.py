@@ -3,7 +3,8 @@
 import pytest
 
 from cragside.adapters.documents import old_office
-from cragside.adapters.documents.kinds import OLD_OFFICE, kind_of
+from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import OLD_OFFICE
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.old_formats import formats_of, stream_of
 from cragside.adapters.documents.reading import NEEDS_OFFICE, FileOrigin, Unreadable, is_no_mistake
