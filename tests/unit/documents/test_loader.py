@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.documents import html
-from cragside.adapters.documents.kinds import kind_of
+from cragside.adapters.documents.choosing import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.web.fetcher import CONTENT_TYPES
 from cragside.domain.errors import ValidationError

@@ -49,6 +49,49 @@ def test_a_link_that_runs_a_script_is_its_text(read):
     assert read(link) == "See the plan and it or [home](https://a.example)."
 
 
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("read", [note, card])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<span hidden>secret</span>",
+        "<span hidden>se<b hidden>cr</b>et</span>",
+        "<!-- secret -->",
+        "<!-- [secret](b ] -->",
+        "<!--\n\nsecret\n\n-->",
+        "%%secret%%",
+        "%% [secret %%",
+    ],
+)
+def test_what_nobody_sees_in_a_link_that_runs_a_script_is_left_out(read, hidden):
+    assert read(f"See [the {hidden}list](javascript:open()) here.") == "See the list here."
+    assert read(f"See [the list]({hidden}javascript:open(1)) here.") == "See the list here."
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("read", [note, card])
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("[![the plan](data:x)](javascript:open())", "the plan"),
+        ("[![](data:secret)the plan](javascript:open())", "the plan"),
+        (
+            "[the plan [1] and [home](https://a.example)](javascript:open())",
+            "the plan [1] and [home](https://a.example)",
+        ),
+        ("[the\nplan](javascript:open())", "the\nplan"),
+        (f"[{'plan ' * 200}](vbscript:open())", "plan " * 200),
+        (f"![the plan](data:image/png;base64,{'A' * 150_000})", "the plan"),
+        ("[a](javascript:b( [the plan](javascript:open())", "[a](javascript:b( the plan"),
+        ("[the `[` plan](javascript:open())", "the `[` plan"),
+        ("[the plan \\[1](javascript:open())", "the plan \\[1"),
+        ("a ]] b [the plan](javascript:open())", "a ]] b the plan"),
+    ],
+)
+def test_any_link_that_runs_a_script_is_its_text(read, link, shown):
+    assert read(f"See {link} here.") == f"See {shown} here."
+
+
 @pytest.mark.parametrize("read", [note, card])
 @pytest.mark.parametrize(
     "text",
@@ -56,6 +99,7 @@ def test_a_link_that_runs_a_script_is_its_text(read):
         "Write `<!-- secret -->` and `<span hidden>` here, `</span>` there.",
         "```\n<!-- secret -->\n%%secret%%\n```",
         "A <!-- without an end, a <span hidden> too.",
+        "An [opened bracket\n\nis none of](javascript:another paragraph).",
         "Sold at 5%% and 7%%, <b>bold</b>, a < b > c.",
         '<span aria-hidden="true">seen</span> <span style="color: red">red</span>',
     ],
@@ -74,6 +118,8 @@ def test_a_card_with_an_address_that_runs_a_script_is_left_out():
 
 
 @pytest.mark.attack("hostile files")
-@pytest.mark.parametrize("mark", ["<!--", "<span hidden>", "<b>", "[a](javascript:", "<a hidden ", "[", "</span>"])
+@pytest.mark.parametrize(
+    "mark", ["<!--", "<span hidden>", "<b>", "[a](javascript:", "](data:", "(", "<a hidden ", "[", "</span>"]
+)
 def test_many_beginnings_without_an_end_take_no_time_to_speak_of(mark):
     assert note(mark * 20_000).count(mark.strip()[:3]) > 0

@@ -7,7 +7,8 @@ from email.message import EmailMessage
 import pytest
 
 from cragside.adapters.documents import emails
-from cragside.adapters.documents.kinds import OUTLOOK, kind_of
+from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import OUTLOOK
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.packed_rich_text import unpacked
 from cragside.adapters.documents.reading import FileOrigin, Unreadable

@@ -71,7 +71,7 @@ def parse_address(text: str) -> IpAddress | None:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether the address is public."""
+    """Tell if the address is public."""
     if isinstance(address, IPv6Address):
         if address not in _ROUTED_6 or (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
             return False
@@ -81,7 +81,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_metadata(address: IpAddress) -> bool:
-    """Whether the address may be a cloud's metadata service, which gives credentials to any client.
+    """Tell if the address may be a cloud's metadata service, which gives credentials to any client.
 
     This includes IPv6 addresses that stand for the service's IPv4 address in a tunnel or a translation.
     """

@@ -24,7 +24,7 @@ _VERBS = (
     r"|сгенерир|созда|придума|напиши|предложи|сформулир)\w{0,6}+"
 )
 _INSTRUCTION = re.compile(rf"{_BEGINNING}(?P<order>{_VERBS})\b", re.IGNORECASE)
-# A thing for one of these is a person's.
+# Titles for these works are questions of people.
 _WORK = (
     r"(?! (?:for|of|to|für|zu|pour|para|per|для) (?:\w+ ){0,3}(?:reports?|documents?|books?|papers?|articles?|essay"
     r"|story|minutes|meeting|release|presentation|slides?|pages?|posts?|blog|e?-?mails?|letter|memo|notes?|files?|project"
@@ -39,17 +39,24 @@ _THING = re.compile(
     r"|domande di (?:approfondimento|follow-up)|уточняющ\w{1,3} вопрос\w{0,3})\b" + _WORK,
     re.IGNORECASE,
 )
-# What follows makes it a talk that a person has had.
+# These words behind it show a talk between people.
 _OF_PEOPLE = (
     r"(?! (?:guides?|services?|servers?|systems?|software|apps?|teams?|rooms?|clients?|tools?|platforms?|protocols?)\b)"
     r"(?! (?:with|about|on|of|from|regarding|concerning"
     r"|mit|über|von|vom|avec|sur|du|con|com|sobre|su|с|о|об|про)\b(?! *$|[.!?\n]|(?: an?| the| your| einem| dem)?"
     r" (?:ai|assistant|user|model|llm|bot|chatbot|nutzer|ki|following|above|messages|turns)\b))"
 )
+# In English and French, German, Spanish, Portuguese, Italian, Russian: a line for each.
+_CONVERSATION = (
+    r"(?:conversations?|chats?|chat[ _]history|dialog(?:ue)?s?|threads?|discussions?|échanges?"
+    r"|gesprächs?|unterhaltung|chatverlaufs?|diskussion"
+    r"|conversación|discusión|diálogo"
+    r"|conversa|conversação|discussão"
+    r"|conversazione|discussione|dialogo"
+    r"|(?:разговор|диалог|чат|бесед(?!к)|дискусси)\w{0,3})"
+)
 _TALK = re.compile(
-    r"\b(?:conversations?|chats?|chat[ _]history|dialog(?:ue)?s?|thread|messages|discussion"
-    r"|gesprächs?|unterhaltung|chatverlaufs?|dialogs|échange|discussion|conversación|conversa|conversazione|diálogo"
-    rf"|разговор\w{{0,3}}|диалог\w{{0,3}}|чат\w{{0,3}}|бесед\w{{0,3}})\b{_OF_PEOPLE}"
+    rf"\b(?:{_CONVERSATION}|messages)\b{_OF_PEOPLE}"
     r"|\b(?:for|from|to|is) (?:this|the|the following|the previous|the user'?s) (?:first )?"
     r"(?:message|prompt|query|question|request)\b|\blast (?:assistant )?(?:message|answer|reply|response)\b"
     r"|\bthe user (?:might|may|could|would|will)\b",
@@ -60,8 +67,7 @@ _THIS_CHAT = (
     r"(?:this|our|the(?= \w{1,20} (?:so far|above|below))"
     r"|the (?:above|preceding|previous|following|given|current|entire|whole)|diese[sn]?|die bisherige|unsere?|cette"
     r"|notre|nos|esta|nuestra|nossa|questa|(?:la )?nostra|эт\w{1,2}|наш\w{0,2}) "
-    r"(?:conversation|chat|dialogue|thread|session|unterhaltung|chatverlauf|conversación|conversa|conversazione"
-    rf"|conversação|разговор|диалог|чат|беседу)\b{_OF_PEOPLE}"
+    rf"(?:{_CONVERSATION}|session)\b{_OF_PEOPLE}"
 )
 _SUMS_UP = r"(?:summari[sz]e|fasse?n?|résum\w{1,3}|resum\w{1,3}|riassum\w{1,3}|изложи\w{0,2}|обобщи\w{0,2})"
 _NAMED = re.compile(
@@ -72,9 +78,7 @@ _NAMED = re.compile(
 )
 # A summary that takes the place of what was said.
 _RECAP = re.compile(
-    rf"\b{_SUMS_UP}[^.\n]{{0,25}}? "
-    r"(?:conversation|chat|discussions?|gespräch|diskussion|unterhaltung|discusión|conversación|discussão|conversa"
-    rf"|discussione|conversazione|дискуссию|беседу|разговор)\b{_OF_PEOPLE}[^\n]{{0,120}}?"
+    rf"\b{_SUMS_UP}[^.\n]{{0,25}}? {_CONVERSATION}\b{_OF_PEOPLE}[^\n]{{0,120}}?"
     r"\b(?:prompt|(?:future|later|further) use|context|kontext\w{0,2}|contexte|contexto|contesto|контекст\w{0,2}"
     r"|futur[aeo]s? (?:usos?|conversa\w{1,6}))\b",
     re.IGNORECASE,
@@ -102,17 +106,16 @@ _CJK = re.compile(
 _CJK_ORDER = re.compile(
     r"总结|總結|概括|生成|取|起|考え|给出|提出|作成|要約|付け|つけ|返|まとめ|생성|요약|만들|지어|命名|輸出|输出"
 )
-_CHATS = r"(?:conversation|chat|dialogue|thread|session)"
 _ROLE = re.compile(
     r"^\W{0,4}(?:you(?:'re| are)?|act as) (?:an? |the )?(?:"
     r"[^.\n]{0,60}?\b(?:title|tag|summary)s? (?:generat|creat|writ|mak|assist|expert|special|bot)"
-    rf"|[^.\n]{{0,60}}?\b{_CHATS}[ -](?:title|tag|nam|summar|label)"
+    rf"|[^.\n]{{0,60}}?\b(?:{_CONVERSATION}|session)[ -](?:title|tag|nam|summar|label)"
     r"|[^.\n]{0,60}?\b(?:question|query) (?:rephras|rewrit|reformulat)"
     r"|[^.\n]{0,60}?\b(?:generat|creat|writ)\w{1,3} [^.\n]{0,40}?\b(?:title|tag|follow[ -]up question)s?\b"
-    rf"[^.\n]{{0,30}}?\b{_CHATS})",
+    rf"[^.\n]{{0,30}}?\b(?:{_CONVERSATION}|session)\b)",
     re.IGNORECASE,
 )
-# What a model is told to do beside its answers is not its only task.
+# A task beside each answer is not the only task.
 _BESIDE = re.compile(
     r"\b(?:(?:each|every)|(?:after|behind|below|end of) (?:all )?your) (?:answers?|repl(?:y|ies)|responses?|turns?)\b",
     re.IGNORECASE,

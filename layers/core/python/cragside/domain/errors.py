@@ -126,7 +126,7 @@ class ServiceUnavailable(CragsideError):
 
 
 class InputRefused(ServiceUnavailable):
-    """A component works, but refuses this input, or answers what cannot be used. Asking again brings the same."""
+    """A component works, but refuses this input, or its answer cannot be used. Asking again brings the same."""
 
 
 class DeadlineExceeded(CragsideError):

@@ -1,4 +1,4 @@
-"""Which documents of a workspace are listed, and in which order."""
+"""Chooses the documents of a list, and sorts them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _LATEST_FIRST: tuple[DocumentSort, ...] = ("added", "changed")
 
 
 class Listed(Protocol):
-    """What a list asks of a document, as a `DocumentRecord` has it."""
+    """A document that can be listed, such as a `DocumentRecord`."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -48,10 +48,10 @@ _KEYS: dict[DocumentSort, Callable[[Listed], str | int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which documents are listed, and in which order.
+    """A choice of documents and their order.
 
     `search` is a part of the name, the title or the source, in any case; "" lists all. `file_type` is exact.
-    With `unread` only those are listed of whose files something was not read.
+    `unread` lists only documents that were read in part.
     `descending` None means the usual direction: the latest first, all else in ascending order. Equal documents are in
     the order in which they were accepted, or in the opposite one in a descending list.
     """
@@ -64,11 +64,11 @@ class Listing:
 
     @property
     def reverse(self) -> bool:
-        """Whether the order is a descending one."""
+        """Tell if the order is a descending one."""
         return self.sort in _LATEST_FIRST if self.descending is None else self.descending
 
     def takes(self, record: Listed) -> bool:
-        """Whether a document is listed."""
+        """Tell if a document is listed."""
         if self.file_type not in (None, record.file_type) or (self.unread and not record.unread):
             return False
         wanted = self.search.casefold()

@@ -15,7 +15,7 @@ _CUSTOMARY = (
 
 
 class Nearness(IntEnum):
-    """How near a host is. Nearer ones come first."""
+    """The distance of a host. Nearer ones come first."""
 
     MACHINE = 0
     """This machine: localhost, a name below it, a loopback address."""

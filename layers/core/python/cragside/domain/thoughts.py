@@ -9,7 +9,7 @@ _TAGS = {
     r"\[THINK\]": r"\[/THINK\]",
     r"◁think▷": r"◁/think▷",
     r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
-    # Open WebUI quotes each line of them, so that a tag in one is none of its own.
+    # Open WebUI begins each line of thoughts with `>`, so a tag in them closes nothing.
     r"<details(?=[^>\n]{0,300}?\stype=.?reasoning\b)[^>\n]{0,400}>(?:\n(?:>|<summary>)[^\n]*+)*+": r"</details>",
 }
 _OPENINGS = "|".join(f"({opening})" for opening in _TAGS)

@@ -164,7 +164,7 @@ def _section(part: str) -> _Section:
 
 
 def _moved(part: re.Match[str]) -> str:
-    """What people see of a literal part, with its signs apart. A sign that fills the cell is left out."""
+    """A literal part as people see it, with its signs apart. A sign that fills the cell is left out."""
     text = part[1] or part[2] or part[3] or ("" if part[0].startswith("*") else " ")
     return "".join(sign if sign in _SPACES or ord(sign) > 0xFFFF else chr(_APART + ord(sign)) for sign in text)
 

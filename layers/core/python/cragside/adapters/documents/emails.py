@@ -123,7 +123,8 @@ class Mail:
 
     def _reading(self, attached: Attached, depth: int) -> Reading | None:
         """The reading of a file in a message, None if it cannot be read within the limits."""
-        from cragside.adapters.documents.kinds import PICTURE, kind_of
+        from cragside.adapters.documents.choosing import kind_of
+        from cragside.adapters.documents.kinds import PICTURE
 
         self._files += 1
         self._bytes += len(attached.content)

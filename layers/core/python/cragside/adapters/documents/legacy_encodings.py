@@ -79,7 +79,7 @@ def ranked(content: bytes) -> Iterator[str]:
 
 
 def _scores(sample: bytes, encodings: Iterable[str]) -> dict[str, float]:
-    """How much the pairs of bytes are those of a language, for each encoding."""
+    """Tell how much the pairs of bytes are those of a language, for each encoding."""
     from chardet import detect_all
 
     found = detect_all(
@@ -125,7 +125,7 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _quality(sample: bytes, encoding: str) -> float:
-    """How plausible a text looks in an encoding: 0 if it does not fit or is no text."""
+    """The plausibility of a text in an encoding: 0 if it does not fit or is no text."""
     try:
         text = _decoded(sample, encoding)
     except UnicodeError:

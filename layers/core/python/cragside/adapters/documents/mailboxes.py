@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from cragside.adapters.documents.choosing import FROM_LINE
 from cragside.adapters.documents.emails import Mail, parsed, title_of
-from cragside.adapters.documents.kinds import FROM_LINE
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label
 
 # A message begins behind a blank line. Text that begins so is quoted with a >.

@@ -56,7 +56,7 @@ def _changed(line: str, change: Callable[[str], str]) -> str:
 
 
 def _spans(line: str) -> Iterator[tuple[int, int]]:
-    """Where code between backticks begins and ends: as many close it as open it."""
+    """The places of code between backticks: as many close it as open it."""
     runs = list(_BACKTICKS.finditer(line))
     closing: dict[int, int] = {}
     ends = [0] * len(runs)

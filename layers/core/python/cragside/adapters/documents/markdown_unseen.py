@@ -12,38 +12,51 @@ _ATTRIBUTE = re.compile(
     r"""\s([a-zA-Z-]{1,30})(?:\s{0,9}=\s{0,9}(?:"([^"]{0,2000})"|'([^']{0,2000})'|([^\s"'>]{1,2000})))?"""
 )
 _MAY_HIDE = re.compile(r"\s(?:hidden|popover|inert|style)\b", re.IGNORECASE)
-_SCRIPT = re.compile(r"!?\[([^\[\]\n]{0,500})\]\(\s{0,9}<?\s{0,9}(?:javascript|vbscript|data):", re.IGNORECASE)
-_BRACKET = re.compile(r"[()\n]")
-_LONGEST_ADDRESS = 100_000
+# A sign that stands for itself, the beginning of a link, the address of a script, other brackets, the end of a line.
+_SIGN = re.compile(
+    r"\\.|!?\[|\]\(\s{0,9}<?\s{0,9}(?:javascript|vbscript|data):|[\]()]|\n(?:[ \t]{0,99}\n)?", re.IGNORECASE
+)
 
 
 def seen(text: str) -> str:
     """The text as readers see it. Code is left alone, and so is a comment or an element without an end."""
-    masked = without_code(text)
-    kept, at = list[str](), 0
-    for start, end, shown in sorted((*_unseen(masked), *_scripts(masked))):
-        if start >= at:
-            kept += (text[at:start], text[slice(*shown)])
-            at = end
-    return "".join((*kept, text[at:]))
+    # Links come second: what is hidden in their texts may have brackets of its own.
+    for cuts in (_unseen, _scripts):
+        kept, at = list[str](), 0
+        for start, end in sorted(cuts(without_code(text))):
+            kept.append(text[at:start])
+            at = max(at, end)
+        text = "".join((*kept, text[at:]))
+    return text
 
 
-def _scripts(masked: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Where links that run scripts begin and end, and where their texts do."""
-    behind = 0
-    for link in _SCRIPT.finditer(masked):
-        depth = 1
-        for bracket in _BRACKET.finditer(masked, max(link.end(), behind), link.end() + _LONGEST_ADDRESS):
-            depth += {"(": 1, ")": -1}.get(bracket[0], -depth)
-            behind = bracket.end()
-            if not depth:
-                break
-        if not depth and masked[behind - 1] == ")":
-            yield link.start(), behind, link.span(1)
+def _scripts(masked: str) -> Iterator[tuple[int, int]]:
+    """The places of what links that run scripts have before and behind their texts."""
+    texts = list[re.Match[str]]()
+    addresses = list[tuple[re.Match[str], re.Match[str]] | None]()
+    for sign in _SIGN.finditer(masked):
+        kind = sign[0][0]
+        if kind in "![":
+            texts.append(sign)
+        elif kind == "]":
+            begin = texts.pop() if texts else None
+            if sign[0] != "]":
+                addresses.append((begin, sign) if begin else None)
+        elif kind == "(":
+            addresses.append(None)
+        elif kind == ")" and addresses:
+            if link := addresses.pop():
+                begin, behind = link
+                yield begin.span()
+                yield behind.start(), sign.end()
+        elif kind == "\n":
+            addresses.clear()
+            if sign[0] != "\n":
+                texts.clear()
 
 
-def _unseen(masked: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Where comments and hidden elements begin and end, and nothing of them that is shown."""
+def _unseen(masked: str) -> Iterator[tuple[int, int]]:
+    """The places of comments and hidden elements."""
     opened: dict[str, list[re.Match[str]]] = defaultdict(list)
     comment = None
     behind, last = 0, masked.rfind("-->")
@@ -54,10 +67,10 @@ def _unseen(masked: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
         if mark[0] == "<!--":
             if start < last:
                 behind = masked.find("-->", start) + 3
-                yield start, behind, (0, 0)
+                yield start, behind
         elif mark[0] == "%%":
             if comment is not None:
-                yield comment, mark.end(), (0, 0)
+                yield comment, mark.end()
                 comment = None
             elif not masked[max(start - 1, 0) : start].isalnum():
                 comment = start
@@ -66,7 +79,7 @@ def _unseen(masked: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
         elif opened[name]:
             begin = opened[name].pop()
             if _is_hidden(name, begin[3]):
-                yield begin.start(), mark.end(), (0, 0)
+                yield begin.start(), mark.end()
 
 
 def _is_hidden(name: str, attributes: str) -> bool:

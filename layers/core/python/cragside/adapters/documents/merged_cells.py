@@ -11,9 +11,11 @@ _MOST_FILLED = 2_000_000
 
 # The first and the last column of a merged cell, from 1, and its last row.
 Merged = tuple[int, int, int]
+# The number of a row, its cells, and the merged cells that begin in it.
+MergedRow = tuple[int, list[str], Sequence[Merged]]
 
 
-def spread(rows: Iterable[tuple[int, list[str], Sequence[Merged]]]) -> Iterator[TableRow]:
+def spread(rows: Iterable[MergedRow]) -> Iterator[TableRow]:
     """The rows, each given with the merged cells that begin in it. Raises `Unreadable` if these fill too much."""
     active, filled = list[tuple[int, int, int, str]](), 0
     for number, cells, merged in rows:

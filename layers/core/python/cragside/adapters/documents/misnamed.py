@@ -11,18 +11,17 @@ _PAGE = re.compile(
     re.IGNORECASE,
 )
 _XML = re.compile(r"\A\s{0,200}<(?:\?xml|[\w:]{1,40}[\s>])")
+_WORKBOOK = "urn:schemas-microsoft-com:office:spreadsheet"
 _OFFICE_XML = re.compile(
-    "urn:schemas-microsoft-com:office:spreadsheet|schemas.microsoft.com/office/word/2003/wordml"
-    "|schemas.microsoft.com/office/2006/xmlPackage"
+    f"{_WORKBOOK}|schemas.microsoft.com/office/word/2003/wordml|schemas.microsoft.com/office/2006/xmlPackage"
 )
-_WORKBOOK = b"urn:schemas-microsoft-com:office:spreadsheet"
 _MIME = re.compile(r"^mime-version:", re.IGNORECASE | re.MULTILINE)
 _PARTS = re.compile(r"^content-type:\s{0,20}(?:multipart/(?:related|mixed)|text/html)", re.IGNORECASE | re.MULTILINE)
 _HEADER = re.compile(r"\A\s{0,20}[A-Za-z-]{1,60}: ?\S")
 
 
 def reader_of(content: bytes, ending: str) -> tuple[str, str]:
-    """The module that reads a file that is named as an old Office file but is none, and the type of the file."""
+    """The module that reads a file with the name of an old Office file, and the type of the file."""
     text = decode(content[:_HEAD])
     if text is None:
         return "old_office", ending.removeprefix(".") or "doc"
@@ -48,4 +47,4 @@ def _begun(text: str) -> str:
 
 def is_workbook(head: bytes) -> bool:
     """Tell if XML is a workbook of Excel 2003."""
-    return _WORKBOOK in head and b"<Workbook" in head
+    return _WORKBOOK.encode() in head and b"<Workbook" in head

@@ -8,7 +8,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import parsed
 from cragside.adapters.documents.cell_values import value_shown
-from cragside.adapters.documents.merged_cells import Merged, spread
+from cragside.adapters.documents.merged_cells import Merged, MergedRow, spread
 from cragside.adapters.documents.number_formats import stated_number
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.tables import MAX_ROWS, Tables
@@ -48,7 +48,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     return Reading(composer.text, marks=composer.marks)
 
 
-def _rows(sheet: Any, formats: dict[str, str]) -> Iterator[tuple[int, list[str], list[Merged]]]:
+def _rows(sheet: Any, formats: dict[str, str]) -> Iterator[MergedRow]:
     number = 0
     for row in sheet.iterfind(f"{_S}Table/{_S}Row"):
         number = stated_number(row.get(f"{_S}Index", ""), number + 1)

@@ -2,9 +2,11 @@
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from cragside.adapters.documents.compound_files import opened
+from cragside.adapters.documents.reading import Unreadable
 
 # Kinds of records.
 _BEGIN, _END, _SHEET, _FORMAT, _LOOK = 0x0809, 0x0A, 0x85, 0x041E, 0xE0
@@ -19,14 +21,21 @@ _GENERAL = "General"
 Formats = dict[tuple[int, int], str]
 
 
-def is_locked(content: bytes, damaged: str) -> bool:
+def stream_of(content: bytes) -> bytes:
+    """The records of a workbook, none where calamine reads a file that olefile does not."""
+    with suppress(Unreadable):
+        folder = opened(content, "")
+        return folder.stream("Workbook") or folder.stream("Book") or b""
+    return b""
+
+
+def is_locked(stream: bytes) -> bool:
     """Tell if a workbook is protected by a password. Its second record says so."""
-    return any(kind == _PASSWORD for kind, _ in islice(_records(_stream(content, damaged), 0), 2))
+    return any(kind == _PASSWORD for kind, _ in islice(_records(stream, 0), 2))
 
 
-def formats_of(content: bytes, damaged: str) -> list[Formats]:
+def formats_of(stream: bytes) -> list[Formats]:
     """The formats of the numbers of each sheet, in their order. Cells without one are left out."""
-    stream = _stream(content, damaged)
     sheets, looks = list[int](), list[int]()
     named = _builtin()
     later = True
@@ -41,11 +50,6 @@ def formats_of(content: bytes, damaged: str) -> list[Formats]:
             named[struct.unpack_from("<H", record)[0]] = _text(record[2:], later=later)
     written = [named.get(look, _GENERAL) for look in looks]
     return [_of_sheet(stream, start, written) for start in sheets]
-
-
-def _stream(content: bytes, damaged: str) -> bytes:
-    folder = opened(content, damaged)
-    return folder.stream("Workbook") or folder.stream("Book") or b""
 
 
 def _of_sheet(stream: bytes, start: int, written: list[str]) -> Formats:

@@ -5,12 +5,11 @@ Runs in a child process.
 
 import io
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain, repeat
 from typing import Any
 
 from cragside.adapters.documents.cell_values import value_shown
-from cragside.adapters.documents.old_formats import Formats, formats_of, is_locked
+from cragside.adapters.documents.old_formats import Formats, formats_of, is_locked, stream_of
 from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.tables import TableRow, Tables
 
@@ -69,29 +68,17 @@ def _document(content: bytes, kind: str) -> Reading:
 def _workbook(content: bytes) -> Reading:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
-    if _is_locked_workbook(content):
+    stream = stream_of(content)
+    if is_locked(stream):
         raise Unreadable(_LOCKED)
     book = CalamineWorkbook.from_filelike(io.BytesIO(content))
-    formats = chain(_formats(content), repeat(Formats()))
+    formats = chain(formats_of(stream), repeat(Formats()))
     tables, composer = Tables(len(content)), Composer()
     for sheet, written in zip(book.sheets_metadata, formats, strict=False):
         if sheet.visible == SheetVisibleEnum.Visible:
             tables.add(sheet.name, _rows(book.get_sheet_by_name(sheet.name), written))
     tables.compose(composer)
     return Reading(composer.text, marks=composer.marks)
-
-
-def _is_locked_workbook(content: bytes) -> bool:
-    with suppress(Unreadable):
-        return is_locked(content, _DAMAGED)
-    return False
-
-
-def _formats(content: bytes) -> list[Formats]:
-    """The formats of each sheet, none where calamine reads a file that olefile does not."""
-    with suppress(Unreadable):
-        return formats_of(content, _DAMAGED)
-    return []
 
 
 def _rows(sheet: Any, written: Formats) -> Iterator[TableRow]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from cragside.adapters.documents.cell_values import formula_shown, moment_shown, number_shown
-from cragside.adapters.documents.merged_cells import Merged
+from cragside.adapters.documents.merged_cells import Merged, MergedRow
 from cragside.adapters.documents.number_formats import stated_number
 from cragside.adapters.documents.opendocument_text import OFFICE, TABLE, blocks, words
 from cragside.adapters.documents.tables import MAX_ROWS
@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"\[\.?([^\[\]]{1,200})\]")
 _MOST_REPEATED = 1000
 
 
-def rows(table: Any) -> Iterator[tuple[int, list[str], list[Merged]]]:
+def rows(table: Any) -> Iterator[MergedRow]:
     """The rows as people see them, with the merged cells. A row or cell is repeated at most 1,000 times."""
     number = 0
     for row in table.iter(f"{TABLE}table-row"):

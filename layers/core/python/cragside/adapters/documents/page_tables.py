@@ -167,7 +167,7 @@ def _naming(rows: Sequence[_Row], placed: Sequence[_Placed]) -> int:
 
 
 def _names_of(rows: Sequence[Sequence[str]], naming: int) -> tuple[int, int]:
-    """Where the rows with the names of columns begin and end. Titles stand above them."""
+    """The first row with names of columns, and the first one behind these rows. Titles stand above them."""
     if naming:
         begin = next((at for at, cells in enumerate(rows[:naming]) if sum(map(bool, cells)) > 1), naming)
         return (begin, naming) if naming - begin <= _MOST_NAMING and naming < len(rows) else (0, 0)

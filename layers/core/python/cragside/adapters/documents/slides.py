@@ -10,7 +10,7 @@ from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.charts import CHARTS, charts
 from cragside.adapters.documents.equations import M, linear
 from cragside.adapters.documents.links import address_behind
-from cragside.adapters.documents.merged_cells import Merged
+from cragside.adapters.documents.merged_cells import Merged, MergedRow
 from cragside.adapters.documents.number_formats import stated_number, written
 from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
 from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
@@ -85,7 +85,7 @@ def _shapes(slide: Any) -> Iterator[Any]:
 
 
 def _is_hidden(shape: Any) -> bool:
-    """Whether a shape, a group or the frame of a table is hidden."""
+    """Tell if a shape, a group or the frame of a table is hidden."""
     return any(named.get("hidden") in ("1", "true") for named in shape.iterfind(f"*/{_P}cNvPr"))
 
 
@@ -100,7 +100,7 @@ def _blocks(slide: Any, related: Mapping[str, Relation], chart: Callable[[Any], 
             yield text
 
 
-def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[tuple[int, list[str], list[Merged]]]:
+def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[MergedRow]:
     """The rows of a table with the merged cells that begin in them. The cells below these are empty."""
     for number, row in enumerate(table.iter(f"{_A}tr"), 1):
         cells, merged = list[str](), list[Merged]()

@@ -1,15 +1,15 @@
 """Writes the rows of a table among text: cells between bars, with one row for the names of columns."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from cragside.adapters.documents.merged_cells import Merged, spread
+from cragside.adapters.documents.merged_cells import MergedRow, spread
 from cragside.domain.table_header import LOOKED_AT, header_of
 
 # A longer text is no value, so it stands once.
 LONGEST_VALUE = 200
 
 
-def barred(rows: Iterable[tuple[int, list[str], Sequence[Merged]]]) -> Iterator[str]:
+def barred(rows: Iterable[MergedRow]) -> Iterator[str]:
     """The rows that are not empty, each given with the merged cells that begin in it."""
     filled = [cells for _, cells in spread(_with_values(rows)) if any(cells)]
     header = header_of([*enumerate(filled[:LOOKED_AT], 1)])
@@ -18,9 +18,7 @@ def barred(rows: Iterable[tuple[int, list[str], Sequence[Merged]]]) -> Iterator[
     return (" | ".join(cells) for cells in filled)
 
 
-def _with_values(
-    rows: Iterable[tuple[int, list[str], Sequence[Merged]]],
-) -> Iterator[tuple[int, list[str], Sequence[Merged]]]:
+def _with_values(rows: Iterable[MergedRow]) -> Iterator[MergedRow]:
     for number, cells, merged in rows:
         lines = [" ".join(cell.split()) for cell in cells]
         yield number, lines, [each for each in merged if len("".join(lines[each[0] - 1 : each[0]])) <= LONGEST_VALUE]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cragside.adapters.documents.merged_cells import Merged
+from cragside.adapters.documents.merged_cells import Merged, MergedRow
 from cragside.adapters.documents.word_numbering import W
 
 # Word has at most 63 columns.
@@ -14,10 +14,10 @@ _COLUMNS = re.compile(r"[1-9]|[1-5]\d|6[0-3]")
 Row = tuple[Any, Sequence[tuple[Any, str]]]
 
 
-def merged_rows(rows: Sequence[Row]) -> Iterator[tuple[int, list[str], list[Merged]]]:
+def merged_rows(rows: Sequence[Row]) -> Iterator[MergedRow]:
     """Each row with its number and the merged cells that begin in it."""
     # A merged cell over several rows by its first column: where it stands in the list of its row.
-    begun, result = dict[int, tuple[list[Merged], int]](), list[tuple[int, list[str], list[Merged]]]()
+    begun, result = dict[int, tuple[list[Merged], int]](), list[MergedRow]()
     for number, (row, cells) in enumerate(rows, 1):
         texts, merged = [""] * _stated(row, f"{W}trPr/{W}gridBefore", 0), list[Merged]()
         goes_on = dict[int, tuple[list[Merged], int]]()

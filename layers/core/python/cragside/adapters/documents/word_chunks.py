@@ -5,8 +5,9 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cragside.adapters.documents.choosing import kind_of
 from cragside.adapters.documents.emails import parsed
-from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD, kind_of
+from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD
 from cragside.adapters.documents.mail_parts import contents_of
 from cragside.adapters.documents.packages import RELATED, Relation, content_type
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable

@@ -42,7 +42,7 @@ class Clients:
 
     @property
     def full(self) -> bool:
-        """Whether there are too many requests. `/healthz` is answered nevertheless."""
+        """Tell if there are too many requests. `/healthz` is answered nevertheless."""
         return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
 
     def idle(self, connection: Connection) -> None:

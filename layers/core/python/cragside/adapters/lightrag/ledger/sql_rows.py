@@ -14,13 +14,13 @@ ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE e
 ERROR_OF_ENRICHING = "CASE enrichment WHEN 'failed' THEN error ELSE '' END"
 # The columns of a part that `parts_by_version` reads.
 PART_COLUMNS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
-# What tier 1 of a file has in it of which something was not read. Databases refuse JSON that Python writes, such as
-# half a surrogate pair. In a text within it, the quotation marks have backslashes.
+# Tier 1 contains this text if a part of the file was not read. Databases refuse JSON that Python writes, such as half a
+# surrogate pair. In a text within it, the quotation marks have backslashes.
 PARTLY_READ = '"unread": "'
 
 
 def columns_of(entry: Entry, created_at: str | None) -> dict[str, object]:
-    """What a version's row says, but for whose version of which text it is."""
+    """The columns of a version, but for those of its document and of its text."""
     source, now = entry.source, datetime.now(UTC).isoformat()
     return {
         "state": "current",
@@ -63,7 +63,7 @@ def sources_by_name(rows: Iterable[Sequence[Any]]) -> dict[str, set[str]]:
 
 
 def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Mapping[str, str]]) -> DocumentRecord:
-    """A document. `labels` has what each source of each name is called.
+    """A document. `labels` has the label of each source of each name.
 
     The row has the version's number, id, name, title, file type, document type, hash, size, characters, both times,
     track, tier 1, metadata, the source or None, and where it was read the beginning of the text.
@@ -92,6 +92,6 @@ def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Ma
 
 
 def label_of(row: Sequence[Any], labels: Mapping[str, Mapping[str, str]]) -> str:
-    """What the document of such a row is called."""
+    """The label of the document of such a row."""
     name, source = row[2], row[14]
     return labels[name][source or name]

@@ -32,7 +32,7 @@ class ListedVersion:
 
     @property
     def unread(self) -> str:
-        """What of its file was not read."""
+        """The part of its file that was not read, with the reason."""
         return str(self.version.source.tier1.get("unread", ""))
 
     @property
