@@ -9,14 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cragside.adapters.local.queue_schema import LONGEST_LOG_BYTES, QueueFormatError, connect, reach
+from cragside.adapters.local.queue_schema import QueueFormatError, connect
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_files import FileCut, FilesLost, OpenFiles
 from cragside.domain.errors import ServiceUnavailable
 
 Result = TypeVar("Result")
-
-_REMEDY = "Move it away and restart cragside: its first worker rebuilds it from the documents."
 
 
 class QueueFile:
@@ -25,7 +22,6 @@ class QueueFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._files: OpenFiles | None = None
         self._using = threading.Lock()
 
     async def write(self, work: Callable[[sqlite3.Connection], Result], **default: Result) -> Result:
@@ -45,35 +41,20 @@ class QueueFile:
     def close(self) -> None:
         """Close the connection. The next use opens another one."""
         with self._using:
-            if self._files is not None:
-                self._files.close()
-                self._files = None
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], begin: str, **default: Result) -> Result:
         with self._using, self._failures_translated():
-            if self._connection is None and default and not os.path.lexists(self._path):
-                return default["default"]
-            connection, files = self._opened()
-            files.check()
-            with connection:  # commits, or rolls back after an exception
+            if self._connection is None:
+                if default and not os.path.lexists(self._path):
+                    return default["default"]
+                self._connection = connect(self._path)
+            with self._connection as connection:  # commits, or rolls back after an exception
                 if begin:
                     connection.execute(begin)
-                result = work(connection)
-            if begin:
-                files.committed()
-            return result
-
-    def _opened(self) -> tuple[sqlite3.Connection, OpenFiles]:
-        if self._connection is None:
-            self._connection = connect(self._path)
-        if self._files is None:
-            self._files = OpenFiles(
-                self._path, self._connection, connect=lambda: reach(self._path), longest_log=LONGEST_LOG_BYTES
-            )
-        return self._connection, self._files
+                return work(connection)
 
     @contextmanager
     def _failures_translated(self) -> Iterator[None]:
@@ -84,13 +65,9 @@ class QueueFile:
         except sqlite3.DatabaseError as error:
             reason = f"{unusable(error)}."
             if is_damage(error):
-                reason = f"is damaged ({without_paths(error)}). {_REMEDY}"
+                remedy = "Move it away: the next worker rebuilds it from the documents."
+                reason = f"is damaged ({without_paths(error)}). {remedy}"
             raise self._unavailable(reason) from error
-        except FilesLost as error:
-            remedy = "Restart cragside: its first worker queues what was lost"
-            raise self._unavailable(f"cannot be used: {error} while it was open. {remedy}.") from error
-        except FileCut as error:
-            raise self._unavailable(f"is damaged ({error}). {_REMEDY}") from error
         except OSError as error:
             raise self._unavailable(f"cannot be used: {error.strerror}. Check RAG_HOME.") from error
 

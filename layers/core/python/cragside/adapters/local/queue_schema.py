@@ -45,23 +45,17 @@ def connect(path: Path) -> sqlite3.Connection:
         make_file(path)
     # SQLite gives its auxiliary files the permissions of the main file.
     tighten(*(found for ours in _OURS for found in path.parent.glob(ours)))
-    connection = reach(path)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     try:
         # The file shrinks when tasks are deleted: the queue's small transactions can afford it. This has to come first.
         connection.execute("PRAGMA auto_vacuum = FULL")
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
         _create(connection)
     except BaseException:
         connection.close()
         raise
-    return connection
-
-
-def reach(path: Path) -> sqlite3.Connection:
-    """Connect to the queue's file as it is."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
-    connection.execute("PRAGMA synchronous = NORMAL")
     return connection
 
 

@@ -56,7 +56,7 @@ class SpareFile:
         """Make the file if there is ample room for it. Return False if it is then not there."""
         if self._file.exists() or not self._folder.exists():
             return True
-        if self._free() < _BYTES + 2 * _LEAST_BYTES:
+        if self._free() < _BYTES + 4 * _LEAST_BYTES:
             return False
         try:
             # Written, not only made longer: a file with holes keeps no room.

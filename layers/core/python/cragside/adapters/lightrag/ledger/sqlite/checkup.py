@@ -42,7 +42,7 @@ class Checkup:
             return damage
         if self._database.damage:
             return self._database.damage
-        self._database.refuse_lost_files()
+        self._database.refuse_lost_log()
         if self._checking is None and (whole or self._clock.monotonic() >= self._due):
             self._checking = asyncio.create_task(self._checked())
         if self._checking is not None:

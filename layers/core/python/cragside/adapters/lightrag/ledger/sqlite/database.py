@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,6 @@ from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_files import FileCut, FilesLost, OpenFiles, file_id
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; longer work takes a lease.
@@ -25,6 +24,8 @@ BUSY_MILLISECONDS = 5_000
 LONGEST_LOG_BYTES = 8_000_000
 # A store has more pages than this: it is replaced in two steps or more.
 _PAGES_BEFORE_CHECK = 16
+# What SQLite keeps beside a file in use. Processes that open the store anew could not see each other without them.
+_BESIDE = ("-wal", "-shm")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
@@ -44,7 +45,6 @@ class Database:
     """
 
     _open: ClassVar[dict[Path, "Database"]] = {}
-    _inherited: ClassVar[list["Database"]] = []
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         if not read_only:
@@ -55,7 +55,7 @@ class Database:
             raise sqlite3.DatabaseError("its file is empty")
         self.path = path
         self.read_only = read_only
-        self._file = file_id(path)
+        self._file = _identity(path)
         # What SQLite has said of the file that only another file mends; "" for nothing.
         self.damage = ""
         self._users = 0
@@ -63,35 +63,28 @@ class Database:
         self._beside = 0
         # How often this connection wrote rows of each vector storage.
         self.vector_writes = Counter[str]()
-        self._files: OpenFiles | None = None
-        self._connection = self._connect()
+        self._connection = sqlite3.connect(
+            f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_MILLISECONDS / 1000,
+        )
         try:
             if read_only:
                 # There may be nowhere to put temporary files.
                 self._connection.execute("PRAGMA temp_store = MEMORY")
             else:
                 self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
                 migrate(self._connection)
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
-            if not read_only:
-                self._files = OpenFiles(path, self._connection, connect=self._connect, longest_log=LONGEST_LOG_BYTES)
+            self._logs = self._logs_now()
         except BaseException:
             self._connection.close()
             raise
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?{'mode=ro&immutable=1' if self.read_only else 'mode=rw'}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=BUSY_MILLISECONDS / 1000,
-        )
-        if not self.read_only:
-            connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
 
     @classmethod
     def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
@@ -109,18 +102,24 @@ class Database:
         database._users += 1
         return database
 
-    @classmethod
-    def open_anew(cls) -> None:
-        """Leave the connections of the process before a fork alone, and open others from now on."""
-        cls._inherited = list(cls._open.values())
-        cls._open.clear()
+    def refuse_lost_log(self) -> None:
+        """Raise `LedgerError` if somebody removed SQLite's files beside the store: what is written would be lost.
 
-    def refuse_lost_files(self) -> None:
-        """Raise `LedgerError` if somebody removed, cut or changed the store's files: what is written would be lost."""
-        if self._files is None or self.is_removed():
+        All that was accepted before is put into the store first, unless another process may have opened it meanwhile.
+        """
+        if self.read_only or (now := self._logs_now()) == self._logs or self.is_removed():
             return
-        with self._translating():
-            self._files.check()
+        if now[0] is None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        lost = " and ".join(
+            f"{FILE_NAME}{end}" for end, then, there in zip(_BESIDE, self._logs, now, strict=True) if then != there
+        )
+        why = f"somebody removed {lost} while cragside had the store open. Restart cragside"
+        raise LedgerError("its log was removed", f"cannot be written: {why}")
+
+    def _logs_now(self) -> tuple[tuple[int, int] | None, ...]:
+        return tuple(_identity(self.path.with_name(f"{self.path.name}{end}")) for end in _BESIDE)
 
     def release(self) -> None:
         """Give the connection back; the last one closes it."""
@@ -128,8 +127,6 @@ class Database:
         if self._users == 0:
             if self._open.get(self.path) is self:
                 del self._open[self.path]
-            if self._files is not None:
-                self._files.close()
             self._connection.close()
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -163,7 +160,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything or nothing. Must not be held across an `await`."""
-        self.refuse_lost_files()
+        self.refuse_lost_log()
         with self._translating():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -174,14 +171,6 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            if self._files is not None and not self.is_removed():
-                self._files.committed()
-
-    async def kept(self) -> None:
-        """Wait until what was written is in the file itself. Raises `LedgerError` if it is lost."""
-        if self._files is not None:
-            with self._translating():
-                await asyncio.to_thread(self._files.wait)
 
     @contextmanager
     def note(self) -> Iterator[sqlite3.Connection]:
@@ -199,12 +188,6 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise self._failed(error) from error
-        except FilesLost as error:
-            why = f"{error} while cragside had the store open. Restart cragside"
-            raise LedgerError(str(error), f"cannot be written: {why}") from error
-        except FileCut as error:
-            self.damage = str(error)
-            raise LedgerDamaged(self.damage, "is damaged") from error
 
     def _failed(self, error: sqlite3.Error) -> LedgerError:
         failure = failure_of(error)
@@ -290,7 +273,7 @@ class Database:
 
     def is_removed(self) -> bool:
         """Whether the file is no longer at its path, because somebody removed the workspace."""
-        return not self.read_only and file_id(self.path) != self._file
+        return not self.read_only and _identity(self.path) != self._file
 
     def is_replaced(self, status: os.stat_result) -> bool:
         """Whether what is at its path now, with this status, is another file than the open one."""
@@ -312,9 +295,13 @@ class Database:
         return None if row is None else str(row[0])
 
 
-if hasattr(os, "register_at_fork"):
-    # A connection must not be used behind a fork, nor closed: the thread that copies its log is not there.
-    os.register_at_fork(after_in_child=Database.open_anew)
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tells files apart that have the same path one after the other; None when there is none."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def make_compact(folder: Path) -> None:

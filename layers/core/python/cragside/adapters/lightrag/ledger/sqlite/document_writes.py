@@ -38,7 +38,6 @@ class DocumentWrites(Leasing):
             if entry.enrich:
                 connection.execute(_WANT_ENRICHMENT, (version,))
             self._claim(connection, entry.identifier, entry.source.source, entry.source.name)
-        await self._database.kept()
 
     @override
     async def retire(self, document_id: str) -> bool:
@@ -47,7 +46,6 @@ class DocumentWrites(Leasing):
             with self._transaction() as connection:
                 self._retire(connection, "id = ?", document_id)
                 disown(connection, document_id)
-            await self._database.kept()
         return known
 
     @override
