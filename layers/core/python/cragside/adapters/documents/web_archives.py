@@ -3,7 +3,7 @@
 from itertools import islice
 
 from cragside.adapters.documents import emails, html
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, contained
 from cragside.domain.document import Mark
 
 _MOST_PARTS = 1000
@@ -20,7 +20,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             continue
         address = str(part.get("Content-Location", ""))
         try:
-            readings.append(html.read(page, FileOrigin(address, "html", part.get_content_charset())))
+            with contained():
+                readings.append(html.read(page, FileOrigin(address, "html", part.get_content_charset())))
         except Unreadable as error:  # such as the frame around the sheets
             reason = error.reason
     if not readings:
