@@ -37,6 +37,8 @@ INLINE = [
     "position:fixed;top:-200vh",
     "position:absolute;left:calc(-1 * 9999px)",
     "margin-left:-9999px",
+    "margin-inline-start:-9999px",
+    "margin-block-start:-9999px",
     "transform:translateX(-9999px)",
     "transform:scale(0)",
     "position:absolute;clip:rect(0,0,0,0)",

@@ -31,6 +31,8 @@ _LOGICAL = {
     "inset-inline-end": "right",
     "inset-block-start": "top",
     "inset-block-end": "bottom",
+    "margin-inline-start": "margin-left",
+    "margin-block-start": "margin-top",
     "block-size": "height",
     "inline-size": "width",
     "max-block-size": "max-height",
