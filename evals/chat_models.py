@@ -3,7 +3,11 @@
 import argparse
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cragside.adapters.openai.host import OpenAIHost
 from cragside.adapters.renewable import Fixed

@@ -87,7 +87,7 @@ class Stack:
         def whole() -> bool:
             found = _enriched(http, self.question)
             brought = self.brought is None or self.brought(http)
-            return brought and not _degraded(found) and self.says in found["prompt"]
+            return brought and not _degraded(found).keys() - self.besides and self.says in found["prompt"]
 
         _wait(whole, "it does not heal")
 

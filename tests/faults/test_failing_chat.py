@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_ollama
 
-# The embedded grader is not sure of this one, so that the model is asked.
-UNSURE = "Who used electric light in a home?"
+# No passage passes for this one, so that the model is asked.
+UNSURE = "Which man lit a house?"
 # The model takes a second to judge a passage. More time would let a request about the host itself fail first.
 BUDGET = 8.0
 SETTINGS = {
@@ -28,6 +28,7 @@ SETTINGS = {
     "RAG_EMBEDDING_MODEL": "embedded",
     "RAG_TIMEOUT_SECONDS": str(BUDGET),
     "RAG_CANDIDATES": "1",
+    "SEARXNG_HOST": "",  # which would have an answer in place of the document
 }
 
 
@@ -53,7 +54,7 @@ def stack(ollama: str, toxiproxy: "Toxiproxy") -> Iterator[Stack]:
             says="",
             brought=_the_model_judges,
             budget=BUDGET,
-            besides=frozenset({"rewriter"}),
+            besides=frozenset({"rewriter", "search"}),
             later=(f"{CHAT_MODEL} takes ",),
             enrich=False,
             passes=False,

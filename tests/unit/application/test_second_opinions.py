@@ -1,4 +1,4 @@
-"""The embedded grader grades first. A chat model judges where no passage is surely evidence, each passage alone."""
+"""The embedded grader grades first. A chat model judges where no passage passes, each passage alone."""
 
 import pytest
 
@@ -24,10 +24,10 @@ def scores(graded: Graded) -> dict[str, float]:
     return {each.content: each.score or 0.0 for each in graded.documents}
 
 
-async def test_a_sure_grade_costs_no_call() -> None:
+async def test_a_passage_that_passes_costs_no_call() -> None:
     judge = ScriptedJudge({})
-    graded = await outcome({HONEST: 0.9, OFF: 0.4}, judge)
-    assert scores(graded) == {HONEST: 0.9, OFF: 0.4}
+    graded = await outcome({HONEST: 0.65, OFF: 0.4}, judge)
+    assert scores(graded) == {HONEST: 0.65, OFF: 0.4}
     assert (graded.asked, judge.requested, graded.degraded) == (0, [], [])
 
 
@@ -37,40 +37,50 @@ async def test_grades_that_no_judgement_could_lift_cost_no_call() -> None:
     assert (graded.asked, judge.judged) == (0, [])
 
 
-async def test_passages_are_judged_best_first_until_one_passes() -> None:
-    judge = ScriptedJudge({OFF: 0.2, HONEST: 0.9})
-    graded = await outcome({HONEST: 0.5, OFF: 0.55, POISON: 0.4}, judge)
+async def test_passages_are_judged_best_first() -> None:
+    judge = ScriptedJudge({OFF: 0.2, HONEST: 0.95})
+    graded = await outcome({HONEST: 0.5, OFF: 0.55, POISON: 0.1}, judge)
     assert judge.judged == [OFF, HONEST]
     assert graded.asked == 2
     assert graded.documents[0].content == HONEST
-    assert scores(graded)[HONEST] == pytest.approx(blended(0.5, 0.9))
-    assert scores(graded)[POISON] == 0.4
+    assert scores(graded) == pytest.approx({HONEST: blended(0.5, 0.95), OFF: 0.55, POISON: 0.1})
 
 
-async def test_at_most_four_passages_are_judged() -> None:
+@pytest.mark.attack("poisoned grades")
+async def test_a_passage_that_passes_does_not_keep_the_right_one_out() -> None:
+    graded = await outcome({POISON: 0.55, HONEST: 0.5}, ScriptedJudge({POISON: 1.0, HONEST: 0.95}))
+    assert all(score > 0.6 for score in scores(graded).values())
+
+
+async def test_at_most_three_passages_are_judged() -> None:
     judge = ScriptedJudge(dict.fromkeys("abcdefgh", 0.1))
-    assert (await outcome(dict.fromkeys("abcdefgh", 0.5), judge)).asked == 4
+    assert (await outcome(dict.fromkeys("abcdefgh", 0.5), judge)).asked == 3
 
 
 @pytest.mark.attack("poisoned grades")
 async def test_a_passage_changes_no_other_grade() -> None:
-    alone = await outcome({HONEST: 0.5, OFF: 0.1}, ScriptedJudge({HONEST: 0.9, OFF: 0.0}))
-    beside = await outcome({HONEST: 0.5, OFF: 0.1, POISON: 0.4}, ScriptedJudge({HONEST: 0.9, OFF: 0.0, POISON: 1.0}))
+    alone = await outcome({HONEST: 0.5, OFF: 0.1}, ScriptedJudge({HONEST: 0.95, OFF: 0.0}))
+    beside = await outcome({HONEST: 0.5, OFF: 0.1, POISON: 0.4}, ScriptedJudge({HONEST: 0.95, OFF: 0.0, POISON: 1.0}))
     assert scores(beside)[HONEST] == scores(alone)[HONEST] > 0.6
 
 
 @pytest.mark.attack("poisoned grades")
 async def test_a_passage_that_talks_the_model_into_yes_is_no_evidence_by_that() -> None:
-    assert scores(await outcome({POISON: 0.09}, ScriptedJudge({POISON: 1.0})))[POISON] < 0.6
+    assert scores(await outcome({POISON: 0.2}, ScriptedJudge({POISON: 1.0})))[POISON] < 0.6
 
 
-async def test_a_contradiction_is_told_and_drops_nothing() -> None:
-    graded = await outcome({HONEST: 0.7, OFF: 0.05}, ScriptedJudge({HONEST: 0.1, OFF: 0.1}))
+async def test_a_contradiction_is_told() -> None:
+    graded = await outcome({HONEST: 0.27}, ScriptedJudge({HONEST: 0.9}))
     assert [each.reason for each in graded.degraded] == [
         "judge and the embedded grader contradict each other on 1 passage. Both grades count."
     ]
-    assert graded.judgements == {HONEST: Judgement("judge", 0.1, 0.7)}
-    assert scores(graded)[HONEST] > 0.2
+    assert graded.judgements == {HONEST: Judgement("judge", 0.9, 0.27)}
+
+
+async def test_a_model_that_says_no_drops_nothing() -> None:
+    graded = await outcome({HONEST: 0.55, OFF: 0.3}, ScriptedJudge({HONEST: 0.0, OFF: 0.0}))
+    assert scores(graded) == pytest.approx({HONEST: 0.55, OFF: 0.3})
+    assert (graded.asked, graded.degraded) == (2, [])
 
 
 async def test_without_a_model_the_embedded_grades_stay() -> None:
@@ -89,10 +99,10 @@ async def test_a_model_that_fails_leaves_the_grades_that_there_are() -> None:
 
 
 async def test_a_model_that_fails_later_keeps_the_judgements_before() -> None:
-    judge = ScriptedJudge({HONEST: 0.05})
+    judge = ScriptedJudge({HONEST: 0.86})
     judge.failure_of = OFF
     graded = await outcome({HONEST: 0.5, OFF: 0.4}, judge)
-    assert scores(graded)[HONEST] < 0.5
+    assert scores(graded)[HONEST] > 0.5
     assert [each.reason for each in graded.degraded] == ["Ollama answered 500. The judgements before it count."]
     assert (graded.judge, graded.asked) == ("judge", 2)
 
@@ -114,7 +124,8 @@ async def test_a_model_without_time_for_two_passages_is_not_asked(caplog: pytest
         assert judge.judged == []
         assert judge.tried_again.pop() == HONEST
         assert graded.degraded[0].reason == (
-            "judge takes 3.0 s to judge a passage, and there was no time for two. The embedded grader decided alone."
+            "judge takes 3.0 s or more to judge a passage, and there was no time for two. "
+            "The embedded grader decided alone."
         )
     assert len(caplog.records) == 1
     judge.pace = 2.0

@@ -97,8 +97,8 @@ async def test_with_the_mean_rule_passing_local_evidence_is_joined_by_the_web() 
     assert [d.source for d in findings.documents] == ["local", "web"]
 
 
-async def test_the_model_of_the_request_judges_where_no_passage_is_surely_evidence() -> None:
-    judge = ScriptedJudge({KELP: 0.9, OTTER: 0.1})
+async def test_the_model_of_the_request_judges_where_no_passage_passes() -> None:
+    judge = ScriptedJudge({KELP: 0.95, OTTER: 0.1})
     sure = await find(judge=judge)
     assert (judge.requested, sure.grader, sure.judge, sure.asked) == ([], "embedded", None, 0)
     unsure = await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.2}), judge=judge)

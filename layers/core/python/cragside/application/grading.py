@@ -1,4 +1,4 @@
-"""Grades passages: the embedded grader first, a chat model where that one is not sure."""
+"""Grades passages: the embedded grader first, then a chat model where none passes."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading
-from cragside.domain.second_opinion import ENOUGH, Judgement, may_pass
+from cragside.domain.second_opinion import Judgement, may_pass
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.passage_judge import PassageJudge
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -25,7 +25,7 @@ T = TypeVar("T")
 # The share of the remaining time that grading gets at most: a rewrite and a search may follow.
 GRADE_SHARE = 0.4
 # A model is asked about so many passages of a question at most. Later ones seldom answered where earlier ones did not.
-MOST_ASKED = 4
+MOST_ASKED = 3
 # A model that has no time for two passages is not asked at all: one judgement seldom settles a question.
 LEAST_ASKED = 2
 JUDGED_CHARACTERS = 700
@@ -51,7 +51,7 @@ class Graded:
 
 
 class Grading:
-    """Grades with `grader`, or with `embedded` if that fails. `judge` is asked where no passage is graded high."""
+    """Grades with `grader`, or with `embedded` if that fails. `judge` is asked where no passage passes."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Grading:
             scores = await grader.grade_read(reading, documents)
             degraded = [Degradation("grader", f"{error.message.rstrip('.')}. The embedded grader stepped in.")]
         graded = Graded(by_relevance(documents, scores), grader.name, degraded=degraded)
-        if self._judge is None or max(scores, default=1.0) > max(ENOUGH, threshold):
+        if self._judge is None or max(scores, default=1.0) > threshold:
             return graded
         return await self._judged(self._judge, reading, graded, deadline, threshold, model)
 
@@ -100,7 +100,10 @@ class Grading:
         threshold: float,
         requested: str | None,
     ) -> Graded:
-        """Ask the model about one passage after the other, best first, until one passes or no other can."""
+        """Ask the model about one passage after the other, best first.
+
+        One that passes does not end it: a passage that talked the model into yes would keep out the right one.
+        """
         judgements: dict[str, Judgement] = {}
         degraded, asked, model = list(graded.degraded), 0, None
         try:
@@ -122,9 +125,7 @@ class Grading:
                 asked += 1
                 judging = judge.probability(model, question, short)
                 probability = await within(deadline.remaining(), "grader", judging)
-                judgements[document.id] = judgement = Judgement(model, probability, grade)
-                if judgement.blend > threshold:
-                    break
+                judgements[document.id] = Judgement(model, probability, grade)
         except ServiceUnavailable as error:
             then = "The judgements before it count." if judgements else "The embedded grader decided alone."
             degraded.append(Degradation("grader", f"{error.message.rstrip('.')}. {then}"))
@@ -140,7 +141,7 @@ class Grading:
         )
 
     def _too_slow(self, model: str, seconds: float) -> Degradation:
-        reason = f"{model} takes {seconds:.1f} s to judge a passage, and there was no time for two."
+        reason = f"{model} takes {seconds:.1f} s or more to judge a passage, and there was no time for two."
         if model not in self._told:
             self._told[model] = True
             _logger.warning("%s It is not asked until it is faster.", reason)

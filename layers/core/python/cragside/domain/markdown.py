@@ -75,7 +75,8 @@ def _rated(candidate: Candidate) -> str:
     if candidate.needed is None:
         return "no score" if document.similarity is None else f"cosine {document.similarity:.2f}"
     score = "no score" if document.score is None else f"{document.score:.2f}"
-    return f"{score} of {candidate.needed:g} by {in_line(candidate.grader or 'nobody')}"
+    judged = f" and {in_line(candidate.judgement.model)}" if candidate.judgement is not None else ""
+    return f"{score} of {candidate.needed:g} by {in_line(candidate.grader or 'nobody')}{judged}"
 
 
 def _prompt(request: Mapping[str, Any]) -> str:

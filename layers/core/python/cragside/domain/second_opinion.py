@@ -3,14 +3,12 @@
 import math
 from dataclasses import dataclass
 
-# Above this grade of a passage, no model is asked.
-ENOUGH = 0.75
-# A judgement moves a grade by at most so much in log-odds: from 0.17 to 0.6, or from 0.6 to 0.17.
-_MOST = 2.0
-# Log-odds of a grade = those of the embedded grade + _SLOPE * those of the judgement + _INTERCEPT. The slope is fitted;
-# with the intercept, a judgement halfway between those of right and of wrong passages moves nothing (evals/judges.py).
-_SLOPE, _INTERCEPT = 0.55, -0.4
-_YES, _NO = 0.6, 0.3
+# A judgement adds _SLOPE * its log-odds + _INTERCEPT to the log-odds of a grade, if that is more than nothing: one
+# above 0.83 counts. They are fitted on questions for which the embedded grader found nothing (evals/README.md).
+_SLOPE, _INTERCEPT = 1.0, -1.6
+# A judgement adds at most so much: from 0.25 to 0.6.
+_MOST = 1.5
+_YES, _NO = 0.83, 0.3
 _CERTAIN = 0.001
 
 
@@ -29,14 +27,14 @@ class Judgement:
 
     @property
     def contradicts(self) -> bool:
-        """Tell if one of them is sure of an answer and the other that there is none."""
-        return min(self.grade, self.probability) < _NO and max(self.grade, self.probability) > _YES
+        """Tell if the model is sure of an answer, and the embedded grader that there is none."""
+        return self.grade < _NO and self.probability > _YES
 
 
 def blended(grade: float, judgement: float) -> float:
-    """The grade (0..1) of a passage with this embedded grade and this probability of an answer."""
-    moved = _SLOPE * log_odds(judgement) + _INTERCEPT
-    return 1.0 / (1.0 + math.exp(-(log_odds(grade) + min(max(moved, -_MOST), _MOST))))
+    """The grade (0..1) of a passage with this embedded grade and this probability of an answer: it never falls."""
+    added = min(max(_SLOPE * log_odds(judgement) + _INTERCEPT, 0.0), _MOST)
+    return 1.0 / (1.0 + math.exp(-(log_odds(grade) + added)))
 
 
 def may_pass(grade: float, threshold: float) -> bool:

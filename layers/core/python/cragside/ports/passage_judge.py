@@ -9,7 +9,8 @@ class PassageJudge(Protocol):
     """Asks a chat model if a passage answers a question. The model sees no other passage, and reads all of this one."""
 
     async def ready(self, requested: str | None) -> str | None:
-        """The chat model that judges, once it is loaded; None if there is none, or only one that is too small.
+        """The chat model that judges, once it is loaded; None if there is none, or only one that is too small,
+        or that lately gave no judgement.
 
         `requested` is the model of the request. Raises `ServiceUnavailable("grader", ...)`.
         """

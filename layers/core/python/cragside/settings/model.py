@@ -288,9 +288,9 @@ class Settings(BaseModel):
         description="Model that grades, rewrites and extracts; `embedded` is valid. Unset: the request's own, else "
         "qwen2.5:7b if an Ollama has it, else `embedded`.",
     )
-    second_opinion: Literal["auto", "always", "never"] = Field(
+    second_opinion: Annotated[Literal["auto", "always", "never"], BeforeValidator(lowered)] = Field(
         "auto",
-        description="Whether the chat model judges passages where the embedded grader is not sure. `auto`: unless it "
+        description="Whether the chat model judges passages where the embedded grader finds none. `auto`: unless it "
         "is known to have fewer than a billion parameters. `always`: whatever its size. `never`: no model is asked. A "
         "model without time for two passages is not asked in any case.",
     )

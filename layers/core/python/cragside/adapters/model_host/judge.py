@@ -19,6 +19,7 @@ from cragside.ports.passage_judge import PassageJudge
 LEAST_PARAMETERS = 1_000_000_000
 _MODELS_REMEMBERED = 64
 _LEARNT_SECONDS = 600.0
+_MOST_FAILURES = 5
 # Between two tries of a slow model beside requests.
 _AGAIN_SECONDS = 30.0
 
@@ -33,16 +34,20 @@ class HostedJudge(PassageJudge):
         self._least = least_parameters
         self._paces = paces
         self._clock = clock
+        # How often a model gave no judgement, since it gave one.
+        self._failures: TTLCache[str, int] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
         self._again: asyncio.Task[None] | None = None
         self._tried = -_AGAIN_SECONDS
-        # Models whose answer does not begin with yes or no, or whose host tells no probabilities.
+        # Models whose host tells no probabilities. An answer that is neither yes nor no may be the passage's doing.
         self._scoring: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _LEARNT_SECONDS, timer=clock.monotonic)
 
     @override
     async def ready(self, requested: str | None) -> str | None:
         with _graders_failures():
             model = await self._host.choose(requested)
-            if model is None or (await self._host.parameters(model) or self._least) < self._least:
+            if model is None or self._failures.get(model, 0) >= _MOST_FAILURES:
+                return None
+            if (await self._host.parameters(model) or self._least) < self._least:
                 return None
             if await self._host.window(model):  # which loads it
                 self._paces.loaded(model)
@@ -59,14 +64,18 @@ class HostedJudge(PassageJudge):
             if model not in self._scoring:
                 tokens = await self._host.first_tokens(model, prompt, system=judging.YES_OR_NO)
                 if (probability := judging.yes_in(tokens)) is not None:
+                    self._failures.pop(model, None)
                     return probability
-                self._scoring[model] = True
+                if not tokens:
+                    self._scoring[model] = True
             reply = await self._host.chat(
                 model, prompt, system=judging.SCORE, schema=judging.SCORE_SCHEMA, max_tokens=judging.SCORE_TOKENS
             )
             score = judging.score_in(reply.text) if reply.complete else None
             if score is None:
+                self._failures[model] = self._failures.get(model, 0) + 1
                 raise ServiceUnavailable("grader", f"{model} did not answer with a score")
+            self._failures.pop(model, None)
             return score
 
     @override

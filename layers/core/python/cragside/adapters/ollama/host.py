@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.model_host.refusals import embedded
+from cragside.adapters.model_host.sizes import parameters_in
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
@@ -149,7 +150,7 @@ class OllamaHost(TextHost):
 
     @override
     async def parameters(self, model: str) -> int | None:
-        return (await self._card(model)).parameters
+        return (await self._card(model)).parameters or parameters_in(model)
 
     @override
     async def writer(self, wanted: str | None) -> str:

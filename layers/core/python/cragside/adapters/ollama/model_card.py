@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from cragside.adapters.model_host.sizes import parameters_in
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
@@ -40,9 +42,11 @@ def card_of(shown: Any) -> ModelCard:
     own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
     capabilities = shown.get("capabilities")
     count = info.get("general.parameter_count") if isinstance(info, dict) else None
+    details = shown.get("details")
+    size = str(details.get("parameter_size") or "") if isinstance(details, dict) else ""
     return ModelCard(
         context_length=lengths[0] if lengths else None,
         num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
         capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
-        parameters=count if is_number(count) and count > 0 else None,
+        parameters=count if is_number(count) and count > 0 else parameters_in(size),
     )

@@ -11,6 +11,7 @@ from langsmith import tracing_context
 from typing_extensions import override
 
 from cragside.adapters.model_host.refusals import Refused, embedded
+from cragside.adapters.model_host.sizes import parameters_in
 from cragside.adapters.model_host.text import sendable
 from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
 from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
@@ -148,7 +149,7 @@ class OpenAIHost(TextHost):
 
     @override
     async def parameters(self, model: str) -> int | None:
-        return (await self._model(model)).parameters
+        return (await self._model(model)).parameters or parameters_in(model)
 
     @override
     async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
