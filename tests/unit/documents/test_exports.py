@@ -199,3 +199,25 @@ def test_a_canvas_is_its_cards_from_top_to_bottom():
     cards = ["Autumn", "Scaffold hire: Brodie, see the sweep", "Roof.md", "https://a.example/"]
     assert reading.text == "\n\n".join(cards) + "\n\nScaffold hire: Brodie, see the sweep → Roof.md: before\n"
     assert reading.properties == {"links": ["Chimney", "Roof.md"]}
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", '{"messages": 1, "n": NUMBER}'),
+        ("a.json", '[{"type": "message", "ts": "NUMBER", "text": "seen", "n": -NUMBER}]'),
+        ("a.json", '{"title": "NUMBER", "create_time": NUMBER, "messages": [{"role": "user", "content": "seen"}]}'),
+        ("a.jsonl", '{"values": 1}\n{"n": NUMBER}'),
+        ("a.canvas", '{"nodes": [{"type": "text", "text": "NUMBER", "x": NUMBER, "y": -NUMBER}]}'),
+    ],
+)
+def test_data_with_a_number_of_any_length_is_read(digits, name, content):
+    number = "7" * digits
+    reading = structured.read(content.replace("NUMBER", number).encode(), FileOrigin(name, name.rpartition(".")[2]))
+    assert number in reading.text or "seen" in reading.text
+
+
+def test_of_a_card_with_two_texts_the_one_that_is_shown_is_read():
+    content = b'{"nodes": [{"type": "text", "text": "nobody sees this", "x": 0, "text": "The ferry leaves at 9."}]}'
+    assert structured.read(content, FileOrigin("a.canvas", "canvas")).text == "The ferry leaves at 9.\n\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.documents import html
+from cragside.adapters.documents import html, texts
 from cragside.adapters.documents.choosing import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.web.fetcher import CONTENT_TYPES
@@ -369,6 +369,25 @@ async def test_a_text_reads_the_same_in_here_in_a_thread_and_in_a_child(load, si
     text = ("Grüße aus dem Hüttenbuch.\n" * size)[:size] + "# end \U0001f9a6"
     source = await load(text, "big.md")
     assert source.text == text
+
+
+@pytest.mark.parametrize("size", [10, 40_000])
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError, r"its parser stopped \(ValueError\)"),
+        (OverflowError, r"its parser stopped \(OverflowError\)"),
+        (RecursionError, "is nested too deeply"),
+        (MemoryError, "needs more memory than a file may take"),
+    ],
+)
+async def test_whatever_stops_a_reader_in_this_process_refuses_the_file(load, monkeypatch, size, error, reason):
+    def read(content, origin):
+        raise error
+
+    monkeypatch.setattr(texts, "read", read)
+    with pytest.raises(ValidationError, match=reason):
+        await load(b"a" * size, "a.txt")
 
 
 def test_the_parsers_are_not_imported_before_they_are_needed():

@@ -83,6 +83,27 @@ def test_the_pages_of_an_archive_are_read(name):
     assert [mark.start for mark in reading.marks if mark.apart] == [0, reading.text.index("Locks")]
 
 
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize(
+    ("link", "head"),
+    [
+        ("../looks/a.css", "Content-Location: https://weir.example/looks/a.css"),
+        ("https://weir.example/a.css", "Content-Location: https://weir.example/a.css"),
+        ("cid:css-7@mhtml.blink", "Content-Location: cid:css-7@mhtml.blink"),
+        ("cid:css-7@mhtml.blink", "Content-ID: <css-7@mhtml.blink>"),
+    ],
+)
+def test_text_that_a_style_sheet_of_the_archive_hides_is_not_read(link, head):
+    written = ARCHIVE.replace("weir.example/gates", "weir.example/pages/gates").replace(
+        "<head>", f"<head><link rel=3Dstylesheet href=3D'{link}'><link rel=3Dstylesheet href=3D'http://['>"
+    )
+    hiding = written.replace("Content-Type: text/css\n", f"Content-Type: text/css\n{head}\n")
+    hiding = hiding.replace("</p></body>", "</p><p class=3Dx>secret</p></body>", 1)
+    reading = read(hiding.replace("p { color: red }", ".x { display: none }").encode(), "gates.mht")
+    assert "The weir has fünf gates." in reading.text
+    assert "secret" not in reading.text
+
+
 def test_an_archive_without_a_page_says_so():
     with pytest.raises(Unreadable, match="has no page with text"):
         read(ARCHIVE.replace("text/html; ch", "text/x; ch").encode(), "gates.mht")

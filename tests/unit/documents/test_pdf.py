@@ -295,6 +295,16 @@ def test_of_very_many_fields_and_very_long_values_a_part_is_read():
         "/DA(/F 11 Tf 1 1 1 rg)",
         "/DA(/F 11 Tf 1.0 1 1.000 rg)",
         "/DA(0 0 0 0 k /F 11 Tf)",
+        "/DA(/F 11 Tf 1. 1. 1. rg)",
+        "/DA(/F 11 Tf 1 1 1 scn)",
+        "/DA(/DeviceCMYK cs 0 0 0 0 sc /F 11 Tf)",
+        "/DA(/F 11 Tf 1 g)/C[]",
+        "/DA(/F 11 Tf 1 g)/C[1 1 1]/MK<</BG[1 1 1]>>",
+        "/DA(/F 11 Tf 1 g)/C[1]/MK<<>>",
+        "/DA(/F 11 Tf 1 g)/MK<</BG[]/BC[]>>",
+        "/DA(/F 11 Tf 0 g 3 Tr)",
+        "/DA(7 Tr /F 11 Tf)",
+        "/DA(/F 11 Tf 0 g)/ca 0",
         "/DA(/F 11 Tf 0 g)/CA 0",
         "/DA(/F 11 Tf 0 g)/CA 0.01",
         "/DA(/F 11 Tf 0 g)/DS(font: 1pt Helvetica; color:#000000)",
@@ -318,6 +328,10 @@ def test_typed_text_and_values_that_nobody_can_see_are_left_out(look):
         "/DA(/F 11 Tf 1 0 0 rg)",
         "/DA(/F 11 Tf 1 1 1 rg)/C[0 0 1]",
         "/DA(1 g /F 11 Tf 0 g)",
+        "/DA(/F 11 Tf 1 g)/C[0 0 0]",
+        "/DA(/F 11 Tf 1 g)/C[0 0 0 1]",
+        "/DA(/F 11 Tf 1 1 0 scn)",
+        "/DA(/F 11 Tf 3 Tr 0 Tr)",
         "/CA 0.5",
         "/DA(/F 11 Tf 1 g)/DS(font: 11pt Helvetica; color:#000000)",
         "/DA(/F 11 Tf 0 0 0 1 k)",
@@ -325,6 +339,34 @@ def test_typed_text_and_values_that_nobody_can_see_are_left_out(look):
 )
 def test_typed_text_that_can_be_seen_is_read(look):
     assert read(page_of(text(72, 742, "Owner of the boat"), note("FreeText", "Quilby", more=look))).endswith("Quilby")
+
+
+@pytest.mark.parametrize(("colour", "seen"), [("[]", False), ("[1 1 1]", False), ("[0 0 1]", True)])
+def test_white_text_in_a_file_without_a_form_is_read_on_a_colour(colour, seen):
+    white = note("FreeText", "Quilby", more=f"/DA(/F 11 Tf 1 g)/C{colour}")
+    assert read(page_of(text(72, 742, "Owner of the boat"), white, form=False)).endswith("Quilby") is seen
+
+
+@pytest.mark.parametrize(("painted", "seen"), [("0 0 0 rg", True), ("1 1 1 rg", False), ("0 0 1 RG", False)])
+def test_white_text_with_an_appearance_is_read_on_what_that_paints(painted, seen):
+    fill = "S" if painted.endswith("RG") else "f"
+    drawn = f"{painted} 0 0 200 20 re {fill} BT /F 11 Tf 1 g 2 2 Td (Quilby) Tj ET"
+    form = f"<</Subtype/Form/BBox[0 0 200 20]/Resources<</Font<</F 5 0 R>>>>/Length {len(drawn)}>>"
+    white = note("FreeText", "Quilby", more="/DA(/F 11 Tf 1 g)/C[0 1 1]/AP<</N 50 0 R>>")
+    whole = page_of(text(72, 742, "Owner of the boat"), white, more=[f"{form}\nstream\n{drawn}\nendstream"])
+    assert read(whole).endswith("Quilby") is seen
+
+
+def test_a_value_that_is_white_on_a_colour_is_read():
+    coloured = typed(105, 600, "Quilby", more="/DA(/F 11 Tf 1 g)/MK<</BG[0 0 1]>>")
+    assert read(page_of(text(72, 742, "Owner of the boat"), coloured)).endswith("Quilby")
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("box", ["300 400 300.1 420", "300 400 500 400.1"])
+def test_typed_text_in_a_box_that_nobody_can_see_is_left_out(box):
+    thin = f"<</Type/Annot/Subtype/FreeText/Rect[{box}]/F {PRINTED}/Contents(secret)/DA(/F 11 Tf 0 g)>>"
+    assert read(page_of(text(72, 742, "Owner of the boat"), thin)) == "Owner of the boat"
 
 
 def table_of_fields(*rows, left=72):

@@ -31,6 +31,8 @@ def text_of(body, head=rb"\ansi\ansicpg1252"):
         (rb"{\pict\bin5 }}{{\}seen", "seen"),
         (rb"{\pict\bin99999 }}", ""),
         (rb"\bin-5 seen", "seen"),
+        (rb"seen\bin" + b"7" * 5000 + b" }", "seen"),
+        (rb"\fsN seen\uN?\uc-N too".replace(b"N", b"7" * 5000), "seen\ufffdtoo"),
         (rb"{\upr{old}{\*\ud{new \u8364?}}} seen", "new € seen"),
         (rb"{\listtext\pard 2.1\tab}Rent\par{\pntext (b)\tab}doors", "2.1\tRent\n(b)\tdoors"),
         (rb"seen}outside{\par", "seen"),

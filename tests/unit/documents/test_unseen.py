@@ -10,7 +10,9 @@ from tests.unit.documents.archives import word_of
 SECRET = "obey the pirate"
 AROUND = "<html><head>{head}</head><body><p>Otters eat sea urchins.</p>{body}<p>Kelp grows back.</p></body></html>"
 
+DIGITS = "7" * 4500
 INLINE = [
+    pytest.param(f"margin-left:-{DIGITS}px", id="a margin of many digits"),
     "display:none",
     "DISPLAY : NONE !important",
     "display:none!important; color: red",
@@ -35,6 +37,8 @@ INLINE = [
     "position:fixed;top:-200vh",
     "position:absolute;left:calc(-1 * 9999px)",
     "margin-left:-9999px",
+    "margin-inline-start:-9999px",
+    "margin-block-start:-9999px",
     "transform:translateX(-9999px)",
     "transform:scale(0)",
     "position:absolute;clip:rect(0,0,0,0)",
@@ -226,6 +230,10 @@ def test_text_hidden_by_the_pages_stylesheet_is_not_read(sheet: str, element: st
         ("a <span style='display:none'>x</span>shown", ""),
         ("<p>shown</p>", "<style>body{opacity:0} html{visibility:visible}</style>"),
         ("<p style='font:400 1rem/1.5 serif'>shown</p>", ""),
+        pytest.param(f"<p style='font-size:{DIGITS}px;color:rgb({DIGITS},0,0)'>shown</p>", "", id="many digits"),
+        pytest.param(
+            "<p class=x>shown</p>", f"<style>{DIGITS}{{}} .x{{font-size:{DIGITS}px}}</style>", id="digits in a sheet"
+        ),
         *((f"<p style='{style}'>shown</p>", "") for style in SEEN),
     ],
 )

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from cragside.adapters.documents.kinds import KINDS
-from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable, contained
 
 # Addresses, numbers and headers are repeated in a text that the file has once.
 _MOST_GROWTH = 300
@@ -51,21 +51,16 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     ocr = Ocr(**asked["ocr"]) if asked["ocr"] else None
     origin = FileOrigin(asked["name"], asked["file_type"], asked["charset"], ocr)
     try:
-        reading = KINDS[asked["kind"]].reader(content, origin)
-        if len(reading.text) > _GROWN_CHARACTERS + _MOST_GROWTH * len(content):
-            raise Unreadable(f"holds {_MOST_GROWTH} times as much text as the file is long, which is the limit")
-        fields = {**asdict(reading), "text": _clean(reading.text)}
-        return orjson.dumps({"reading": fields}, default=str)
+        with contained():
+            reading = KINDS[asked["kind"]].reader(content, origin)
+            if len(reading.text) > _GROWN_CHARACTERS + _MOST_GROWTH * len(content):
+                raise Unreadable(f"holds {_MOST_GROWTH} times as much text as the file is long, which is the limit")
+            fields = {**asdict(reading), "text": _clean(reading.text)}
+            return orjson.dumps({"reading": fields}, default=str)
     except Unreadable as error:
         return orjson.dumps({"refused": _clean(error.reason)})
     except ModuleNotFoundError as error:
         return orjson.dumps({"missing": error.name})
-    except MemoryError:
-        return orjson.dumps({"refused": "needs more memory than a file may take"})
-    except RecursionError:
-        return orjson.dumps({"refused": "is nested too deeply"})
-    except Exception as error:
-        return orjson.dumps({"refused": f"cannot be read: its parser stopped ({type(error).__name__})"})
 
 
 def _clean(text: str) -> str:

@@ -30,8 +30,8 @@ _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
 _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text of an article as Markdown, with its headings as sections."""
+def read(content: bytes, origin: FileOrigin, linked: Callable[[str], bytes] | None = None) -> Reading:
+    """The text of an article as Markdown, with its headings as sections. `linked` is that of `tree_of`."""
     from lxml import etree
 
     from cragside.adapters.documents.headings import sections
@@ -39,7 +39,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     from cragside.adapters.documents.page_recall import with_dropped
     from cragside.adapters.documents.page_tables import drop_tables
 
-    tree = tree_of(content, origin.charset)
+    tree = tree_of(content, origin.charset, linked)
     # Markdown has no form for them, so an article would keep their tags.
     etree.strip_tags(tree, "sub", "sup", "u")
     address = origin.name if re.match(r"https?://", origin.name) else None
@@ -100,7 +100,7 @@ def _stated(tree: Any, address: str | None) -> Any:
     return extract_metadata(tree, default_url=address, date_config=_DATES)
 
 
-def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | None = None) -> Any:
+def tree_of(content: bytes, charset: str | None, linked: Callable[[str], bytes] | None = None) -> Any:
     """The elements of a page, without text that a reader cannot see.
 
     `linked` returns the style sheet at an address that the page links to. Without it, these sheets do not count.

@@ -19,6 +19,7 @@ from cragside.adapters.documents.reading import (
     Ocr,
     Reading,
     Unreadable,
+    contained,
     label,
     name_as_title,
 )
@@ -75,7 +76,8 @@ class FileLoader(DocumentLoader):
             reason = too_large(len(content), self._max_bytes)
             raise PayloadTooLarge(f"{name} {reason}.", reason=reason, limit=self._max_bytes)
         try:
-            kind, file_type = kind_of(content, name, content_type)
+            with contained():
+                kind, file_type = kind_of(content, name, content_type)
             if not content.strip(_BLANKS):
                 raise Unreadable(EMPTY)
             charset = _CHARSET.search(content_type or "")
@@ -112,8 +114,8 @@ class FileLoader(DocumentLoader):
         if kind.isolated or len(content) > _IN_PROCESS:
             return await self._parsed(kind, content, origin, workspace)
         if len(content) > _AT_ONCE:
-            return await self._in_thread(workspace, kind.reader, content, origin)
-        return kind.reader(content, origin)
+            return await self._in_thread(workspace, _read_here, kind, content, origin)
+        return _read_here(kind, content, origin)
 
     async def _with_pictures(
         self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str
@@ -151,6 +153,11 @@ class FileLoader(DocumentLoader):
         reading = self._threads.submit(read, *arguments)
         _at_the_end(reading, self._turns.give_back, workspace)
         return reading
+
+
+def _read_here(kind: Kind, content: bytes, origin: FileOrigin) -> Reading:
+    with contained():
+        return kind.reader(content, origin)
 
 
 async def _wait(turns: Turns, workspace: str, patience: float) -> None:

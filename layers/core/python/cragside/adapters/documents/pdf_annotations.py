@@ -16,16 +16,23 @@ _LONGEST = 20_000
 _LONGEST_NAME = 200
 _NOT_SHOWN = 0x1 | 0x2 | 0x20  # invisible, hidden, not viewed
 _PASSWORD = 1 << 13
-# A field of this size, in 1/72 inch, cannot be seen.
+# A field or text of this size, in 1/72 inch, cannot be seen.
 _UNSEEN = 1.0
 # Text of a smaller font, in 1/72 inch, cannot be seen either, nor what is as transparent as this.
 _SMALLEST_FONT = 2.0
 _TRANSPARENT = 0.05
 _WHITE = 0.99
 _LONGEST_LOOK = 2000
-# In the operators of a page: `/Helv 11 Tf`, `1 g`, `1 1 1 rg`, `0 0 0 0 k`.
-_FONT_SIZE = re.compile(r"(?<![\w.])(-?\d{0,6}\.?\d{1,6})\s{1,9}Tf\b")
-_COLOUR = re.compile(r"(?<![\d.])((?:\d{0,3}\.?\d{1,6}\s{1,9}){1,4})(g|rg|k)\b")
+_MOST_PAINTED = 100
+_SEGMENTS_OF_A_BOX = 5
+# In the operators of a page: `/Helv 11 Tf`, `1 g`, `1 1 1 rg`, `0 0 0 0 k`, `1 scn`, `3 Tr`.
+_NUMBER = r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
+_FONT_SIZE = re.compile(rf"(?<![\w.])({_NUMBER})\s{{1,9}}Tf\b")
+_COLOUR = re.compile(rf"(?<![\d.])((?:{_NUMBER}\s{{1,9}}){{1,4}})(g|rg|k|scn?)\b")
+_DRAWN = re.compile(r"(?<![\w.])([0-7])\s{1,9}Tr\b")
+_NOT_DRAWN = ("3", "7")
+# pdfium paints a background without a colour black.
+_UNPAINTED = re.compile(r"/GS gs q\n[\d. -]{1,80} re f\n")
 # Values of check boxes that only say that they are checked.
 _PLAINLY_ON = re.compile(r"(?:on|off|\d{1,9}|)", re.IGNORECASE)
 _NUMBERED = re.compile(r"\[\d{1,9}\]")
@@ -80,9 +87,12 @@ def _read(annotation: Any, form: Any, shown: Box, rotation: int) -> Iterator[Wri
     if not box.meets(shown) or _looks_unseen(annotation):
         return
     place = box.turned(rotation)
+    if kind in (pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_FREETEXT) and (
+        box.width <= _UNSEEN or box.top - box.bottom <= _UNSEEN
+    ):
+        return
     if kind == pdfium.FPDF_ANNOT_WIDGET:
-        if box.width > _UNSEEN and box.top - box.bottom > _UNSEEN:
-            yield from _field(annotation, form, place)
+        yield from _field(annotation, form, place)
     elif kind == pdfium.FPDF_ANNOT_FREETEXT:
         yield Written("typed", _entry(annotation, b"Contents"), place)
     # What a reviewer decided on a note ("Accepted set by Ada") is stored as a note with a state.
@@ -92,21 +102,25 @@ def _read(annotation: Any, form: Any, shown: Box, rotation: int) -> Iterator[Wri
 
 
 def _looks_unseen(annotation: Any) -> bool:
-    """Tell if it is transparent, or its text tiny, or white without a background of its own."""
+    """Tell if it is transparent, or its text tiny, not drawn, or white without a background of its own."""
     import pypdfium2.raw as pdfium
 
     opacity = ctypes.c_float()
-    if pdfium.FPDFAnnot_GetNumberValue(annotation, b"CA", ctypes.byref(opacity)) and opacity.value <= _TRANSPARENT:
-        return True
+    for key in (b"CA", b"ca"):
+        if pdfium.FPDFAnnot_GetNumberValue(annotation, key, ctypes.byref(opacity)) and opacity.value <= _TRANSPARENT:
+            return True
     look, style = _entry(annotation, b"DA")[:_LONGEST_LOOK], _entry(annotation, b"DS")[:_LONGEST_LOOK]
     # A size of 0 fits the text into its box.
     sizes = [float(size) for size in _FONT_SIZE.findall(look)]
     if sizes and 0 < abs(sizes[-1]) < _SMALLEST_FONT:
         return True
-    on_colour = any(pdfium.FPDFAnnot_HasKey(annotation, key) for key in (b"C", b"MK"))
-    parts, operator = next(reversed(_COLOUR.findall(look)), ("0", "g"))
-    light = (1 - float(part) if operator == "k" else float(part) for part in parts.split())
-    white = all(part >= _WHITE for part in light)
+    if _DRAWN.findall(look)[-1:] in [[mode] for mode in _NOT_DRAWN]:
+        return True
+    written, operator = next(reversed(_COLOUR.findall(look)), ("0", "g"))
+    parts = [float(part) for part in written.split()]
+    in_inks = operator == "k" or (len(parts) == 4 and operator in ("sc", "scn"))
+    white = all((1 - part if in_inks else part) >= _WHITE for part in parts)
+    on_colour = (white or style != "") and _has_background(annotation)
     if style:
         from cragside.adapters.documents.styles import declarations
         from cragside.adapters.documents.visibility import Look
@@ -114,6 +128,47 @@ def _looks_unseen(annotation: Any) -> bool:
         stated = Look(behind=None if on_colour else (255, 255, 255)).within(declarations(style))
         return stated.unseen or (white and stated.colour is None and not on_colour)
     return white and not on_colour
+
+
+def _has_background(annotation: Any) -> bool:
+    """Tell if its appearance, which pdfium makes in files with a form, paints something that is not white."""
+    import pypdfium2.raw as pdfium
+
+    parts = _four()
+    if pdfium.FPDFAnnot_GetColor(annotation, pdfium.FPDFANNOT_COLORTYPE_Color, *map(ctypes.byref, parts)):
+        # It has no appearance. No colour is told as black.
+        colour = [part.value for part in parts[:3]]
+        return any(colour) and not _is_white(colour)
+    first = 1 if _UNPAINTED.match(_string(partial(pdfium.FPDFAnnot_GetAP, annotation, 0))) else 0
+    for index in range(first, min(pdfium.FPDFAnnot_GetObjectCount(annotation), _MOST_PAINTED)):
+        painted = pdfium.FPDFAnnot_GetObject(annotation, index)
+        kind = pdfium.FPDFPageObj_GetType(painted)
+        if kind != pdfium.FPDF_PAGEOBJ_TEXT and not (kind == pdfium.FPDF_PAGEOBJ_PATH and _is_no_ground(painted)):
+            return True
+    return False
+
+
+def _is_no_ground(path: Any) -> bool:
+    """Tell if a path is white, transparent or a frame."""
+    import pypdfium2.raw as pdfium
+
+    fill, stroke = ctypes.c_int(), ctypes.c_int()
+    pdfium.FPDFPath_GetDrawMode(path, ctypes.byref(fill), ctypes.byref(stroke))
+    is_frame = fill.value == pdfium.FPDF_FILLMODE_ALTERNATE and pdfium.FPDFPath_CountSegments(path) > _SEGMENTS_OF_A_BOX
+    if is_frame or fill.value == pdfium.FPDF_FILLMODE_NONE:
+        return True
+    parts = _four()
+    pdfium.FPDFPageObj_GetFillColor(path, *map(ctypes.byref, parts))
+    *colour, alpha = (part.value for part in parts)
+    return alpha <= 255 * _TRANSPARENT or _is_white(colour)
+
+
+def _four() -> list[ctypes.c_uint]:
+    return [ctypes.c_uint() for _ in range(4)]
+
+
+def _is_white(colour: list[int]) -> bool:
+    return min(colour) >= 255 * _WHITE
 
 
 def _notes() -> tuple[int, ...]:

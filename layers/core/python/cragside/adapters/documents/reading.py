@@ -1,7 +1,8 @@
 """The result of a reader, and the limits of all readers."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -34,6 +35,21 @@ class Unreadable(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Turn what stops a parser into `Unreadable`. A module that is not installed is no fault of the file."""
+    try:
+        yield
+    except (Unreadable, ModuleNotFoundError):
+        raise
+    except MemoryError:
+        raise Unreadable("needs more memory than a file may take") from None
+    except RecursionError:
+        raise Unreadable("is nested too deeply") from None
+    except Exception as error:
+        raise Unreadable(f"cannot be read: its parser stopped ({type(error).__name__})") from error
 
 
 @dataclass(frozen=True, slots=True)

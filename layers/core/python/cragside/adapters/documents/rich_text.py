@@ -10,7 +10,7 @@ from cragside.adapters.documents.rich_text_words import SHIFTS, SKIPPED, SPOKEN,
 
 # A control word with its number, a byte in hexadecimal digits, another control symbol, a brace, or text.
 _PART = re.compile(
-    r"\\([a-zA-Z]{1,32})(-?\d{1,20})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n\x00]+)|[\r\n\x00]+|\\",
+    r"\\([a-zA-Z]{1,32})(-?\d{1,20})?\d*+ ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n\x00]+)|[\r\n\x00]+|\\",
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DESTINATIONS = SKIPPED | {"field", "fldrslt", "footnote", "upr", "fonttbl"}
@@ -84,7 +84,7 @@ class _Reader:
             elif symbol is not None:
                 self._symbol(symbol)
             elif word == "bin":
-                at += max(int(number or 0), 0)
+                at = min(at + max(int(number or 0), 0), len(written))
             elif word is not None:
                 self._word(word, int(number) if number else None)
         self._flush()

@@ -14,6 +14,7 @@ from cragside.adapters.documents.texts import decoded
 
 _DEEPEST = 100
 _MOST_NAMED = 5
+_LONGEST_INTEGER = 300
 # Each export has one of these keys. Other data is not looked at twice.
 _MARK = re.compile(r'"(?:ts|mapping|messages|chat_messages|page_?[cC]ontent|values|nodes)"')
 # A string that is cut off, also behind a backslash, goes to the end: else each of its quotes would begin another try.
@@ -34,7 +35,9 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         raise Unreadable(
             f"is not valid JSON (line {error.lineno}: {error.msg}); as .txt it is indexed as text"
         ) from None
-    export = json.loads(text) if _MARK.search(text) and not repeats else None
+    # Of a canvas, the last value of a key is shown.
+    shown = origin.file_type == "canvas" or not repeats
+    export = _plain(text) if shown and _MARK.search(text) else None
     return _exported(export, origin) or Reading(_laid_out(value, text))
 
 
@@ -64,7 +67,7 @@ def _lines(text: str, origin: FileOrigin) -> Reading:
             continue
         read += 1
         marked = marked and not repeats
-        values += [json.loads(line)] if marked else []
+        values += [_plain(line)] if marked else []
         composer.add(_laid_out(value, line))
     if len(cut) > read:
         raise Unreadable(f"is not valid JSON in line {cut[0]}")
@@ -115,6 +118,16 @@ def _parsed(text: str) -> tuple[Any, bool]:
     except RecursionError:
         raise Unreadable(f"is nested more than {_DEEPEST} deep, which is the limit") from None
     return value, repeats
+
+
+def _plain(text: str) -> Any:
+    """The value with Python's numbers."""
+    return json.loads(text, parse_int=_number)
+
+
+def _number(digits: str) -> float:
+    # Python refuses to read an integer of thousands of digits, and no float holds one of hundreds.
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
 
 
 def _as_written(number: str) -> orjson.Fragment:

@@ -1,5 +1,6 @@
 """The declarations and rules of CSS that may hide text, parsed by tinycss2."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ _LONGEST_SHEET = 500_000
 _LONGEST_INLINE = 5_000
 _MOST_RULES = 5_000
 _DEEPEST = 4
+# tinycss2 fails at an integer of thousands of digits.
+_LONG_NUMBER = re.compile(r"([0-9]{300})[0-9]++")
 
 _RELEVANT = frozenset(
     {"display", "visibility", "content-visibility", "opacity", "filter", "font-size", "font", "zoom", "text-indent"}
@@ -28,6 +31,8 @@ _LOGICAL = {
     "inset-inline-end": "right",
     "inset-block-start": "top",
     "inset-block-end": "bottom",
+    "margin-inline-start": "margin-left",
+    "margin-block-start": "margin-top",
     "block-size": "height",
     "inline-size": "width",
     "max-block-size": "max-height",
@@ -44,7 +49,9 @@ _SHORTHANDS = {
 
 def declarations(style: str) -> Declared:
     """The declarations in a `style` attribute or the body of a rule that can hide text."""
-    return _declared(tinycss2.parse_blocks_contents(style[:_LONGEST_INLINE], skip_comments=True, skip_whitespace=True))
+    return _declared(
+        tinycss2.parse_blocks_contents(_bounded(style[:_LONGEST_INLINE]), skip_comments=True, skip_whitespace=True)
+    )
 
 
 def rules(sheet: str) -> Iterator[StyleRule]:
@@ -52,7 +59,7 @@ def rules(sheet: str) -> Iterator[StyleRule]:
 
     A selector is the set of what an element needs (`name`, `.class`, `#id`, `*`), and its specificity.
     """
-    parsed = tinycss2.parse_stylesheet(sheet[:_LONGEST_SHEET], skip_comments=True, skip_whitespace=True)
+    parsed = tinycss2.parse_stylesheet(_bounded(sheet[:_LONGEST_SHEET]), skip_comments=True, skip_whitespace=True)
     for number, rule in enumerate(_flat(parsed, _DEEPEST)):
         if number >= _MOST_RULES:
             return
@@ -60,6 +67,10 @@ def rules(sheet: str) -> Iterator[StyleRule]:
         if declared := _declared(content):
             for needed, specificity in _selectors(rule.prelude):
                 yield needed, specificity, declared
+
+
+def _bounded(written: str) -> str:
+    return _LONG_NUMBER.sub(r"\1", written)
 
 
 def _declared(content: Sequence[Any]) -> Declared:

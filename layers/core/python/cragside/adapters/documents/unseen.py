@@ -1,9 +1,11 @@
 """Removes from a page what a reader cannot see: hidden elements, and text that styles hide.
 
 Only the page's own styles count: inline ones, and those in `style` elements whose selectors are simple (an element's
-name, classes and id). The style sheets of a book count like `style` elements. Nothing is fetched, and no script runs.
+name, classes and id). The style sheets of a book or a saved page count like `style` elements. Nothing is fetched, and
+no script runs.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +22,9 @@ _NEVER_SHOWN = frozenset(
 _CONTENT = ("main", "article", "h1")
 # The most comparisons of rules with elements. After these, only inline styles count.
 _MOST_CHECKS = 2_000_000
+_LONGEST_SHEET = 500_000
+# These cannot stand in a tree.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WHITE = (255, 255, 255)
 
 
@@ -50,7 +55,7 @@ class _Sheet:
         return self.known[kind]
 
 
-def drop_unseen(tree: Any, sheet_at: Callable[[str], str] | None = None) -> None:
+def drop_unseen(tree: Any, sheet_at: Callable[[str], bytes] | None = None) -> None:
     """Remove from the body of a page, in place, what a reader cannot see. Text after a hidden element stays.
 
     `sheet_at` returns the linked style sheet at an address.
@@ -96,12 +101,13 @@ def merged(*declared: Declared) -> Declared:
     return result
 
 
-def _embed_sheets(tree: Any, sheet_at: Callable[[str], str]) -> None:
+def _embed_sheets(tree: Any, sheet_at: Callable[[str], bytes]) -> None:
     """Replace links to style sheets by the sheets. Alternate sheets apply only when a reader chooses them."""
     for link in list(tree.iter("link")):
         relations = (link.get("rel") or "").lower().split()
         if "stylesheet" in relations and "alternate" not in relations:
-            link.tag, link.text = "style", sheet_at(link.get("href") or "")
+            sheet = sheet_at(link.get("href") or "")[:_LONGEST_SHEET].decode("utf-8-sig", "replace")
+            link.tag, link.text = "style", _CONTROL.sub(" ", sheet)
 
 
 @lru_cache(maxsize=8)

@@ -10,7 +10,7 @@ from cragside.adapters.documents.emails import parsed
 from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD
 from cragside.adapters.documents.mail_parts import contents_of
 from cragside.adapters.documents.packages import RELATED, Relation, content_type
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, contained
 
 _NOTHING = Reading("")
 
@@ -33,9 +33,10 @@ class Chunks:
             return _NOTHING
         self._read.add(relation.target)
         try:
-            content = self._archive.read(relation.target)
-            return self._reading(content, relation.target, content_type(self._archive, relation.target))
-        except (Unreadable, KeyError):
+            with contained():
+                content = self._archive.read(relation.target)
+                return self._reading(content, relation.target, content_type(self._archive, relation.target))
+        except Unreadable:
             return _NOTHING
 
     def _reading(self, content: bytes, name: str, stated: str) -> Reading:
