@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from cragside.domain.context import CODE
+from cragside.domain.personas import PLAIN, doubting
 from tests.knowledge import Knowledge
 
 ARCHIVE = Path(__file__).parent / "data" / "stores.tar.xz"
@@ -51,7 +53,7 @@ def recorded(answers: dict[str, Any]) -> dict[str, Any]:
 
     The version that made the stores called cosines relevance, listed documents by their last change, and told neither
     types of files, nor the place of a passage, nor similarities of exchanges, nor what was not read, nor whose an
-    exchange is.
+    exchange is, nor who graded, nor that evidence is weak.
     """
     for request, (_, answer) in answers.items():
         if request == "GET /v1/documents":
@@ -60,6 +62,11 @@ def recorded(answers: dict[str, Any]) -> dict[str, Any]:
             for document in documents:
                 document["unread"] = ""
             answer["file_types"] = dict(Counter(Path(document["name"]).suffix[1:] for document in documents))
+        if request.startswith("POST /v1/enrich"):
+            context = answer["metadata"]["rag_context"]
+            context |= {"grader": "embedded", "judge": None, "asked": 0}
+            if all(each["score"] <= context["threshold"] for each in context["documents"]):
+                answer["prompt"] = answer["prompt"].replace(_said(PLAIN), _said(doubting(PLAIN)))
         if request == "GET /v1/memories":
             answer["memories"] = [{**exchange, "end_user": None} for exchange in answer["memories"]]
         if request.startswith("GET /v1/documents/") and not request.endswith("/content"):
@@ -71,6 +78,10 @@ def recorded(answers: dict[str, Any]) -> dict[str, Any]:
         if "topK" in request:
             answer["response"] = re.sub(r", relevance (?=[\d.]+\) code)", ", similarity ", answer["response"])
     return answers
+
+
+def _said(instruction: str) -> str:
+    return instruction.replace(CODE, "code")
 
 
 def _by_cosine(body: dict[str, Any] | None) -> dict[str, Any] | None:

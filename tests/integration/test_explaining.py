@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
-TEXT = "Joseph Swan lit Cragside with his lamps in 1880. <script>alert(1)</script>"
+TEXT = 'Joseph Swan lit Cragside with his lamps in 1880. <img src=x onerror="alert(1)">'
 QUESTION = "Who lit Cragside?"
 KEYS = {"coast": {"X-API-Key": "coast-token"}, "hills": {"X-API-Key": "hills-token"}}
 
