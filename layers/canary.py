@@ -73,6 +73,11 @@ OF_A_LAYER = {
 }
 TOKEN = "canary"  # noqa: S105 - of a function that nobody else reaches
 QUESTION = "/rag When was the lamp in the harbour of Alnwick lit?"
+# Rules rewrite a shorter one without the model.
+LONG_QUESTION = (
+    "We drove over it last summer on our way to the islands, and neither my brother nor I could say it when our mother "
+    "asked us that evening. How long is the bridge at Queensferry?"
+)
 SOURCE = "harbour.md"
 TEXT = "The lamp in the harbour of Alnwick was lit in 1878. It was an arc lamp, and water power drove it.\n"
 PAGE = f"<html><body><nav>navigation</nav><article><h1>The lamp</h1><p>{TEXT * 5}</p></article></body></html>".encode()
@@ -212,7 +217,7 @@ async def _asked(home: str, environment: dict[str, str]) -> dict[str, Any]:
 
     container = Container(load_settings({"RAG_HOME": home, **environment}))
     await container.prepare()
-    body = enhanced_request(await container.enricher.enrich({"prompt": "/rag How long is the bridge at Queensferry?"}))
+    body = enhanced_request(await container.enricher.enrich({"prompt": f"/rag {LONG_QUESTION}"}))
     await container.close()
     return body
 
