@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>.md"
-MARKUP = "<script>alert(2)</script> <b>bold</b> <img src=x onerror=alert(3)> The keeper lights the lamp at dusk."
+MARKUP = "<svg onload=alert(2)></svg> <b>bold</b> <img src=x onerror=alert(3)> The keeper lights the lamp at dusk."
 
 
 @pytest.fixture

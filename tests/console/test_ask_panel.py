@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIT = "Joseph Swan lit Cragside with his lamps in 1880. The lamps were lit in 1880."
 TART = "The kitchen of Cragside is known for a lemon tart, which is baked for forty minutes."
-HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(2)> Joseph Swan lit Cragside with his lamps in 1880."
+HOSTILE = "<svg onload=alert(1)></svg> <img src=x onerror=alert(2)> Joseph Swan lit Cragside with his lamps in 1880."
 QUESTION = "Who lit Cragside?"
 KNOWN = Given(documents={"cragside.md": LIT, "tart.md": TART})
 WITH_A_MODEL = Given(documents=KNOWN.documents, ollama="stub")
@@ -190,7 +190,7 @@ def test_a_question_during_an_answer_takes_its_place(page: "Page", service: Crag
 def test_mark_up_in_a_document_is_shown_as_text(page: "Page", service: CragsideServer) -> None:
     ask(page, service)
     kept = page.locator(".candidate.kept")
-    expects(kept).to_contain_text("<script>alert(1)</script>")
+    expects(kept).to_contain_text("<svg onload=alert(1)></svg>")
     expects(kept).to_contain_text("<b>bold<b>.md")
     assert page.locator(".candidate img, .candidate script, .candidate b").count() == 0
 
