@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from chat_models import parser_of, run
-from everyday import FOLDER, Question, read
+from everyday import FOLDER, Asked, Question, read
 from figures import auc, share
 from stores import ask, candidates_for, files_in, indexed, name_of
 
@@ -26,7 +26,6 @@ from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED
 from cragside.application.strips import best_strips
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
-from cragside.domain.outcome import RagContext
 from cragside.domain.second_opinion import Judgement, log_odds
 
 _SEED = 5
@@ -42,27 +41,10 @@ _POISON = (
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question, and what came of it."""
+class Timed(Asked):
+    """A question, what came of it, and the seconds that it took."""
 
-    question: Question
-    context: RagContext
-    seconds: float
-
-    @property
-    def first(self) -> bool:
-        """Tell if a document of the key comes first."""
-        return self.question.found_first_in(self.context.documents)
-
-    @property
-    def answered(self) -> bool:
-        """Tell if the evidence holds the answer."""
-        return self.question.answered_by(self.context.documents)
-
-    @property
-    def confident(self) -> bool:
-        """Tell if a passage is above the threshold."""
-        return any((each.score or 0.0) > self.context.threshold for each in self.context.documents)
+    seconds: float = 0.0
 
 
 def chosen(half: str, count: int) -> list[Question]:
@@ -72,17 +54,17 @@ def chosen(half: str, count: int) -> list[Question]:
     return questions[:count]
 
 
-async def ask_all(container: Container, questions: Sequence[Question]) -> list[Asked]:
+async def ask_all(container: Container, questions: Sequence[Question]) -> list[Timed]:
     """Send the questions with their conversations."""
     found = []
     for question in questions:
         started = time.perf_counter()
         context = await ask(container, question.question, question.history)
-        found.append(Asked(question, context, time.perf_counter() - started))
+        found.append(Timed(question, context, (), time.perf_counter() - started))
     return found
 
 
-def report(name: str, asked: Sequence[Asked]) -> None:
+def report(name: str, asked: Sequence[Timed]) -> None:
     """Print the figures of a run."""
     there = [each for each in asked if each.question.documents]
     absent = [each for each in asked if not each.question.documents]

@@ -151,7 +151,7 @@ def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> 
 
 
 def _gaps(rows: Sequence[Row]) -> list[float]:
-    """Where the parts of these rows that stand beside each other end, but for the last one."""
+    """The ends of the parts of these rows that stand beside each other, but for the last one."""
     spans = sorted((piece.box.left, piece.box.right) for row in rows for piece in row)
     gutter = _GUTTER * median(piece.box.height for row in rows for piece in row)
     ends, reached = list[float](), spans[0][1]

@@ -45,11 +45,11 @@ class ReadWordBody(BaseModel):
 
 
 class JudgementBody(BaseModel):
-    """What a chat model said of a passage, which it read beside no other."""
+    """A chat model's second opinion on a passage, which it read beside no other."""
 
     model: str = Field(description="The chat model.")
     answers: float = Field(description="Its probability that the passage states the answer, 0..1.")
-    grade: float = Field(description="The grade of the `grader` before, 0..1. `score` is a mix of both.")
+    grade: float = Field(description="The grade of the `grader` before, 0..1. The judgement may have raised it.")
 
 
 class ReasonsBody(BaseModel):
