@@ -44,7 +44,12 @@ def test_ctrl_c_ends_a_command_without_a_stack_trace(tmp_path, command):
         run = subprocess.Popen(
             [*PROGRAM, *arguments],
             cwd=tmp_path,
-            env={"PYTHONPATH": os.pathsep.join(sys.path), "RAG_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"},
+            env={
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "RAG_HOME": str(tmp_path / "home"),
+                "PYTHONUNBUFFERED": "1",
+                "PYTHONFAULTHANDLER": "1",
+            },
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

@@ -1,5 +1,7 @@
 """SQLite's files beside a store are removed while it is open: nothing is accepted that would be lost."""
 
+import os
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -46,6 +48,44 @@ async def test_a_store_without_its_log_takes_nothing_and_loses_nothing(
     again = Knowledge(tmp_path / "home")
     assert [each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]] == ["otters.md"]
     assert (await again.http.post("/v1/documents", json=LATER)).status_code == 202
+    await again.close()
+
+
+@pytest.mark.attack("damaged stores")
+@pytest.mark.parametrize("change", ["cut", "cut in the middle", "overwritten"])
+@pytest.mark.parametrize("ends", ["told", "clean", "killed"])
+async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
+    tmp_path: Path, change: str, ends: str
+) -> None:
+    knowledge = Knowledge(tmp_path / "home")
+    names = [f"{number}.md" for number in range(5)]
+    for name in names:
+        taken = await knowledge.http.post("/v1/documents", json=NOTE | {"name": name, "enrich": False})
+        assert taken.status_code == 202
+    # What indexing writes behind that is in the log alone.
+    await knowledge.index()
+    log = tmp_path / "home" / "default" / "store.sqlite3-wal"
+    size = log.stat().st_size
+    assert size
+    if change == "overwritten":
+        log.write_bytes(b"\xa5" * size)
+    else:
+        os.truncate(log, size // 2 if change == "cut in the middle" else 0)
+    if ends == "told":
+        answer = await knowledge.http.post("/v1/documents", json=LATER)
+        assert answer.status_code == 503
+        assert "changed store.sqlite3-wal" in answer.json()["error"]["message"]
+        assert (await knowledge.http.get("/ready")).status_code == 503
+    if ends == "killed":
+        shutil.copytree(tmp_path / "home", tmp_path / "killed")
+    await knowledge.close()
+    again = Knowledge(tmp_path / ("killed" if ends == "killed" else "home"))
+    assert sorted(each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]) == names
+    assert (await again.http.post("/v1/documents", json=LATER)).status_code == 202
+    assert (await again.http.get("/health")).json()["status"] == "healthy"
+    await again.worker().run(until_idle=True)
+    documents = (await again.http.get("/v1/documents")).json()["documents"]
+    assert {each["status"] for each in documents} <= {"searchable", "enriched"}
     await again.close()
 
 

@@ -1,6 +1,7 @@
 """The connection to the queue's file: transactions in threads, and failures as the port's errors."""
 
 import asyncio
+import logging
 import os
 import sqlite3
 import threading
@@ -11,9 +12,12 @@ from typing import Any, TypeVar
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
+from cragside.adapters.sqlite_logs import discard_broken_log
 from cragside.domain.errors import ServiceUnavailable
 
 Result = TypeVar("Result")
+
+_log = logging.getLogger("cragside")
 
 
 class QueueFile:
@@ -42,11 +46,17 @@ class QueueFile:
         """Close the connection. The next use opens another one."""
         with self._using:
             if self._connection is not None:
+                self._discard_broken_log()
                 self._connection.close()
                 self._connection = None
 
+    def _discard_broken_log(self) -> None:
+        if discard_broken_log(self._path):
+            _log.warning("Somebody changed %s-wal. The worker's sweep restores its tasks.", self._path.name)
+
     def _run(self, work: Callable[[sqlite3.Connection], Result], begin: str, **default: Result) -> Result:
         with self._using, self._failures_translated():
+            self._discard_broken_log()
             if self._connection is None:
                 if default and not os.path.lexists(self._path):
                     return default["default"]

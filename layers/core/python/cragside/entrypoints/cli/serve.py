@@ -117,7 +117,8 @@ def _serve(
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             if workers == 1:
-                threading.Thread(target=_build_ahead, args=(settings,), daemon=True).start()
+                # Not a daemon: Python ends beneath those, and extension modules then crash.
+                threading.Thread(target=_build_ahead, args=(settings,)).start()
             # One of them does this for all.
             async with (
                 faults_logged(container) if worker else nullcontext(),

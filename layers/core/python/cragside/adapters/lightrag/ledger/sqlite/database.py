@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
+from cragside.adapters.sqlite_logs import copy_log, discard_broken_log
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; longer work takes a lease.
@@ -63,6 +64,13 @@ class Database:
         self._beside = 0
         # How often this connection wrote rows of each vector storage.
         self.vector_writes = Counter[str]()
+        # How many acknowledged writes there were, and how many of them are in the file itself.
+        self._acknowledged = self._copied = 0
+        self._copying = asyncio.Lock()
+        # Whether somebody changed the log since it was opened.
+        self._log_changed = False
+        if not read_only:
+            discard_broken_log(path)
         self._connection = sqlite3.connect(
             f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
             uri=True,
@@ -103,20 +111,30 @@ class Database:
         return database
 
     def refuse_lost_log(self) -> None:
-        """Raise `LedgerError` if somebody removed SQLite's files beside the store: what is written would be lost.
+        """Raise `LedgerError` if somebody removed or changed SQLite's files beside the store.
 
-        All that was accepted before is put into the store first, unless another process may have opened it meanwhile.
+        What is written would be lost. All that was accepted before is in the store, or is put into it first, unless
+        another process may have opened it meanwhile.
         """
-        if self.read_only or (now := self._logs_now()) == self._logs or self.is_removed():
+        if self.read_only or self.is_removed():
             return
-        if now[0] is None:
+        removed = [
+            f"{FILE_NAME}{end}"
+            for end, then, now in zip(_BESIDE, self._logs, self._logs_now(), strict=True)
+            if then != now
+        ]
+        if f"{FILE_NAME}{_BESIDE[0]}" in removed:
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        lost = " and ".join(
-            f"{FILE_NAME}{end}" for end, then, there in zip(_BESIDE, self._logs, now, strict=True) if then != there
-        )
-        why = f"somebody removed {lost} while cragside had the store open. Restart cragside"
-        raise LedgerError("its log was removed", f"cannot be written: {why}")
+        if removed:
+            raise _lost_log(f"removed {' and '.join(removed)}")
+        self._discard_broken_log()
+        if self._log_changed:
+            raise _lost_log()
+
+    def _discard_broken_log(self) -> None:
+        if not self.read_only and discard_broken_log(self.path):
+            self._log_changed = True
 
     def _logs_now(self) -> tuple[tuple[int, int] | None, ...]:
         return tuple(_identity(self.path.with_name(f"{self.path.name}{end}")) for end in _BESIDE)
@@ -127,6 +145,8 @@ class Database:
         if self._users == 0:
             if self._open.get(self.path) is self:
                 del self._open[self.path]
+            # SQLite copies the log when it closes the file.
+            self._discard_broken_log()
             self._connection.close()
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -172,6 +192,21 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    async def keep(self) -> None:
+        """Have what was written in the file itself, so that nobody who changes the log takes it. Raises `LedgerError`.
+
+        Writes that come together are copied together.
+        """
+        self._acknowledged += 1
+        mine = self._acknowledged
+        async with self._copying:
+            if self._copied < mine:
+                then = self._acknowledged
+                self.refuse_lost_log()
+                with self._translating():
+                    await asyncio.to_thread(copy_log, self.path)
+                self._copied = then
+
     @contextmanager
     def note(self) -> Iterator[sqlite3.Connection]:
         """A transaction beside the content: this connection's `state` stays."""
@@ -190,6 +225,9 @@ class Database:
             raise self._failed(error) from error
 
     def _failed(self, error: sqlite3.Error) -> LedgerError:
+        self._discard_broken_log()
+        if self._log_changed:
+            return _lost_log()
         failure = failure_of(error)
         if isinstance(failure, LedgerDamaged):
             self.damage = str(error)
@@ -248,6 +286,7 @@ class Database:
 
     def flush(self) -> None:
         """Have everything that was committed on the disk, so that not even a power cut takes it."""
+        self.refuse_lost_log()
         with self._translating():
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
@@ -256,6 +295,7 @@ class Database:
 
         What `check` raises stops it. It reads the old content, when no other process can write any more.
         """
+        self.refuse_lost_log()
         old = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
         checks = [check]
 
@@ -293,6 +333,11 @@ class Database:
         """A fact about the store, such as the embedding model that built it."""
         row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
+
+
+def _lost_log(what: str = f"changed {FILE_NAME}{_BESIDE[0]}") -> LedgerError:
+    why = f"somebody {what} while cragside had the store open. Restart cragside"
+    return LedgerError("its log was removed or changed", f"cannot be written: {why}")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

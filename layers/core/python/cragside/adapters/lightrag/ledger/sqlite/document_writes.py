@@ -38,6 +38,7 @@ class DocumentWrites(Leasing):
             if entry.enrich:
                 connection.execute(_WANT_ENRICHMENT, (version,))
             self._claim(connection, entry.identifier, entry.source.source, entry.source.name)
+        await self._database.keep()
 
     @override
     async def retire(self, document_id: str) -> bool:
@@ -46,12 +47,14 @@ class DocumentWrites(Leasing):
             with self._transaction() as connection:
                 self._retire(connection, "id = ?", document_id)
                 disown(connection, document_id)
+            await self._database.keep()
         return known
 
     @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
         with self._transaction() as connection:
             self._claim(connection, document_id, source, name)
+        await self._database.keep()
 
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
@@ -65,6 +68,7 @@ class DocumentWrites(Leasing):
                 " WHERE id = ? AND state = 'current'",
                 (title_of(source), json_of(source.metadata), track, datetime.now(UTC).isoformat(), document_id),
             )
+        await self._database.keep()
 
     @override
     async def want_enrichment(self, document_id: str) -> None:

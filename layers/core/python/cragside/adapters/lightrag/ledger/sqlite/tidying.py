@@ -7,6 +7,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, Database
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 
@@ -60,8 +61,9 @@ class Tidying:
                 await asyncio.wait_for(self._hurry.wait(), PAUSE_SECONDS)
             self._again = False
             try:
+                self._database.refuse_lost_log()
                 await asyncio.to_thread(_in_steps, self._database.path)
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, LedgerError) as error:
                 # Nothing depends on it, and the next deletion asks again.
                 _log.warning("The store %s is tidied up later: %s", self._database.path, error)
 
