@@ -1,6 +1,7 @@
 """Answers of a chat model with evidence, in several wordings of the instruction.
 
-    python evals/answers.py [--model smollm2:135m|gemma3:270m|qwen2.5-coder:1.5b] [--questions 24] [--url URL] [--wordings NAME …] [--show]
+    python evals/answers.py [--model smollm2:135m|gemma3:270m|qwen2.5-coder:1.5b] [--questions 24] [--url URL]
+        [--wordings NAME ...] [--show]
 
 Asks questions of the tuning half of `evals/everyday`, a quarter of them without an answer anywhere, and has the model
 answer them with the evidence that `/rag` finds. Counts answers that hold the strings of the key, those that say that

