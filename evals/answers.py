@@ -38,17 +38,13 @@ _REMINDERS = {
         "If the evidence above does not state the answer, say that it does not."
     ),
 }
+_EARLIER = (
+    "Use the numbered evidence below to answer the question that follows it. Cite what you use as [1], [2]. If the "
+    f"evidence does not hold the answer, say so. {_QUOTED}"
+)
 WORDINGS = {
     "shipped": PLAIN,
-    "earlier": (
-        "Use the numbered evidence below to answer the question that follows it. Cite what you use as [1], [2]. If the "
-        f"evidence does not hold the answer, say so. {_QUOTED}"
-    ),
-    "cited": (
-        "Answer the question that follows the numbered evidence below, in the language of the question and with what "
-        "the evidence says. End each sentence with the number of the evidence that it comes from, such as [1]. If the "
-        f"evidence does not state the answer, say so and guess nothing. {_QUOTED}"
-    ),
+    "earlier": _EARLIER,
     "short": (
         "Answer from the evidence below, in the question's language, with [1] after each sentence for its number. If "
         f"the evidence does not state the answer, say that. {_QUOTED}"
@@ -57,7 +53,12 @@ WORDINGS = {
         "Use the numbered evidence below to answer the question that follows it. If the evidence does not hold the "
         f"answer, say so. {_QUOTED}"
     ),
-    "both": PLAIN,
+    "both": _EARLIER,
+    "numbered": (
+        "Answer the question that follows from the numbered evidence below, in the language of the question. End each "
+        "sentence with the number of its evidence, such as [1]. If the evidence does not state the answer, say so. "
+        f"{_QUOTED}"
+    ),
 }
 _SEED, _TOKENS, _BUDGET = 11, 80, 700
 _CITATION = re.compile(r"\[(\d{1,3})\]")

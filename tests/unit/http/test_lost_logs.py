@@ -52,7 +52,7 @@ async def test_a_store_without_its_log_takes_nothing_and_loses_nothing(
 
 
 @pytest.mark.attack("damaged stores")
-@pytest.mark.parametrize("change", ["cut", "cut in the middle", "overwritten"])
+@pytest.mark.parametrize("change", ["cut", "cut in the middle", "overwritten", "body overwritten", "shredded"])
 @pytest.mark.parametrize("ends", ["told", "clean", "killed"])
 async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
     tmp_path: Path, change: str, ends: str
@@ -67,14 +67,20 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
     log = tmp_path / "home" / "default" / "store.sqlite3-wal"
     size = log.stat().st_size
     assert size
-    if change == "overwritten":
-        log.write_bytes(b"\xa5" * size)
+    if change in ("overwritten", "body overwritten", "shredded"):
+        kept = 32 if change == "body overwritten" else 0
+        with log.open("r+b") as file:
+            file.seek(kept)
+            file.write(b"\xa5" * (size - kept))
+        if change == "shredded":
+            log.unlink()
     else:
         os.truncate(log, size // 2 if change == "cut in the middle" else 0)
     if ends == "told":
         answer = await knowledge.http.post("/v1/documents", json=LATER)
         assert answer.status_code == 503
-        assert "changed store.sqlite3-wal" in answer.json()["error"]["message"]
+        did = "removed" if change == "shredded" else "changed"
+        assert f"{did} store.sqlite3-wal" in answer.json()["error"]["message"]
         assert (await knowledge.http.get("/ready")).status_code == 503
     if ends == "killed":
         shutil.copytree(tmp_path / "home", tmp_path / "killed")

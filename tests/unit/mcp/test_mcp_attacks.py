@@ -90,7 +90,7 @@ async def test_a_document_cannot_forge_what_a_tool_returns(tmp_path: Path) -> No
             assert json.loads(content.text) == result.structured_content
             assert not result.is_error
         prompt = result.structured_content["prompt"]
-        assert (prompt.count("</evidence"), prompt.count("[2]")) == (1, 1)  # the instruction has a [2]
+        assert (prompt.count("</evidence"), prompt.count("[2]")) == (1, 0)
         (resource,) = (await client.list_resources()).resources
         assert (resource.title, resource.mime_type) == (HOSTILE_TITLE, "text/plain")
         assert "\n" not in resource.name

@@ -8,39 +8,57 @@ the log's salts: https://sqlite.org/walformat.html.
 import os
 import sqlite3
 import struct
+import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+_BINARY = getattr(os, "O_BINARY", 0)
 _LOG_HEAD_BYTES, _FRAME_HEAD_BYTES, _LARGEST_PAGE_BYTES = 32, 24, 65_536
-_SALTS_OF_LOG = slice(16, 24)
+_SALTS_OF_LOG, _SALTS_OF_FRAME = slice(16, 24), slice(8, 16)
 # Of the index: page size and number of frames, the salts, and how many frames are in the file already.
 _INDEX_HEAD_BYTES = 100
 _SIZES, _SIZES_AT = struct.Struct("=HI"), 14
 _SALTS = slice(32, 40)
 _COPIED, _COPIED_AT = struct.Struct("=I"), 96
+# So many frames are looked at, the first and the last among them: a transaction cannot wait for all.
+_FRAMES_SEEN = 16
 _TRIES, _BETWEEN_SECONDS = 50, 0.01
 
 # A process that closes a file ends all its locks on it, also SQLite's. So an index stays open as long as it exists.
 _open_indexes: dict[tuple[int, int], int] = {}
+_using_indexes = threading.Lock()
 
 
-def discard_broken_log(path: Path) -> bool:
-    """Return True if the log of a database lacks what is not in its file yet. SQLite then goes on with the file.
+class Log:
+    """The log of a database, opened to be looked at, also when it was removed. A missing one counts as whole."""
 
-    For that the index is emptied: SQLite makes it anew from what it can verify of the log. Raises `OSError`.
-    """
-    try:
-        index = _opened(path.with_name(f"{path.name}-shm"))
-    except FileNotFoundError:
+    def __init__(self, path: Path) -> None:
+        self._index = path.with_name(f"{path.name}-shm")
+        self._log: int | None = None
+        with suppress(OSError):
+            self._log = os.open(path.with_name(f"{path.name}-wal"), os.O_RDONLY | _BINARY)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._log is not None:
+            os.close(self._log)
+            self._log = None
+
+    def discard_if_broken(self) -> bool:
+        """Return True if the log lacks what is not in the file yet. SQLite then goes on with what is in the file.
+
+        For that the index is emptied: SQLite makes it anew from what it can verify of the log. What cannot be read, for
+        want of descriptors or permissions, counts as whole.
+        """
+        with _using_indexes, suppress(OSError):
+            index = _opened(self._index)
+            while self._log is not None and _is_broken(head := os.pread(index, _INDEX_HEAD_BYTES, 0), self._log):
+                # Another process may have written between the two looks.
+                if head == os.pread(index, _INDEX_HEAD_BYTES, 0):
+                    os.pwrite(index, bytes(_INDEX_HEAD_BYTES), 0)
+                    return True
         return False
-    log = path.with_name(f"{path.name}-wal")
-    while _is_broken(head := os.pread(index, _INDEX_HEAD_BYTES, 0), log):
-        # Another process may have written between the two looks.
-        if head == os.pread(index, _INDEX_HEAD_BYTES, 0):
-            os.pwrite(index, bytes(_INDEX_HEAD_BYTES), 0)
-            return True
-    return False
 
 
 def copy_log(path: Path) -> None:
@@ -59,25 +77,28 @@ def copy_log(path: Path) -> None:
 
 def _opened(index: Path) -> int:
     for identity, descriptor in list(_open_indexes.items()):
-        # Threads share this: only one of them closes it.
-        if os.fstat(descriptor).st_nlink == 0 and _open_indexes.pop(identity, None) is not None:
-            os.close(descriptor)
+        if os.fstat(descriptor).st_nlink == 0:
+            os.close(_open_indexes.pop(identity))
     status = index.stat()
     identity = status.st_dev, status.st_ino
     if identity not in _open_indexes:
-        _open_indexes[identity] = os.open(index, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        _open_indexes[identity] = os.open(index, os.O_RDWR | _BINARY)
     return _open_indexes[identity]
 
 
-def _is_broken(head: bytes, log: Path) -> bool:
+def _is_broken(head: bytes, log: int) -> bool:
     if len(head) < _INDEX_HEAD_BYTES:
         return False
     page, frames = _SIZES.unpack_from(head, _SIZES_AT)
-    if frames <= _COPIED.unpack_from(head, _COPIED_AT)[0]:
+    [copied] = _COPIED.unpack_from(head, _COPIED_AT)
+    if frames <= copied:
         return False
-    # A log that was removed is another matter: SQLite still has it.
-    with suppress(FileNotFoundError), log.open("rb") as file:
-        # The largest size does not fit into the field.
-        needed = _LOG_HEAD_BYTES + frames * (_FRAME_HEAD_BYTES + (page if page > 1 else _LARGEST_PAGE_BYTES))
-        return os.fstat(file.fileno()).st_size < needed or file.read(_LOG_HEAD_BYTES)[_SALTS_OF_LOG] != head[_SALTS]
-    return False
+    # The largest size does not fit into the field.
+    frame = _FRAME_HEAD_BYTES + (page if page > 1 else _LARGEST_PAGE_BYTES)
+    if os.fstat(log).st_size < _LOG_HEAD_BYTES + frames * frame:
+        return True
+    seen = {*range(copied, frames, (frames - copied) // _FRAMES_SEEN + 1), frames - 1}
+    return os.pread(log, _LOG_HEAD_BYTES, 0)[_SALTS_OF_LOG] != head[_SALTS] or any(
+        os.pread(log, _FRAME_HEAD_BYTES, _LOG_HEAD_BYTES + number * frame)[_SALTS_OF_FRAME] != head[_SALTS]
+        for number in seen
+    )

@@ -6,13 +6,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_logs import discard_broken_log
+from cragside.adapters.sqlite_logs import Log
 from cragside.domain.errors import ServiceUnavailable
 
 Result = TypeVar("Result")
@@ -51,8 +51,9 @@ class QueueFile:
                 self._connection = None
 
     def _discard_broken_log(self) -> None:
-        if discard_broken_log(self._path):
-            _log.warning("Somebody changed %s-wal. The worker's sweep restores its tasks.", self._path.name)
+        with closing(Log(self._path)) as log:
+            if log.discard_if_broken():
+                _log.warning("Somebody changed %s-wal. The worker's sweep restores its tasks.", self._path.name)
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], begin: str, **default: Result) -> Result:
         with self._using, self._failures_translated():

@@ -16,7 +16,7 @@ from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_logs import copy_log, discard_broken_log
+from cragside.adapters.sqlite_logs import Log, copy_log
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; longer work takes a lease.
@@ -70,7 +70,8 @@ class Database:
         # Whether somebody changed the log since it was opened.
         self._log_changed = False
         if not read_only:
-            discard_broken_log(path)
+            with closing(Log(path)) as log:
+                log.discard_if_broken()
         self._connection = sqlite3.connect(
             f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
             uri=True,
@@ -90,6 +91,7 @@ class Database:
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
             self._logs = self._logs_now()
+            self._log = None if read_only else Log(path)
         except BaseException:
             self._connection.close()
             raise
@@ -123,17 +125,17 @@ class Database:
             for end, then, now in zip(_BESIDE, self._logs, self._logs_now(), strict=True)
             if then != now
         ]
+        self._discard_broken_log()
         if f"{FILE_NAME}{_BESIDE[0]}" in removed:
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if removed:
             raise _lost_log(f"removed {' and '.join(removed)}")
-        self._discard_broken_log()
         if self._log_changed:
             raise _lost_log()
 
     def _discard_broken_log(self) -> None:
-        if not self.read_only and discard_broken_log(self.path):
+        if self._log is not None and self._log.discard_if_broken():
             self._log_changed = True
 
     def _logs_now(self) -> tuple[tuple[int, int] | None, ...]:
@@ -148,6 +150,8 @@ class Database:
             # SQLite copies the log when it closes the file.
             self._discard_broken_log()
             self._connection.close()
+            if self._log is not None:
+                self._log.close()
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query."""

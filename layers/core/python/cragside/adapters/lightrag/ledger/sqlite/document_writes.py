@@ -78,6 +78,7 @@ class DocumentWrites(Leasing):
             ).fetchone()
             if row is not None:
                 connection.execute(_WANT_ENRICHMENT, row)
+        await self._database.keep()
 
     @override
     async def requeue(self, document_id: str | None, *, force: bool) -> None:
@@ -93,6 +94,7 @@ class DocumentWrites(Leasing):
         with self._transaction() as connection:
             for change in changes:
                 connection.execute(f"UPDATE {change}", (document_id,))
+        await self._database.keep()
 
     @override
     async def drop_swept(self) -> None:
