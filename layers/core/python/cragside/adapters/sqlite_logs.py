@@ -1,4 +1,4 @@
-"""SQLite's write-ahead log (`-wal`) under hands other than SQLite's.
+"""Find out if somebody changed SQLite's write-ahead log (`-wal`), and copy the log into the database.
 
 SQLite trusts the log while a file is open. If somebody cuts or overwrites it meanwhile, SQLite copies what stands there
 now into the file, which damages it. The index of the log (`-shm`) says how much of the log is still to be copied, and
@@ -31,7 +31,7 @@ _using_indexes = threading.Lock()
 
 
 class Log:
-    """The log of a database, opened to be looked at, also when it was removed. A missing one counts as whole."""
+    """The log of a database. It stays open, so it can be checked after it was removed. A missing log counts as whole."""
 
     def __init__(self, path: Path) -> None:
         self._index = path.with_name(f"{path.name}-shm")
@@ -40,7 +40,7 @@ class Log:
             self._log = os.open(path.with_name(f"{path.name}-wal"), os.O_RDONLY | _BINARY)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the log."""
         if self._log is not None:
             os.close(self._log)
             self._log = None
