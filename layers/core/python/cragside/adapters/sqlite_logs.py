@@ -31,7 +31,7 @@ _using_indexes = threading.Lock()
 
 
 class Log:
-    """The log of a database. It stays open, so it can be checked after it was removed. A missing log counts as whole."""
+    """The log of a database. It stays open, to be checked after it was removed. A missing log counts as whole."""
 
     def __init__(self, path: Path) -> None:
         self._index = path.with_name(f"{path.name}-shm")
