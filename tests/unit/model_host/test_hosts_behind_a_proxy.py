@@ -165,7 +165,7 @@ async def test_odd_proxies_of_the_environment_end_nothing(ask, stub, monkeypatch
 LOADED = """
 import json, sys
 from cragside.adapters.ollama.chat_client import chat_client
-from cragside.adapters.openai.clients import Clients
+from cragside.adapters.openai.host import OpenAIHost
 import httpx, ollama
 chat_client("http://127.0.0.1:1", httpx.AsyncBaseTransport())
 print(json.dumps([httpx.Client.__name__, ollama._client._client.__class__.__name__]))

@@ -5,9 +5,9 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.adapters.model_host import annotation
+from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import DocType
-from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 # Enough for the longest form. It stops small models that loop.
@@ -34,13 +34,11 @@ class HostedAnnotator(Annotator):
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
         if not annotation.asks_model(doc_type) or not text.strip():
             return await self._embedded.tier3(doc_type, text)
-        try:
+        with failures_of("annotator"):
             model = await self._host.choose(None)
             if model is None:
                 return await self._embedded.tier3(doc_type, text)
             fields, fault = await self._described(model, doc_type, text[:DESCRIBED_CHARACTERS])
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("annotator", failure.message) from failure
         if fields is not None:
             return {**fields, "by": model}
         rules = await self._embedded.tier3(doc_type, text)

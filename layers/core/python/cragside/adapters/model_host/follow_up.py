@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.model_host.paces import PATIENCE, Paces
+from cragside.adapters.model_host.paces import Paces
+from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text import json_in
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
-from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.follow_up import FollowUpReader
 
@@ -41,17 +41,12 @@ class HostedFollowUps(FollowUpReader):
         by_rules = await self._embedded.standalone(question, turns, model=model)
         if by_rules == question:
             return question
-        try:
-            chosen = await self._host.choose(model)
-            if chosen is None or self._paces.seconds(chosen, "complete") > PATIENCE:
-                return by_rules
-            with self._paces.measured(chosen, "complete"):
-                reply = await self._host.chat(
-                    chosen, _prompt(question, turns), system=_SYSTEM, schema=_SCHEMA, max_tokens=_MOST_TOKENS
-                )
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("conversation", failure.message) from failure
-        return _question_in(reply.text, known=" ".join([question, *(turn.text for turn in turns)])) or by_rules
+        prompt, known = _prompt(question, turns), " ".join([question, *(turn.text for turn in turns)])
+        with failures_of("conversation"):
+            answer = await self._paces.reply(
+                self._host, "complete", model, prompt, system=_SYSTEM, schema=_SCHEMA, max_tokens=_MOST_TOKENS
+            )
+        return _question_in(answer or "", known=known) or by_rules
 
 
 def _prompt(question: str, turns: Sequence[ChatTurn]) -> str:

@@ -1,14 +1,14 @@
 """Judges passages with a chat model of the host, each by itself."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from cachetools import TTLCache
 from typing_extensions import override
 
 from cragside.adapters.model_host import judging
 from cragside.adapters.model_host.paces import Paces
+from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -43,7 +43,7 @@ class HostedJudge(PassageJudge):
 
     @override
     async def ready(self, requested: str | None) -> str | None:
-        with _graders_failures():
+        with failures_of("grader"):
             model = await self._host.choose(requested)
             if model is None or self._failures.get(model, 0) >= _MOST_FAILURES:
                 return None
@@ -60,7 +60,7 @@ class HostedJudge(PassageJudge):
     @override
     async def probability(self, model: str, question: str, passage: Document) -> float:
         prompt = judging.prompt(question, passage)
-        with _graders_failures(), self._paces.measured(model, "judge"):
+        with failures_of("grader"), self._paces.measured(model, "judge"):
             if model not in self._scoring:
                 tokens = await self._host.first_tokens(model, prompt, system=judging.YES_OR_NO)
                 if (probability := judging.yes_in(tokens)) is not None:
@@ -90,11 +90,3 @@ class HostedJudge(PassageJudge):
         with suppress(ServiceUnavailable, TimeoutError):
             async with asyncio.timeout(_AGAIN_SECONDS):
                 await self.probability(model, question, passage)
-
-
-@contextmanager
-def _graders_failures() -> Iterator[None]:
-    try:
-        yield
-    except ServiceUnavailable as failure:
-        raise ServiceUnavailable("grader", failure.message) from failure

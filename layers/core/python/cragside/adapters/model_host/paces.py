@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from cachetools import TTLCache
 
+from cragside.adapters.model_host.text_host import TextHost
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 Task = Literal["judge", "rewrite", "complete"]
 
 # Wait no longer for a model where rules can replace it.
-PATIENCE = 4.0
+_PATIENCE = 4.0
 _REMEMBERED = 256
 # A slow model is tried again after this time: the machine may have had other work.
 _SECONDS = 600.0
@@ -25,6 +26,17 @@ class Paces:
         self._clock = clock
         self._seconds: TTLCache[tuple[str, Task], float] = TTLCache(_REMEMBERED, _SECONDS, timer=clock.monotonic)
         self._loaded: TTLCache[str, bool] = TTLCache(_REMEMBERED, _SECONDS, timer=clock.monotonic)
+
+    async def reply(self, host: TextHost, task: Task, requested: str | None, prompt: str, **asked: Any) -> str | None:
+        """The answer of the model that `host` chooses; None if there is none, or rules are to replace a slow one.
+
+        `asked` is as for `TextHost.chat`.
+        """
+        model = await host.choose(requested)
+        if model is None or self.seconds(model, task) > _PATIENCE:
+            return None
+        with self.measured(model, task):
+            return (await host.chat(model, prompt, **asked)).text
 
     def seconds(self, model: str, task: Task) -> float:
         """The seconds of the last call; 0.0 if there was none in ten minutes."""

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from cragside.adapters.model_host.paces import PATIENCE, Paces
+from cragside.adapters.model_host.paces import Paces
+from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text import abridged
 from cragside.adapters.model_host.text_host import TextHost
-from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.domain.thoughts import without_thoughts
 
@@ -51,16 +51,12 @@ class HostedRewriter:
         """
         if len(query) <= _SHORT_QUESTION:
             return self._embedded(query)
-        try:
-            chosen = await self._host.choose(model)
-            if chosen is None or self._paces.seconds(chosen, "rewrite") > PATIENCE:
-                return self._embedded(query)
-            prompt = f"Question: {abridged(neutralise(query), _QUESTION_CHARACTERS)}"
-            with self._paces.measured(chosen, "rewrite"):
-                reply = await self._host.chat(chosen, prompt, system=_SYSTEM, max_tokens=_MOST_TOKENS)
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("rewriter", failure.message) from failure
-        return one_line(reply.text, about=query) or self._embedded(query)
+        prompt = f"Question: {abridged(neutralise(query), _QUESTION_CHARACTERS)}"
+        with failures_of("rewriter"):
+            answer = await self._paces.reply(
+                self._host, "rewrite", model, prompt, system=_SYSTEM, max_tokens=_MOST_TOKENS
+            )
+        return one_line(answer or "", about=query) or self._embedded(query)
 
 
 def one_line(answer: str, *, about: str) -> str:

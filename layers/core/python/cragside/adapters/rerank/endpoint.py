@@ -3,26 +3,20 @@
 import asyncio
 from collections.abc import Sequence
 from math import isqrt
-from weakref import WeakKeyDictionary
 
 import aiohttp
 
+from cragside.adapters.model_host.refusals import SHORTEST_CUT, Refused
 from cragside.adapters.renewable import Renewable, Unreadable
 from cragside.adapters.rerank.answers import Form, request, scores_in
-from cragside.adapters.sessions import session_with
+from cragside.adapters.sessions import PerLoop, body_of, failing_as, session_with
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.forward_proxy import way_to
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 _CONNECT_SECONDS = 5.0
 # A question has a shorter deadline of its own.
 _ANSWER_SECONDS = 120.0
 _MOST_BYTES = 2_000_000
-_WRONG_FORM = frozenset({400, 422})
-# What servers answer to a text that is longer than the model reads. llama.cpp answers 500, which may also be a mishap:
-# then it is asked again.
-_TOO_LONG = frozenset({400, 413, 422, 500})
-_SHORTEST_CUT = 200
 # These narrow an unknown length down to two thirds of what the endpoint reads.
 _MORE_ATTEMPTS = 3
 # Some texts have a token for each character. They must not shorten all others for ever.
@@ -33,18 +27,6 @@ _REASONS = {
     404: "answered 404. Correct RAG_RERANK_URL, or RAG_RERANK_MODEL",
     429: "limits our requests (429). Have its limit raised, or lower RAG_OLLAMA_PARALLEL",
 }
-
-
-class Refused(ServiceUnavailable):
-    """The endpoint refused a request, as `status` says. `may_be_length`: perhaps because a text is too long."""
-
-    def __init__(self, status: int) -> None:
-        redirect = "redirects. Set RAG_RERANK_URL to the address that it redirects to"
-        reason = redirect if 300 <= status < 400 else _REASONS.get(status, f"answered {status}")
-        super().__init__("grader", f"The rerank endpoint {reason}")
-        self.status = status
-        # Which text was too long no answer says in a way that all share, nor how long it may be.
-        self.may_be_length = status in _TOO_LONG
 
 
 class RerankEndpoint:
@@ -60,12 +42,18 @@ class RerankEndpoint:
         self.url = url
         self._key = key
         self._model = model
-        self._parallel = parallel
         self._clock = clock
         self._form: Form | None = None
         self._longest: int | None = None
         self._longest_until = 0.0
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+        self._sessions = PerLoop(
+            lambda: session_with(
+                url,
+                connector=aiohttp.TCPConnector(limit=parallel),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                headers={"Accept": "application/json", "User-Agent": "cragside"},
+            )
+        )
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """A finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
@@ -74,22 +62,21 @@ class RerankEndpoint:
             try:
                 return await self._scores(sent)
             except Refused as refusal:
-                if not refusal.may_be_length or max(map(len, sent)) <= _SHORTEST_CUT:
+                if not refusal.may_be_length or max(map(len, sent)) <= SHORTEST_CUT:
                     raise
+                # llama.cpp answers 500 to a text that is too long, which may also be a mishap.
                 if refusal.status != 500 or not again:
                     break
         return await self._shortened(sent)
 
     async def close(self) -> None:
         """Close the running loop's connections."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
+        await self._sessions.close()
 
     async def _shortened(self, refused: list[str]) -> list[float]:
         """The scores of texts that were refused, shortened. An endpoint that refuses short ones too is out of order."""
-        scores = await self._scores(_cut(refused, _SHORTEST_CUT))
-        accepted, too_long = _SHORTEST_CUT, max(map(len, refused))
+        scores = await self._scores(_cut(refused, SHORTEST_CUT))
+        accepted, too_long = SHORTEST_CUT, max(map(len, refused))
         for _ in range(_MORE_ATTEMPTS):
             tried = isqrt(accepted * too_long)
             try:
@@ -113,7 +100,7 @@ class RerankEndpoint:
         try:
             return await self._asked("documents", query, texts)
         except Refused as refusal:
-            if refusal.status not in _WRONG_FORM:
+            if not refusal.may_be_form:
                 raise
             try:
                 return await self._asked("texts", query, texts)
@@ -122,15 +109,12 @@ class RerankEndpoint:
 
     async def _asked(self, form: Form, query: str, texts: Sequence[str]) -> list[float]:
         body = request(form, self._model, query, texts)
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                answer = await self._signed(body)
-        except TimeoutError as error:
-            raise self._down("took too long to answer") from error
-        except Unreadable as error:
-            raise ServiceUnavailable("grader", str(error)).at(self.url) from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down(f"does not answer{way_to(self.url)}") from error
+        with failing_as(self._down, self.url):
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    answer = await self._signed(body)
+            except Unreadable as error:
+                raise ServiceUnavailable("grader", str(error)).at(self.url) from error
         scores = scores_in(answer, len(texts))
         if scores is None:
             raise self._down("did not answer one score for each passage. Correct RAG_RERANK_URL")
@@ -149,30 +133,22 @@ class RerankEndpoint:
 
     async def _answer(self, body: dict[str, object], key: str) -> bytes:
         signed = {"Authorization": f"Bearer {key}"} if key else {}
-        async with self._session().post(self.url, json=body, headers=signed, allow_redirects=False) as response:
+        session = self._sessions.here()
+        async with session.post(self.url, json=body, headers=signed, allow_redirects=False) as response:
             if response.status != 200:
-                raise Refused(response.status).at(self.url)
-            answer = bytearray()
-            async for chunk in response.content.iter_chunked(65_536):
-                answer += chunk
-                if len(answer) > _MOST_BYTES:
-                    raise self._down(f"answered more than {_MOST_BYTES:,} bytes")
-            return bytes(answer)
+                raise self._refused(response.status)
+            answer = await body_of(response, _MOST_BYTES)
+            if answer is None:
+                raise self._down(f"answered more than {_MOST_BYTES:,} bytes")
+            return answer
+
+    def _refused(self, status: int) -> Refused:
+        redirect = "redirects. Set RAG_RERANK_URL to the address that it redirects to"
+        reason = redirect if 300 <= status < 400 else _REASONS.get(status, f"answered {status}")
+        return Refused("grader", status, f"The rerank endpoint {reason}").at(self.url)
 
     def _down(self, reason: str) -> ServiceUnavailable:
         return ServiceUnavailable("grader", f"The rerank endpoint {reason}").at(self.url)
-
-    def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None:
-            session = self._sessions[loop] = session_with(
-                self.url,
-                connector=aiohttp.TCPConnector(limit=self._parallel),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-                headers={"Accept": "application/json", "User-Agent": "cragside"},
-            )
-        return session
 
 
 def _cut(texts: Sequence[str], longest: int | None) -> list[str]:

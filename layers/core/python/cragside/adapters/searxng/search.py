@@ -1,11 +1,9 @@
 """Searches with SearXNG's JSON API."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from typing_extensions import override
@@ -13,9 +11,8 @@ from yarl import URL
 
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.searxng.results import cleaned, failed_engines
-from cragside.adapters.sessions import session_with
+from cragside.adapters.sessions import PerLoop, body_of, failing_as, session_with
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.forward_proxy import way_to
 from cragside.ports.search_service import SearchService
 
 _CONNECT_SECONDS = 2.0
@@ -25,6 +22,12 @@ _MOST_REDIRECTS = 3
 _QUERY_CHARACTERS = 512
 # SearXNG reads words that begin like this as commands for an engine, a language, a time limit or a redirect.
 _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
+_REASONS = {
+    401: "wants a password (401). Write it into SEARXNG_HOST: https://NAME:PASSWORD@HOST",
+    403: "refused JSON (403). Add json to search.formats in its settings.yml",
+    404: "has no search there (404). Correct the path in SEARXNG_HOST",
+    429: "limits our requests (429). Turn its limiter off, or let this address pass",
+}
 
 
 class SearxngSearch(SearchService):
@@ -38,10 +41,13 @@ class SearxngSearch(SearchService):
     ) -> None:
         address = HostAddress.parse(base_url)
         self.url = address.url
-        self._headers = {"Accept": "application/json", "User-Agent": "cragside", **address.authorization}
+        headers = {"Accept": "application/json", "User-Agent": "cragside", **address.authorization}
+        timeout = aiohttp.ClientTimeout(connect=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
         self._rewriter = rewriter
         self._limit = limit
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+        self._sessions = PerLoop(
+            lambda: session_with(self.url, connector=aiohttp.TCPConnector(limit=0), timeout=timeout, headers=headers)
+        )
 
     @override
     async def search(self, query: str) -> list[dict[str, Any]]:
@@ -60,14 +66,10 @@ class SearxngSearch(SearchService):
 
     @override
     async def check(self) -> None:
-        try:
-            async with self._session().get(URL(f"{self.url}/healthz"), allow_redirects=False) as response:
+        with failing_as(self._down, self.url):
+            async with self._sessions.here().get(URL(f"{self.url}/healthz"), allow_redirects=False) as response:
                 if response.status >= 500:
                     raise self._down(f"answered {response.status}")
-        except TimeoutError as error:
-            raise self._down("took too long to answer") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down(f"does not answer{way_to(self.url)}") from error
 
     @override
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
@@ -75,41 +77,25 @@ class SearxngSearch(SearchService):
 
     async def close(self) -> None:
         """Close the running loop's session."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
+        await self._sessions.close()
 
     async def _fetched(self, words: str) -> bytes:
         url = URL(f"{self.url}/search").with_query(q=words, format="json")
-        try:
+        with failing_as(self._down, self.url):
             for _ in range(_MOST_REDIRECTS):
-                async with self._session().get(url, allow_redirects=False) as response:
+                async with self._sessions.here().get(url, allow_redirects=False) as response:
                     if response.status not in (301, 302, 303, 307, 308):
                         return await self._body(response)
                     url = self._redirected(url, response.headers.get("Location", ""))
-        except TimeoutError as error:
-            raise self._down("took too long to answer") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._down(f"does not answer{way_to(self.url)}") from error
         raise self._down("redirects in circles")
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        if response.status == 403:
-            raise self._down("refused JSON (403). Add json to search.formats in its settings.yml", 403)
-        if response.status == 429:
-            raise self._down("limits our requests (429). Turn its limiter off, or let this address pass", 429)
-        if response.status == 401:
-            raise self._down("wants a password (401). Write it into SEARXNG_HOST: https://NAME:PASSWORD@HOST", 401)
-        if response.status == 404:
-            raise self._down("has no search there (404). Correct the path in SEARXNG_HOST", 404)
         if response.status != 200:
-            raise self._down(f"answered {response.status}", response.status)
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(65_536):
-            body += chunk
-            if len(body) > _MOST_BYTES:
-                raise self._down(f"answered more than {_MOST_BYTES:,} bytes")
-        return bytes(body)
+            raise self._down(_REASONS.get(response.status, f"answered {response.status}"), response.status)
+        body = await body_of(response, _MOST_BYTES)
+        if body is None:
+            raise self._down(f"answered more than {_MOST_BYTES:,} bytes")
+        return body
 
     def _redirected(self, url: URL, location: str) -> URL:
         target = url.join(URL(location))
@@ -129,16 +115,3 @@ class SearxngSearch(SearchService):
     def _down(self, reason: str, answered: int | None = None) -> ServiceUnavailable:
         details = {} if answered is None else {"answered": answered}
         return ServiceUnavailable("search", f"SearXNG {reason}", **details).at(self.url)
-
-    def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None:
-            timeout = aiohttp.ClientTimeout(connect=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
-            session = self._sessions[loop] = session_with(
-                self.url,
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=timeout,
-                headers=self._headers,
-            )
-        return session

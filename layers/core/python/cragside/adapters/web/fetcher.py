@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -12,6 +11,7 @@ from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
+from cragside.adapters.sessions import body_of
 from cragside.adapters.turns import Turns
 from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import AddressRefused, Guard
@@ -41,7 +41,6 @@ _ENCODINGS = ("", "identity", "gzip", "deflate")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PAGES = (200, 203)
 _CONNECT_SECONDS = 10.0
-_CHUNK_BYTES = 65_536
 _TOKEN = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 
@@ -148,17 +147,12 @@ class GuardedFetcher(PageFetcher):
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
             raise fetch.failed("fetch_failed", "The page has a compression that was not requested.")
-        if (response.content_length or 0) > self._max_bytes:
-            self._refuse_size(fetch)
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-            body += chunk
-            if len(body) > self._max_bytes:
-                self._refuse_size(fetch)
-        return bytes(body)
-
-    def _refuse_size(self, fetch: "_Fetch") -> NoReturn:
-        raise fetch.failed("too_large", f"The page is larger than {self._max_bytes:,} bytes.")
+        body = None
+        if (response.content_length or 0) <= self._max_bytes:
+            body = await body_of(response, self._max_bytes)
+        if body is None:
+            raise fetch.failed("too_large", f"The page is larger than {self._max_bytes:,} bytes.")
+        return body
 
 
 class _Fetch:
