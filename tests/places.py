@@ -228,7 +228,7 @@ class InNeo4j(InPostgres):
     def _asked(self, cypher: str, key: str) -> list[Any]:
         import neo4j
 
-        from cragside.adapters.neo4j.address import Neo4jAddress
+        from cragside.adapters.server_addresses import Neo4jAddress
 
         address = Neo4jAddress.parse(self.graphs)
         with neo4j.GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:

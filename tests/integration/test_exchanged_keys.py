@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis as Client
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.redis.database import RedisFailure
+from cragside.adapters.redis import RedisFailure
 from cragside.bootstrap import Container
 from cragside.entrypoints.failure_traces import trace_of
 from cragside.settings import load_settings

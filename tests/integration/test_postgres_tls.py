@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.connections import meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import meaning_of
 from tests.services.postgres import Postgres, PostgresServer
 
 _REQUEST = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")

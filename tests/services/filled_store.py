@@ -13,8 +13,8 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 from cragside.adapters.lightrag.backends.postgres_tables import migrate
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.search import Mode

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.audit_log import AuditFile
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
 from cragside.entrypoints.http.route_rules import RULES

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden
 from cragside.domain.indexing import DocumentKey
