@@ -69,7 +69,7 @@ async def user(redis: "Redis") -> AsyncIterator[User]:
 
 
 async def asked(container: Container) -> str:
-    """What Redis or Qdrant answers, or the failure with all that caused it."""
+    """Return the answer of Redis or Qdrant, or the failure with its causes."""
     redis, vectors = container.redis, container.vectors
     try:
         if redis is not None:

@@ -1,4 +1,4 @@
-"""What waits for a database outside of PostgreSQL counts towards the limit of bytes."""
+"""Documents that wait for a database outside of PostgreSQL count towards the limit of bytes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -59,7 +59,7 @@ class Place:
         return [row[0] for row in rows]
 
     async def waiting(self) -> int:
-        """How many changes the journal has."""
+        """Count the changes in the journal."""
         return int(await self.database.value("SELECT count(*) FROM crag.journal"))
 
 

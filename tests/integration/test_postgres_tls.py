@@ -55,7 +55,7 @@ def server(started: Callable[..., TlsServer]) -> Iterator[TlsServer]:
 
 
 async def encrypted(server: TlsServer, options: str, host: str = "localhost") -> bool:
-    """Whether a connection with these options is encrypted."""
+    """Return True if a connection with these options is encrypted."""
     uri = f"{server.uri.replace('127.0.0.1', host)}?{options}"
     database = PostgresDatabase(PostgresAddress.parse(uri), most=1)
     try:

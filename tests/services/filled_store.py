@@ -37,7 +37,7 @@ class Filled:
         self.database = database
 
     async def retrieve(self, question: str, mode: Mode = "mix") -> list[Document]:
-        """What is found for a question."""
+        """Return the passages that are found for a question."""
         repository = (await self.container.workspaces.open("default")).passages
         return await repository.retrieve(question, limit=8, mode=mode)
 

@@ -1,4 +1,4 @@
-"""What the audit log says of requests to our own routes."""
+"""The audit log records requests to our own routes."""
 
 import json
 import re

@@ -47,7 +47,7 @@ class Place:
         return {"X-API-Key": self.file.create(made)[0]}
 
     async def documents(self, workspace: str = "w") -> int:
-        """How many documents and exchanges there are."""
+        """Count the documents and the exchanges."""
         stores = self.knowledge.container.workspaces
         held = [await stores.stored(name) for name in (workspace, memory_of(workspace))]
         return sum(each.documents for each in held)

@@ -1,4 +1,4 @@
-"""What failures of PostgreSQL tell, and what to do about them."""
+"""Failures of PostgreSQL name their cause and the remedy."""
 
 import asyncpg
 import pytest
