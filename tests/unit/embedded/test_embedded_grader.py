@@ -257,7 +257,7 @@ def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.Monk
     long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]
     for text in (INSULIN, GLUCAGON, BERLIN, INSULIN, *long, *long):
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
-    assert len(small._passages) == 1
+    assert len(small._analyses._passages) == 1
 
 
 def test_questions_about_one_text_keep_it_once() -> None:

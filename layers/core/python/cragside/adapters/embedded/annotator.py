@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from typing_extensions import override
@@ -9,17 +10,18 @@ from typing_extensions import override
 from cragside.adapters.embedded.extraction import extract
 from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.embedded.summary import (
-    action_items_in,
-    decisions_in,
+    ACTION,
+    DECISION,
+    URGENT,
     headings_of,
-    is_urgent,
     key_terms,
+    sentences_with,
     summary_of,
 )
 from cragside.domain.document import DocType
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
-BY = "embedded"
+_BY = "embedded"
 _DOCSTRING = re.compile(
     r'"""(.{10,2000}?)"""|\'\'\'(.{10,2000}?)\'\'\'|/\*\*?((?:[^*/]|\*(?!/)|/(?!\*)){10,2000}+)\*/', re.DOTALL
 )
@@ -48,13 +50,9 @@ class EmbeddedAnnotator(Annotator):
 
     @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        return {**extractive(doc_type, text[:DESCRIBED_CHARACTERS]), "by": BY}
-
-
-def extractive(doc_type: DocType, text: str) -> dict[str, Any]:
-    """The fields of tier 3 that can be taken from the text."""
-    found = {name: field(text) for name, field in _FIELDS[doc_type].items()}
-    return {name: value for name, value in found.items() if value}
+        read = text[:DESCRIBED_CHARACTERS]
+        found = {name: field(read) for name, field in _FIELDS[doc_type].items()}
+        return {**{name: value for name, value in found.items() if value}, "by": _BY}
 
 
 def _comment(code: str) -> str:
@@ -78,15 +76,16 @@ def _names(text: str) -> list[str]:
     return [entity.name for entity in extract(text)[0]]
 
 
+_DECISIONS, _ACTIONS = partial(sentences_with, DECISION), partial(sentences_with, ACTION)
 _FIELDS: Mapping[DocType, Mapping[str, Field]] = {
     "code": {"summary": _comment},
     "email": {
-        "urgency": lambda mail: "high" if is_urgent(mail) else None,
-        "action_items": lambda mail: action_items_in(_mail_body(mail)),
+        "urgency": lambda mail: "high" if URGENT.search(mail) else None,
+        "action_items": lambda mail: sentences_with(ACTION, _mail_body(mail)),
         "summary": lambda mail: summary_of(_mail_body(mail)),
     },
-    "meeting": {"decisions": decisions_in, "action_items": action_items_in, "topic_segments": headings_of},
-    "slack": {"summary": summary_of, "decisions": decisions_in, "action_items": action_items_in},
+    "meeting": {"decisions": _DECISIONS, "action_items": _ACTIONS, "topic_segments": headings_of},
+    "slack": {"summary": summary_of, "decisions": _DECISIONS, "action_items": _ACTIONS},
     "article": {"summary": summary_of, "tags": key_terms},
     "pdf": {"summary": summary_of, "key_entities": _names, "sections": headings_of},
     "image": {},

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.embedded.lexicon import TokenVectors
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
@@ -68,7 +67,7 @@ def _mapped(file: Path) -> npt.NDArray[np.float16]:
     return np.asarray(np.memmap(file, dtype="<f2", mode="r", offset=8 + length, shape=shape))
 
 
-class WordLlamaEmbedder(Embedder, TokenVectors):
+class WordLlamaEmbedder(Embedder):
     """WordLlama with 256 dimensions: offline, 0.05 ms a question, no limit on the length of a text.
 
     A vector is the mean over all tokens of the text, at unit length; text without tokens gets the zero vector.
@@ -110,8 +109,8 @@ class WordLlamaEmbedder(Embedder, TokenVectors):
         """The text's tokens as rows of the table."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
-    @override
     def token_vectors(self, text: str) -> Vectors:
+        """The vectors of the text's tokens, one per row and not normalised."""
         return _load().table[self.token_ids(text)].astype(np.float32)
 
 

@@ -1,6 +1,6 @@
 """Completes follow-up questions by rules: with the last topic in place of a pronoun, or with what was left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import override
@@ -47,7 +47,7 @@ class _Question:
         written = [bare for word in text.split() if (bare := word.strip(_MARKS))]
         lower = [word.lower().replace("’", "'") for word in written]
         content = [i for i, word in enumerate(lower) if _has_content(word)]
-        named = [i for i in content if i and (written[i][0].isupper() or any(c.isdigit() for c in written[i]))]
+        named = [i for i in content if i and (written[i][0].isupper() or _has_digit(written[i]))]
         if named and 0 in content and named[0] == 1 and lower[0] not in listed.GENERIC:
             named = [0, *named]
         return cls(written, lower, named, content)
@@ -60,7 +60,10 @@ class _Question:
             for i in sorted({*self.names, *telling}):
                 if i in self.names or (chosen and chosen[-1] == i - 1) or self._has_a_name(i):
                     chosen.append(i)
-        return [self.written[i][:_LONGEST_WORD] for i in chosen[:_MOST_TOPIC_WORDS]]
+        return self.words(chosen[:_MOST_TOPIC_WORDS])
+
+    def words(self, places: Iterable[int]) -> list[str]:
+        return [self.written[i][:_LONGEST_WORD] for i in places]
 
     def _has_a_name(self, place: int) -> bool:
         """Tell if a name says which one it is: "the ferry to Hiddensee"."""
@@ -86,10 +89,9 @@ def completed(question: str, turns: Sequence[ChatTurn]) -> str:
         topic = [*topic, *_first_names(answer, besides=topic)]
     if then is not None:
         meant, last = then
-        rest = [earlier[-1].written[i][:_LONGEST_WORD] for i in earlier[-1].content]
-        topic = [*(word for word in rest if word not in last), *meant.split()]
+        topic = [*(word for word in earlier[-1].words(earlier[-1].content) if word not in last), *meant.split()]
     elif earlier and _asks_for_another(asked):
-        topic = [earlier[-1].written[i][:_LONGEST_WORD] for i in earlier[-1].content if i not in earlier[-1].names]
+        topic = earlier[-1].words(i for i in earlier[-1].content if i not in earlier[-1].names)
     elif earlier and _leaves_out(asked) and not _points_back(asked):
         topic = _rest_of_the_question(asked, earlier, topic)
     present = set(asked.lower)
@@ -114,21 +116,13 @@ def _asks_for_another(asked: _Question) -> bool:
 def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic: list[str]) -> list[str]:
     """Give what an ellipsis takes over from the last question: all but the names or numbers that it replaces."""
     last = earlier[-1]
-    words = [i for i in last.content if i not in last.names] if asked.names else list(last.content)
-    if asked.names:
-        replaced = any(c.isdigit() for i in asked.names for c in asked.written[i])
-        if replaced:
-            kept = [i for i in last.names if not any(c.isdigit() for c in last.written[i])]
-            words = sorted([*words, *kept])
-            return [*_without_numbers(topic), *(last.written[i][:_LONGEST_WORD] for i in words)][:_MOST_TOPIC_WORDS]
-        return [last.written[i][:_LONGEST_WORD] for i in words][:_MOST_TOPIC_WORDS]
-    rest = [last.written[i][:_LONGEST_WORD] for i in words]
-    return [*topic, *rest][:_MOST_TOPIC_WORDS]
-
-
-def _without_numbers(topic: Sequence[str]) -> list[str]:
-    """The words of a topic that contain no digit."""
-    return [word for word in topic if not any(c.isdigit() for c in word)]
+    if not asked.names:
+        return [*topic, *last.words(last.content)][:_MOST_TOPIC_WORDS]
+    kept = [i for i in last.content if i not in last.names]
+    if not any(_has_digit(asked.written[i]) for i in asked.names):
+        return last.words(kept)[:_MOST_TOPIC_WORDS]
+    kept = sorted([*kept, *(i for i in last.names if not _has_digit(last.written[i]))])
+    return [*(word for word in topic if not _has_digit(word)), *last.words(kept)][:_MOST_TOPIC_WORDS]
 
 
 def _points_back(asked: _Question) -> bool:
@@ -224,6 +218,10 @@ def _first_names(answer: str, *, besides: Sequence[str]) -> list[str]:
         elif run:
             break
     return run[:4]
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
 
 
 def _has_content(word: str) -> bool:

@@ -7,8 +7,6 @@ from cragside.adapters.embedded.dates import asked_dates
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, is_filler, stem, terms, words
 
-__all__ = ["QueryKeywords", "asked_words", "keywords_of", "searched_words", "terms"]
-
 _MOST = 12
 _LONGEST_READ = 4000
 _QUOTED = re.compile(r'"([^"\n]{2,80})"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|`([^`\n]{2,80})`')

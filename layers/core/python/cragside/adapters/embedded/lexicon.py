@@ -1,11 +1,11 @@
 """Vectors of words, summed from WordLlama's token vectors and cached."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.ports.embedder import Vectors
 
 Rows = npt.NDArray[np.int32]
@@ -16,24 +16,13 @@ _MOST_WORDS = 40_000
 _CAPACITY = _MOST_WORDS + 10_000
 
 
-class TokenVectors(Protocol):
-    """An embedding model whose vectors are sums over its tokens."""
-
-    @property
-    def dimensions(self) -> int:
-        """Length of a vector."""
-
-    def token_vectors(self, text: str) -> Vectors:
-        """The vectors of the text's tokens, one per row and not normalised."""
-
-
 class Lexicon:
-    """Words as rows of `vectors` (not normalised) and of their lengths `norms`.
+    """Words as rows of `vectors` (not normalised) and of their lengths `norms`. Only rows from `rows` are valid.
 
     The length of a vector is the weight of its word: WordLlama learnt short vectors for words with little meaning.
     """
 
-    def __init__(self, model: TokenVectors) -> None:
+    def __init__(self, model: WordLlamaEmbedder) -> None:
         self._model = model
         self.clear()
 
@@ -41,23 +30,13 @@ class Lexicon:
         """Forget every word. Rows from earlier calls become invalid."""
         self._rows: dict[str, int] = {}
         self._pieces: dict[str, int] = {}
-        self._vectors: Vectors = np.zeros((_CAPACITY, self._model.dimensions), dtype=np.float32)
-        self._norms: Vectors = np.zeros(_CAPACITY, dtype=np.float32)
+        self.vectors: Vectors = np.zeros((_CAPACITY, self._model.dimensions), dtype=np.float32)
+        self.norms: Vectors = np.zeros(_CAPACITY, dtype=np.float32)
 
     @property
     def full(self) -> bool:
         """Tell if it is time to `clear`."""
         return len(self._rows) + len(self._pieces) > _MOST_WORDS
-
-    @property
-    def vectors(self) -> Vectors:
-        """Word vectors. Only rows that `rows` returned are valid."""
-        return self._vectors
-
-    @property
-    def norms(self) -> Vectors:
-        """Lengths of the word vectors."""
-        return self._norms
 
     def rows(self, words: Iterable[str]) -> Rows:
         """The row of each word."""
@@ -67,7 +46,7 @@ class Lexicon:
     def direction(self, words: Iterable[str]) -> Vectors:
         """The direction of a text with these words, of length 1; of length 0 if they have none."""
         rows = self.rows(words)  # may replace the vectors
-        total: Vectors = self._vectors[rows].sum(axis=0)
+        total: Vectors = self.vectors[rows].sum(axis=0)
         length = float(np.linalg.norm(total))
         return total / length if length > 1e-9 else total
 
@@ -79,10 +58,10 @@ class Lexicon:
 
     def _learn(self, word: str) -> int:
         row = len(self._rows)
-        if row == len(self._norms):
-            self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-            self._norms = np.concatenate([self._norms, np.zeros_like(self._norms)])
-        self._vectors[row] = self._model.token_vectors(word[:64]).sum(axis=0)
-        self._norms[row] = np.linalg.norm(self._vectors[row])
+        if row == len(self.norms):
+            self.vectors = np.concatenate([self.vectors, np.zeros_like(self.vectors)])
+            self.norms = np.concatenate([self.norms, np.zeros_like(self.norms)])
+        self.vectors[row] = self._model.token_vectors(word[:64]).sum(axis=0)
+        self.norms[row] = np.linalg.norm(self.vectors[row])
         self._rows[word] = row
         return row

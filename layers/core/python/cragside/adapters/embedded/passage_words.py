@@ -4,15 +4,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
+from cachetools import LRUCache
 
 from cragside.adapters.embedded.dates import AskedDate, PassageDates
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.foreign import ForeignText, tongue_of, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stems, words
+from cragside.domain.document import Document
 from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
 
@@ -58,6 +62,45 @@ class PassageWords:
         """Tell if the passage or its title has a stem."""
         spaced = f" {sought} "
         return any(spaced in known for known in self.stems)
+
+
+class Excerpt(NamedTuple):
+    """A passage, and where it is from, as far as the title does not say it: file name and section."""
+
+    title: str
+    text: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, document: Document) -> "Excerpt":
+        """The passage of a document."""
+        place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
+        return cls(document.title, document.content, place.strip())
+
+
+class Analyses:
+    """Remembers the words, and the analyses of the last `most` passages."""
+
+    def __init__(self, model: WordLlamaEmbedder, most: int) -> None:
+        self._model = model
+        self._lexicon: Lexicon | None = None
+        self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(most)
+
+    def lexicon(self) -> Lexicon:
+        """The vectors of words. A full one is cleared, so ask for it before each comparison."""
+        if self._lexicon is None:
+            self._lexicon = Lexicon(self._model)
+        elif self._lexicon.full:
+            self._lexicon.clear()
+            self._passages.clear()
+        return self._lexicon
+
+    def passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
+        """The analysis of a passage."""
+        passage = self._passages.get(excerpt)
+        if passage is None:
+            passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
+        return passage
 
 
 def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") -> PassageWords:

@@ -17,18 +17,19 @@ _SUMMARY_CHARACTERS = 600
 _MOST_LINES = 10
 _LONGEST_LINE = 300
 
-_DECISION = re.compile(
+# A decision, a request to do something, and what says that it is urgent, in English and German.
+DECISION = re.compile(
     r"\b(?:decisions?\s*:|beschlüsse?\s*:|beschlossen\b|entschieden\b|einigten? (?:uns|sich)\b"
     r"|(?:we|they|it was|the (?:team|group|board|committee)) (?:have |has )?(?:decided|agreed|resolved)"
     r"|(?:decided|agreed) (?:to|that|on)\b)",
     re.IGNORECASE,
 )
-_ACTION = re.compile(
+ACTION = re.compile(
     r"(?:^\s*(?:[-*]\s+)?\[ \]\s*|\b(?:action(?: item)?s?|to-?dos?|next steps?|aufgaben?)\s*:"
     r"|\bplease\s+[a-z]+|\bbitte\b|\b(?:can|could) you\b|\bkönn(?:en sie|test du|ten sie)\b)",
     re.IGNORECASE,
 )
-_URGENT = re.compile(
+URGENT = re.compile(
     r"^(?:x-priority:\s*[12]\b|(?:importance|priority):\s*(?:high|urgent))|\b(?:urgent(?:ly)?|asap|as soon as possible"
     r"|immediately|dringend|so schnell wie möglich|umgehend)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -86,22 +87,8 @@ def headings_of(text: str) -> list[str]:
     return _distinct(_HEADING.findall(text))
 
 
-def decisions_in(text: str) -> list[str]:
-    """Sentences that state a decision, in English or German."""
-    return _telling(text, _DECISION)
-
-
-def action_items_in(text: str) -> list[str]:
-    """Sentences and lines that ask somebody to do something, in English or German."""
-    return _telling(text, _ACTION)
-
-
-def is_urgent(text: str) -> bool:
-    """Tell if a text states that it is urgent."""
-    return _URGENT.search(text) is not None
-
-
-def _telling(text: str, pattern: re.Pattern[str]) -> list[str]:
+def sentences_with(pattern: re.Pattern[str], text: str) -> list[str]:
+    """The sentences and lines that fit a pattern, such as `DECISION`."""
     parts = (part for line in text.splitlines() for part in re.split(r"(?<=[.!?])\s+", line[: _LONGEST_LINE * 4]))
     return _distinct([part for part in parts if pattern.search(part)])
 

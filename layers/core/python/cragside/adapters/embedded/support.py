@@ -4,14 +4,13 @@ import re
 import threading
 from collections.abc import Sequence
 
-from cachetools import LRUCache
 from typing_extensions import override
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import covered
-from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.names import is_english, mentions, names_in
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
-from cragside.adapters.embedded.passage_words import PassageWords, read_passage
+from cragside.adapters.embedded.passage_words import Analyses, Excerpt, PassageWords
 from cragside.adapters.embedded.question_words import QuestionWords, read_question
 from cragside.adapters.embedded.stopwords import ENGLISH
 from cragside.adapters.embedded.words import stem, words
@@ -32,20 +31,18 @@ class EmbeddedSupportJudge(SupportJudge):
     not compared.
     """
 
-    def __init__(self, embedder: TokenVectors) -> None:
-        self._embedder = embedder
-        self._lexicon: Lexicon | None = None
-        self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED)
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+        self._analyses = Analyses(embedder, _REMEMBERED)  # its own: the grader's are in use on the event loop
         self._lock = threading.Lock()
 
     @override
     def judge(self, sentence: str, *, title: str, text: str) -> Support:
         with self._lock:
-            lexicon = self._ready_lexicon()
+            lexicon = self._analyses.lexicon()
             claim = read_question(sentence, lexicon)
             if not claim.content:
                 return Support(0.0, supported=False)
-            passage = self._passage(title, text, lexicon)
+            passage = self._analyses.passage(Excerpt(title, text), lexicon)
             coverage = covered(claim, passage, lexicon)
             whole = f"{title}\n{text}"
             names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
@@ -54,21 +51,6 @@ class EmbeddedSupportJudge(SupportJudge):
             )
             exact = exact and _has_names(names, claim, passage, whole)
             return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
-
-    def _passage(self, title: str, text: str, lexicon: Lexicon) -> PassageWords:
-        known = self._passages.get((title, text))
-        if known is None:
-            known = self._passages[title, text] = read_passage(title, text, lexicon)
-        return known
-
-    def _ready_lexicon(self) -> Lexicon:
-        """Its own: the grader's is in use on the event loop."""
-        if self._lexicon is None:
-            self._lexicon = Lexicon(self._embedder)
-        elif self._lexicon.full:
-            self._lexicon.clear()
-            self._passages.clear()
-        return self._lexicon
 
 
 def _has_numbers(sentence: str, whole: str) -> bool:
