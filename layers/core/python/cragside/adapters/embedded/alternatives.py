@@ -7,8 +7,21 @@ few it finds wrong passages.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.grammar import AND, OR
+from cragside.adapters.embedded.part_words import (
+    _BETWEEN,
+    _COMPARATIVES,
+    _COMPARE,
+    _COMPARING,
+    _FROM,
+    _JOINS,
+    _LEADS,
+    _OF_EACH,
+    _THAN,
+    _TO,
+    _VERSUS,
+    _WITH,
+)
 from cragside.adapters.embedded.question_text import PUNCTUATION, QuestionText
 from cragside.domain.several import MOST_PARTS, Part
 
@@ -72,7 +85,7 @@ def _joined(text: QuestionText, *, pairs: bool) -> Iterator[_Found]:
         if joint is None or found is None or (joint.spans and text.kind(found.things[-1][-1]) not in _DATES_AND_CODES):
             continue
         chosen = joint.compares or text.lower[place] in OR
-        each = text.lower[found.things[0].start - 1] in listed.OF_EACH  # "prices of kestrel and heron"
+        each = text.lower[found.things[0].start - 1] in _OF_EACH  # "prices of kestrel and heron"
         if found.weight == _PLAIN and len(found.things) == 2 and not (chosen or pairs or each):
             continue
         named = found.named or chosen
@@ -82,23 +95,23 @@ def _joined(text: QuestionText, *, pairs: bool) -> Iterator[_Found]:
 def _joint(text: QuestionText, place: int) -> _Joint | None:
     word, before = text.lower[place], text.lower[:place]
     one = range(place, place + 1)
-    for phrase in listed.COMPARING:
+    for phrase in _COMPARING:
         size = phrase.count(" ") + 1
         if word == phrase.split(" ", 1)[0] and " ".join(text.lower[place : place + size]) == phrase:
             return _Joint(range(place, place + size), place, compares=True)
-    if word in listed.VERSUS:
+    if word in _VERSUS:
         return _Joint(one, place, compares=True)
-    if word in listed.WITH | AND and not listed.COMPARE.isdisjoint(before):
+    if word in _WITH | AND and not _COMPARE.isdisjoint(before):
         return _Joint(one, place, compares=True)
-    if word in listed.THAN:
+    if word in _THAN:
         comparative = next((n for n in range(place - 1, 0, -1) if _is_comparative(text.lower[n])), None)
         if comparative is None:
             return None
         is_near = place - comparative < 4  # else "how much more did we pay in 2025 than in 2024"
         return _Joint(one, comparative if is_near else place, compares=True, spans=not is_near)
-    if word in listed.JOINS:
-        return _Joint(one, place, spans=not listed.BETWEEN.isdisjoint(before[-4:]))
-    if word in listed.TO and not listed.FROM.isdisjoint(before[-4:]):
+    if word in _JOINS:
+        return _Joint(one, place, spans=not _BETWEEN.isdisjoint(before[-4:]))
+    if word in _TO and not _FROM.isdisjoint(before[-4:]):
         return _Joint(one, place, spans=True)
     if word == "," and "," in before and "," not in text.lower[place + 1 :] and not text.joins:
         return _Joint(one, place)
@@ -106,7 +119,7 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
 
 
 def _is_comparative(word: str) -> bool:
-    return word in listed.COMPARATIVES or (len(word) > 4 and word.endswith(("er", "ere", "eren")))
+    return word in _COMPARATIVES or (len(word) > 4 and word.endswith(("er", "ere", "eren")))
 
 
 def _things(text: QuestionText, joint: _Joint) -> _Found | None:
@@ -135,9 +148,9 @@ def _pair(text: QuestionText, before: range, after: range) -> tuple[range, range
     for parallel in (_figures, _repeated, _names, _led, _words):
         if pair := parallel(text, before, after):
             one, other, weight = pair
-            leads = sum(1 for place in other if text.lower[place] in listed.LEADS)
+            leads = sum(1 for place in other if text.lower[place] in _LEADS)
             start = one.start
-            while leads and start > before.start and text.lower[start - 1] in listed.LEADS:
+            while leads and start > before.start and text.lower[start - 1] in _LEADS:
                 start, leads = start - 1, leads - 1
             return range(start, one.stop), other, weight
     return None
@@ -146,7 +159,7 @@ def _pair(text: QuestionText, before: range, after: range) -> tuple[range, range
 def _following(text: QuestionText, place: int) -> range:
     end = place
     while end < min(len(text.lower), place + _REACH + 1) and text.lower[end] not in PUNCTUATION:
-        if end > place and text.lower[end] in listed.JOINS | listed.VERSUS:
+        if end > place and text.lower[end] in _JOINS | _VERSUS:
             break
         end += 1
     return range(place, end)
@@ -155,7 +168,7 @@ def _following(text: QuestionText, place: int) -> range:
 def _start(text: QuestionText, place: int, *, far: bool) -> int:
     start = place
     while start > (0 if far else max(0, place - _REACH)) and text.lower[start - 1] not in PUNCTUATION:
-        if text.lower[start - 1] in listed.JOINS and not far:
+        if text.lower[start - 1] in _JOINS and not far:
             break
         start -= 1
     return start
@@ -214,13 +227,13 @@ def _names(text: QuestionText, before: range, after: range) -> tuple[range, rang
 
 def _led(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
     """Words behind an article or a preposition on both sides: "the tent or the trailer"."""
-    if not after or text.lower[after[0]] not in listed.LEADS:
+    if not after or text.lower[after[0]] not in _LEADS:
         return None
     start = before.stop
     while start > before.start and text.has_content(start - 1):
         start -= 1
     size = before.stop - start
-    if not 1 <= size <= 3 or start == before.start or text.lower[start - 1] not in listed.LEADS:
+    if not 1 <= size <= 3 or start == before.start or text.lower[start - 1] not in _LEADS:
         return None
     there = next((place for place in after if text.has_content(place)), None)
     if there is None:

@@ -4,7 +4,50 @@ import re
 from collections.abc import Sequence, Set
 from enum import Enum, auto
 
-from cragside.adapters.embedded import answer_words as listed
+from cragside.adapters.embedded.answer_words import (
+    _ADDRESS,
+    _AGE_WORDS,
+    _AMOUNTS,
+    _ASKING_FOR_A_DATE,
+    _ASKING_FOR_A_LENGTH,
+    _ASKING_FOR_A_MAIL_ADDRESS,
+    _ASKING_FOR_A_PHONE,
+    _ASKING_FOR_A_SITE,
+    _ASKING_FOR_A_SPAN,
+    _ASKING_FOR_A_SPEED,
+    _ASKING_FOR_A_VOLUME,
+    _ASKING_FOR_A_WEIGHT,
+    _ASKING_FOR_AN_ADDRESS,
+    _ASKING_FOR_AN_AGE,
+    _ASKING_FOR_AN_AMOUNT,
+    _ASKING_FOR_MONEY,
+    _COLOURS,
+    _CURRENCIES,
+    _DATES,
+    _FIGURES,
+    _GERMAN_AMOUNT,
+    _LENGTH_UNITS,
+    _LENGTHS,
+    _MAIL_ADDRESS,
+    _MONEY,
+    _NAMES_OF_COLOURS,
+    _PHONE,
+    _PRICES,
+    _SITE,
+    _SPANS,
+    _SPEED_UNITS,
+    _SPEEDS,
+    _TIME,
+    _TIME_UNITS,
+    _TIMES,
+    _VOLUME_UNITS,
+    _WEIGHT_UNITS,
+    _WEIGHTS,
+    _WHAT_IS_THE,
+    _WITH_A_UNIT,
+    _YEAR,
+    _YEAR_OR_DECADE,
+)
 from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
 from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
@@ -35,49 +78,49 @@ class Kind(Enum):
 
 # A question asks for the first kind that it fits.
 _ASKING = (
-    (Kind.PHONE, listed.ASKING_FOR_A_PHONE),
-    (Kind.MAIL_ADDRESS, listed.ASKING_FOR_A_MAIL_ADDRESS),
-    (Kind.SITE, listed.ASKING_FOR_A_SITE),
-    (Kind.ADDRESS, listed.ASKING_FOR_AN_ADDRESS),
-    (Kind.MONEY, listed.ASKING_FOR_MONEY),
-    (Kind.LENGTH, listed.ASKING_FOR_A_LENGTH),
-    (Kind.SPAN, listed.ASKING_FOR_A_SPAN),
-    (Kind.WEIGHT, listed.ASKING_FOR_A_WEIGHT),
-    (Kind.AGE, listed.ASKING_FOR_AN_AGE),
-    (Kind.SPEED, listed.ASKING_FOR_A_SPEED),
-    (Kind.VOLUME, listed.ASKING_FOR_A_VOLUME),
-    (Kind.AMOUNT, listed.ASKING_FOR_AN_AMOUNT),
-    (Kind.DATE, listed.ASKING_FOR_A_DATE),
+    (Kind.PHONE, _ASKING_FOR_A_PHONE),
+    (Kind.MAIL_ADDRESS, _ASKING_FOR_A_MAIL_ADDRESS),
+    (Kind.SITE, _ASKING_FOR_A_SITE),
+    (Kind.ADDRESS, _ASKING_FOR_AN_ADDRESS),
+    (Kind.MONEY, _ASKING_FOR_MONEY),
+    (Kind.LENGTH, _ASKING_FOR_A_LENGTH),
+    (Kind.SPAN, _ASKING_FOR_A_SPAN),
+    (Kind.WEIGHT, _ASKING_FOR_A_WEIGHT),
+    (Kind.AGE, _ASKING_FOR_AN_AGE),
+    (Kind.SPEED, _ASKING_FOR_A_SPEED),
+    (Kind.VOLUME, _ASKING_FOR_A_VOLUME),
+    (Kind.AMOUNT, _ASKING_FOR_AN_AMOUNT),
+    (Kind.DATE, _ASKING_FOR_A_DATE),
 )
 # Kinds that a pattern finds. The others are figures or dates.
 _FORMS = {
-    Kind.PHONE: listed.PHONE,
-    Kind.MAIL_ADDRESS: listed.MAIL_ADDRESS,
-    Kind.SITE: listed.SITE,
-    Kind.ADDRESS: listed.ADDRESS,
-    Kind.COLOUR: listed.COLOURS,
+    Kind.PHONE: _PHONE,
+    Kind.MAIL_ADDRESS: _MAIL_ADDRESS,
+    Kind.SITE: _SITE,
+    Kind.ADDRESS: _ADDRESS,
+    Kind.COLOUR: _COLOURS,
 }
 # The words beside a figure of each kind.
 _UNITS = {
-    Kind.LENGTH: listed.LENGTH_UNITS,
-    Kind.SPAN: listed.LENGTH_UNITS | listed.TIME_UNITS | listed.DATES,
-    Kind.WEIGHT: listed.WEIGHT_UNITS,
-    Kind.AGE: listed.AGE_WORDS,
-    Kind.SPEED: listed.SPEED_UNITS | listed.LENGTH_UNITS | listed.TIME_UNITS,
-    Kind.VOLUME: listed.VOLUME_UNITS,
+    Kind.LENGTH: _LENGTH_UNITS,
+    Kind.SPAN: _LENGTH_UNITS | _TIME_UNITS | _DATES,
+    Kind.WEIGHT: _WEIGHT_UNITS,
+    Kind.AGE: _AGE_WORDS,
+    Kind.SPEED: _SPEED_UNITS | _LENGTH_UNITS | _TIME_UNITS,
+    Kind.VOLUME: _VOLUME_UNITS,
 }
 # The names with which a question asks for each kind.
 _NAMED = (
-    (Kind.MONEY, listed.PRICES),
-    (Kind.LENGTH, listed.LENGTHS),
-    (Kind.SPAN, listed.SPANS),
-    (Kind.WEIGHT, listed.WEIGHTS),
-    (Kind.SPEED, listed.SPEEDS),
-    (Kind.AMOUNT, listed.FIGURES),
-    (Kind.DATE, listed.TIMES),
-    (Kind.COLOUR, listed.NAMES_OF_COLOURS),
+    (Kind.MONEY, _PRICES),
+    (Kind.LENGTH, _LENGTHS),
+    (Kind.SPAN, _SPANS),
+    (Kind.WEIGHT, _WEIGHTS),
+    (Kind.SPEED, _SPEEDS),
+    (Kind.AMOUNT, _FIGURES),
+    (Kind.DATE, _TIMES),
+    (Kind.COLOUR, _NAMES_OF_COLOURS),
 )
-_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{listed.WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
+_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{_WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
 _NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
 # Two letters may be a Roman numeral or an article.
 _SHORTEST_NUMERAL = 3
@@ -114,30 +157,30 @@ def _answers(kind: Kind, piece: str, found: Sequence[str], known: Set[str]) -> b
     others = [word for word in found if word not in known]
     if kind is Kind.DATE:
         lowered = piece.lower()
-        return any(map(_is_of_a_date, others)) or bool(listed.TIME.search(lowered)) or bool(dates_in(lowered))
+        return any(map(_is_of_a_date, others)) or bool(_TIME.search(lowered)) or bool(dates_in(lowered))
     if kind in _FORMS:
         return _FORMS[kind].search(piece.lower()) is not None
-    if kind is Kind.AGE and any(map(listed.YEAR.fullmatch, others)):
+    if kind is Kind.AGE and any(map(_YEAR.fullmatch, others)):
         return True
     if not any(map(_is_amount, others)):
         return False
     if kind is Kind.MONEY:
-        return not listed.CURRENCIES.isdisjoint(found) or listed.MONEY.search(piece.lower()) is not None
+        return not _CURRENCIES.isdisjoint(found) or _MONEY.search(piece.lower()) is not None
     units = _UNITS.get(kind)
     if units is None or not units.isdisjoint(found):
         return True
-    return any((match := listed.WITH_A_UNIT.fullmatch(word)) and match[1] in units for word in found)
+    return any((match := _WITH_A_UNIT.fullmatch(word)) and match[1] in units for word in found)
 
 
 def _is_of_a_date(word: str) -> bool:
-    return word in MONTHS or word in listed.DATES or word in SPELT or listed.YEAR_OR_DECADE.fullmatch(word) is not None
+    return word in MONTHS or word in _DATES or word in SPELT or _YEAR_OR_DECADE.fullmatch(word) is not None
 
 
 def _is_amount(word: str) -> bool:
     if _has_digit(word):
-        return listed.YEAR.fullmatch(word) is None
+        return _YEAR.fullmatch(word) is None
     is_numeral = word in SPELT and len(word) >= _SHORTEST_NUMERAL
-    return is_numeral or word in listed.AMOUNTS or listed.GERMAN_AMOUNT.fullmatch(word) is not None
+    return is_numeral or word in _AMOUNTS or _GERMAN_AMOUNT.fullmatch(word) is not None
 
 
 def _has_digit(word: str) -> bool:

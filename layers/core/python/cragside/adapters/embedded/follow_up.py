@@ -5,8 +5,28 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from cragside.adapters.embedded import follow_up_words as listed
 from cragside.adapters.embedded.follow_up_times import moved
+from cragside.adapters.embedded.follow_up_words import (
+    _AFTER_EXPLETIVE,
+    _ANOTHER,
+    _CLAUSES,
+    _DEMONSTRATIVES,
+    _DETERMINERS,
+    _EXPLETIVE_NEIGHBOURS,
+    _FRENCH,
+    _FRENCH_POSSESSIVES,
+    _GENERIC,
+    _LAST_WORDS,
+    _NOW,
+    _OPENERS,
+    _OPENING_PHRASES,
+    _PERSONAL,
+    _POSSESSIVES,
+    _PRONOUNS,
+    _WEATHER,
+    _WHO,
+    _WITHIN,
+)
 from cragside.adapters.embedded.grammar import INTERROGATIVES, PREPOSITIONS
 from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.domain.conversation import ChatTurn
@@ -48,12 +68,12 @@ class _Question:
         lower = [word.lower().replace("’", "'") for word in written]
         content = [i for i, word in enumerate(lower) if _has_content(word)]
         named = [i for i in content if i and (written[i][0].isupper() or _has_digit(written[i]))]
-        if named and 0 in content and named[0] == 1 and lower[0] not in listed.GENERIC:
+        if named and 0 in content and named[0] == 1 and lower[0] not in _GENERIC:
             named = [0, *named]
         return cls(written, lower, named, content)
 
     def topic(self) -> list[str]:
-        telling = [i for i in self.content if self.lower[i] not in listed.GENERIC]
+        telling = [i for i in self.content if self.lower[i] not in _GENERIC]
         chosen = telling
         if self.names:  # and what follows a name: "Kepler space telescope"
             chosen = []
@@ -68,9 +88,9 @@ class _Question:
     def _has_a_name(self, place: int) -> bool:
         """Tell if a name says which one it is: "the ferry to Hiddensee"."""
         lower = self.lower[: place + 4]
-        if not place or lower[place - 1] not in listed.DETERMINERS or len(lower) < place + 3:
+        if not place or lower[place - 1] not in _DETERMINERS or len(lower) < place + 3:
             return False
-        name = place + 3 if lower[place + 2] in listed.DETERMINERS else place + 2
+        name = place + 3 if lower[place + 2] in _DETERMINERS else place + 2
         return lower[place + 1] in PREPOSITIONS and name in self.names
 
 
@@ -110,7 +130,7 @@ def _last_topic(earlier: Sequence[_Question]) -> list[str]:
 
 def _asks_for_another(asked: _Question) -> bool:
     """Tell if it asks the same about another thing than the last question did: "and the other one?"."""
-    return not asked.names and not listed.ANOTHER.isdisjoint(asked.lower)
+    return not asked.names and not _ANOTHER.isdisjoint(asked.lower)
 
 
 def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic: list[str]) -> list[str]:
@@ -128,13 +148,13 @@ def _rest_of_the_question(asked: _Question, earlier: Sequence[_Question], topic:
 def _points_back(asked: _Question) -> bool:
     """Tell if a pronoun or a demonstrative refers to the turns before."""
     lower = asked.lower
-    french = any(word in listed.FRENCH for word in lower)
+    french = any(word in _FRENCH for word in lower)
     for i, word in enumerate(lower):
         if _refers(asked, i, french=french) and not _explained(asked, i):
             return True
         if word.rpartition("-")[2] in ("il", "elle", "ils", "elles") and "-" in word and french:
             return not _explained(asked, i)
-    return bool(lower) and len(lower) > 1 and lower[-1] in listed.LAST_WORDS and not asked.names
+    return bool(lower) and len(lower) > 1 and lower[-1] in _LAST_WORDS and not asked.names
 
 
 def _refers(asked: _Question, i: int, *, french: bool) -> bool:
@@ -145,43 +165,41 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
         return False
     if word in ("er", "ihre", "ihr", "ihren") and asked.written[i][0].isupper() and i:
         return False  # the polite form
-    if word in listed.PRONOUNS:
+    if word in _PRONOUNS:
         third = lower[i + 2] if i + 2 < len(lower) else ""
         # "How long does it take to get there?", but not "how long does it take?"
-        is_followed = bool(third) or following in listed.WEATHER
-        expletive = {following, before} & listed.EXPLETIVE_NEIGHBOURS or (
-            following in listed.AFTER_EXPLETIVE and is_followed
-        )
+        is_followed = bool(third) or following in _WEATHER
+        expletive = {following, before} & _EXPLETIVE_NEIGHBOURS or (following in _AFTER_EXPLETIVE and is_followed)
         return not (expletive or (word == "it" and (third == "to" or before == "time" or "time" in lower[:i])))
-    if word in listed.POSSESSIVES or word in listed.WITHIN:
+    if word in _POSSESSIVES or word in _WITHIN:
         return True
-    if word in listed.FRENCH_POSSESSIVES:
+    if word in _FRENCH_POSSESSIVES:
         return french
     if word == "sie":
         return i > 0 and asked.written[i].islower()
     if word == "es":
-        return i > 0 and not {following, before} & listed.EXPLETIVE_NEIGHBOURS
+        return i > 0 and not {following, before} & _EXPLETIVE_NEIGHBOURS
     if word in ("sein", "ihr") and i + 1 < len(lower):
-        return lower[0] not in listed.FRENCH
-    if word in listed.DEMONSTRATIVES:
-        return following not in listed.NOW and (word != "that" or i == 0 or before in PREPOSITIONS)
+        return lower[0] not in _FRENCH
+    if word in _DEMONSTRATIVES:
+        return following not in _NOW and (word != "that" or i == 0 or before in PREPOSITIONS)
     return False
 
 
 def _explained(asked: _Question, i: int) -> bool:
     """Tell if the question itself says what the word at `i` refers to."""
-    possessive = asked.lower[i] in listed.POSSESSIVES | listed.FRENCH_POSSESSIVES | {"sein", "ihr"}
+    possessive = asked.lower[i] in _POSSESSIVES | _FRENCH_POSSESSIVES | {"sein", "ihr"}
     if possessive and len(asked.content) >= _TELLING:
         return True
     named = [j for j in asked.names if j < i]
     nouns = [
         j for j in asked.content
-        if j < i and (j in named or any(word in listed.DETERMINERS for word in asked.lower[max(0, j - 3) : j]))
+        if j < i and (j in named or any(word in _DETERMINERS for word in asked.lower[max(0, j - 3) : j]))
     ]  # fmt: skip
     if not nouns:
         return False
     between = asked.lower[nouns[-1] + 1 : i]
-    return possessive or any(word in listed.CLAUSES for word in between)
+    return possessive or any(word in _CLAUSES for word in between)
 
 
 def _leaves_out(asked: _Question) -> bool:
@@ -190,11 +208,11 @@ def _leaves_out(asked: _Question) -> bool:
     if not lower:
         return False
     text = " ".join(lower) + " "
-    if any(text.startswith(f"{phrase} ") for phrase in listed.OPENING_PHRASES):
+    if any(text.startswith(f"{phrase} ") for phrase in _OPENING_PHRASES):
         return True
-    opened = lower[0] in listed.OPENERS and len(lower) > 1
+    opened = lower[0] in _OPENERS and len(lower) > 1
     rest = lower[1:] if opened else lower
-    telling = [i for i in asked.content if lower[i] not in listed.GENERIC]
+    telling = [i for i in asked.content if lower[i] not in _GENERIC]
     if opened:
         return not asked.names or not any(word in INTERROGATIVES for word in rest)
     if rest[0] in PREPOSITIONS and len(rest) <= 4:
@@ -204,7 +222,7 @@ def _leaves_out(asked: _Question) -> bool:
 
 def _asks_for_the_person(asked: _Question, last: _Question) -> bool:
     """Tell if "he" may be the answer to the last question, "who ...?"."""
-    return bool(listed.PERSONAL & set(asked.lower)) and any(word in listed.WHO for word in last.lower[:3])
+    return bool(_PERSONAL & set(asked.lower)) and any(word in _WHO for word in last.lower[:3])
 
 
 def _first_names(answer: str, *, besides: Sequence[str]) -> list[str]:

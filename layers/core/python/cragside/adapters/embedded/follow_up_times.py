@@ -10,13 +10,13 @@ from cragside.domain.periods import Period, month_and_day
 
 _UNITS = {
     word: unit
-    for unit, listed in {
+    for unit, words in {
         "day": "day days tag tage tagen jour jours",
         "week": "week weeks woche wochen semaine semaines",
         "month": "month months monat monate monaten mois",
         "year": "year years jahr jahre jahren an ans année années",
     }.items()
-    for word in listed.split()
+    for word in words.split()
 }
 _UNIT = "|".join(_UNITS)
 _LATER = r"later|after|afterwards|später|danach|darauf|plus tard|après"

@@ -2,44 +2,44 @@
 
 from cragside.adapters.embedded.grammar import AND, ARTICLES, FRENCH_ARTICLES, OR, PREPOSITIONS, listed
 
-JOINS = AND | OR
-VERSUS = listed("vs vs. versus gegenüber contra")
+_JOINS = AND | OR
+_VERSUS = listed("vs vs. versus gegenüber contra")
 # What precedes the second of two things that are compared.
-COMPARING = (
+_COMPARING = (
     "compared with", "compared to", "in comparison with", "in comparison to", "as opposed to", "rather than",
     "instead of", "im vergleich zu", "im vergleich zur", "im vergleich zum", "verglichen mit", "im gegensatz zu",
     "par rapport à", "par rapport au", "par rapport aux", "comparé à", "comparée à", "plutôt que",
 )  # fmt: skip
 # "Compare A with B", "the difference between A and B".
-COMPARE = listed("""
+_COMPARE = listed("""
 compare comparing comparison difference differences vergleiche vergleich vergleichen unterschied unterschiede comparer
 comparez comparaison différence différences
 """)
-WITH = listed("with to mit avec à")
-THAN = listed("than als que")
-COMPARATIVES = listed("more less mehr weniger plus moins")
+_WITH = listed("with to mit avec à")
+_THAN = listed("than als que")
+_COMPARATIVES = listed("more less mehr weniger plus moins")
 # "From 2024 to 2025", "between May and July". Only of dates and codes: a ferry from one town to another is one ferry.
-FROM, TO = listed("from von vom de du depuis seit"), listed("to bis auf zu à au")
-BETWEEN = listed("between zwischen entre")
+_FROM, _TO = listed("from von vom de du depuis seit"), listed("to bis auf zu à au")
+_BETWEEN = listed("between zwischen entre")
 # "Prices of kestrel and heron" are two prices.
-OF_EACH = listed("of for von für de pour")
+_OF_EACH = listed("of for von für de pour")
 # They precede a thing.
 _OWNERS = listed("our my your his her their unser unsere unseren unserem meine mein notre nos mon ma mes")
-LEADS = ARTICLES | FRENCH_ARTICLES | PREPOSITIONS | _OWNERS | listed("this that celui celle ceux")
+_LEADS = ARTICLES | FRENCH_ARTICLES | PREPOSITIONS | _OWNERS | listed("this that celui celle ceux")
 # They ask for all of something, wherever they stand.
-EVERYTHING = listed("""
+_EVERYTHING = listed("""
 everything both overview sämtliche sämtlichen beide beiden auflisten auflistung übersicht toutes énumère énumérer quels
 quelles
 """)
 # They ask for all of something where that follows: "all boats", "all the boats", "a list of boats".
-GERMAN_ALL = listed("alle allen aller")
-ALL = GERMAN_ALL | listed("all tous")
-LIST = listed("list lists liste lister listez")
-OF = listed("of all von aller alle des der de")
-ENGLISH_WHICH, GERMAN_WHICH = listed("which what"), listed("welche")
-PLURAL_VERBS = listed("sind gibt")
+_GERMAN_ALL = listed("alle allen aller")
+_ALL = _GERMAN_ALL | listed("all tous")
+_LIST = listed("list lists liste lister listez")
+_OF = listed("of all von aller alle des der de")
+_ENGLISH_WHICH, _GERMAN_WHICH = listed("which what"), listed("welche")
+_PLURAL_VERBS = listed("sind gibt")
 # Without one of these words a question is about one thing.
-SIGNS = (
-    JOINS | VERSUS | WITH | THAN | TO | EVERYTHING | ALL | LIST | ENGLISH_WHICH | GERMAN_WHICH
-    | frozenset(phrase.split(" ", 1)[0] for phrase in COMPARING)
+_SIGNS = (
+    _JOINS | _VERSUS | _WITH | _THAN | _TO | _EVERYTHING | _ALL | _LIST | _ENGLISH_WHICH | _GERMAN_WHICH
+    | frozenset(phrase.split(" ", 1)[0] for phrase in _COMPARING)
 )  # fmt: skip

@@ -9,10 +9,22 @@ from itertools import takewhile
 
 from typing_extensions import override
 
-from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.grammar import AND, INTERROGATIVES
+from cragside.adapters.embedded.part_words import (
+    _ALL,
+    _ENGLISH_WHICH,
+    _EVERYTHING,
+    _GERMAN_ALL,
+    _GERMAN_WHICH,
+    _JOINS,
+    _LEADS,
+    _LIST,
+    _OF,
+    _PLURAL_VERBS,
+    _SIGNS,
+)
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
 from cragside.domain.conversation import ChatTurn
@@ -54,7 +66,7 @@ class EmbeddedQuestionParts(QuestionParts):
 def _may_ask_for_several(question: str) -> bool:
     """Tell if it is worth a closer look: most questions have no such word."""
     signs = question.count(",") > 1 or ":" in question or "?" in question[:-1]
-    return signs or not listed.SIGNS.isdisjoint(question.lower().split())
+    return signs or not _SIGNS.isdisjoint(question.lower().split())
 
 
 def _is_named(name: str, found: Set[str], shared: Set[str]) -> bool:
@@ -97,7 +109,7 @@ def _ends_a_question(text: QuestionText, place: int) -> bool:
     first, second = [*text.lower[place + 1 : place + 3], ""][:2]
     if first == "was" and not text.german:
         return False
-    asks = first in INTERROGATIVES or (first in listed.LEADS and second in INTERROGATIVES)
+    asks = first in INTERROGATIVES or (first in _LEADS and second in INTERROGATIVES)
     return text.lower[place] in AND and asks
 
 
@@ -119,26 +131,26 @@ def _after_a_colon(text: QuestionText) -> list[Part]:
 
 
 def _separates(text: QuestionText, place: int) -> bool:
-    return text.lower[place] in ",;?" or text.lower[place] in listed.JOINS
+    return text.lower[place] in ",;?" or text.lower[place] in _JOINS
 
 
 def _asks_for_a_list(text: QuestionText) -> bool:
-    if not listed.EVERYTHING.isdisjoint(text.lower) or (text.lower and text.lower[0] in listed.LIST):
+    if not _EVERYTHING.isdisjoint(text.lower) or (text.lower and text.lower[0] in _LIST):
         return True
     for place, word in enumerate(text.lower):
         following = range(place + 1, min(place + 4, len(text.lower)))
         after = following[0] if following else place
-        if word in listed.LIST and text.lower[after] in listed.OF:
+        if word in _LIST and text.lower[after] in _OF:
             return True
         named = list(takewhile(text.has_content, following))
         is_plural = any(_is_plural(text, n) for n in named)
-        if word in listed.ALL and (text.lower[after] in listed.LEADS or is_plural):
+        if word in _ALL and (text.lower[after] in _LEADS or is_plural):
             return True
-        if word in listed.GERMAN_ALL and following and text.has_content(after):
+        if word in _GERMAN_ALL and following and text.has_content(after):
             return True
-        if word in listed.ENGLISH_WHICH and is_plural:
+        if word in _ENGLISH_WHICH and is_plural:
             return True
-        if word in listed.GERMAN_WHICH and _has_plural_verb(text, following):
+        if word in _GERMAN_WHICH and _has_plural_verb(text, following):
             return True
     return False
 
@@ -161,4 +173,4 @@ def _has_plural_verb(text: QuestionText, following: Sequence[int]) -> bool:
     if noun is None or noun + 1 >= len(text.lower):
         return False
     verb = text.lower[noun + 1]
-    return (verb in listed.PLURAL_VERBS or verb.endswith("en")) and text.lower[noun + 2 : noun + 3] != ["die"]
+    return (verb in _PLURAL_VERBS or verb.endswith("en")) and text.lower[noun + 2 : noun + 3] != ["die"]

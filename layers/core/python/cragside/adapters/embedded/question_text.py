@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.grammar import INTERROGATIVES
+from cragside.adapters.embedded.part_words import _BETWEEN, _COMPARE, _JOINS, _LEADS
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, language_of, words
 from cragside.domain.named_dates import MONTHS
 
 PUNCTUATION = frozenset(",;:?!")
-_NAMELESS = SCAFFOLDING | listed.LEADS | INTERROGATIVES | listed.COMPARE | listed.BETWEEN
+_NAMELESS = SCAFFOLDING | _LEADS | INTERROGATIVES | _COMPARE | _BETWEEN
 _TOKEN = re.compile(r"[ldLD]['’](?=\w)|[^\s,;:?!()\"“”„«»]+|[,;:?!]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -30,7 +30,7 @@ class QuestionText:
     @property
     def joins(self) -> bool:
         """Tell if it has an "and" or an "or"."""
-        return not listed.JOINS.isdisjoint(self.lower)
+        return not _JOINS.isdisjoint(self.lower)
 
     @classmethod
     def read(cls, question: str) -> "QuestionText":

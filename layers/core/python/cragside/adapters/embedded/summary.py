@@ -48,7 +48,7 @@ def key_terms(text: str) -> list[str]:
     spelt: dict[tuple[str, ...], str] = {}
     times: Counter[tuple[str, ...]] = Counter()
     for run in (run for line in _unwrapped(text) for run in runs(line, stop)):
-        for part in {tuple(run), *((word,) for word in run)}:
+        for part in dict.fromkeys((tuple(run), *((word,) for word in run))):
             key = tuple(stem(word, language) for word in words(" ".join(part)))
             if key and (len(key) > 1 or len(key[0]) > 2) and not all(word.isdigit() for word in key):
                 spelt.setdefault(key, " ".join(part))

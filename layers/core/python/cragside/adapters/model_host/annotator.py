@@ -4,7 +4,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.model_host import annotation
+from cragside.adapters.model_host.annotation import _SYSTEM, _answer_schema, _asks_model, _fields_in, _question_about
 from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.document import DocType
@@ -32,7 +32,7 @@ class HostedAnnotator(Annotator):
 
     @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        if not annotation.asks_model(doc_type) or not text.strip():
+        if not _asks_model(doc_type) or not text.strip():
             return await self._embedded.tier3(doc_type, text)
         with failures_of("annotator"):
             model = await self._host.choose(None)
@@ -46,18 +46,18 @@ class HostedAnnotator(Annotator):
 
     async def _described(self, model: str, doc_type: DocType, text: str) -> tuple[dict[str, Any] | None, str]:
         """The model's fields, or None and the fault of its last answer."""
-        prompt, fault = annotation.question(doc_type, text), ""
+        prompt, fault = _question_about(doc_type, text), ""
         for attempt in range(_TRIES):
             # At temperature 0 an equal prompt gets an equal answer, so the second prompt names the fault.
             asked = prompt if attempt == 0 else f"{prompt}\n\nYour last answer {fault}. Keep it short: JSON alone."
             reply = await self._host.chat(
                 model,
                 asked,
-                system=annotation.SYSTEM,
-                schema=annotation.answer_schema(doc_type),
+                system=_SYSTEM,
+                schema=_answer_schema(doc_type),
                 max_tokens=_MOST_TOKENS,
             )
-            fields = annotation.fields_in(doc_type, reply.text) if reply.complete else None
+            fields = _fields_in(doc_type, reply.text) if reply.complete else None
             if fields is not None:
                 return fields, ""
             fault = "did not fill the form" if reply.complete else "did not come to an end"
