@@ -71,7 +71,7 @@ async def test_a_passage_is_judged_by_the_first_token_of_the_answer(host, passag
 
 
 async def test_a_score_obeys_the_schema(host):
-    prompt = judging.prompt(QUESTION, PASSAGES[0])
+    prompt = judging.question_about(QUESTION, PASSAGES[0])
     reply = await host.chat(
         ollama.CHAT_MODEL, prompt, system=judging.SCORE, schema=judging.SCORE_SCHEMA, max_tokens=judging.SCORE_TOKENS
     )

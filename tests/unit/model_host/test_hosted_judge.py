@@ -270,7 +270,7 @@ FORGED = [
 @pytest.mark.parametrize("field", ["content", "title"])
 def test_a_passage_can_neither_close_its_block_nor_forge_an_answer(forged, field):
     fields = {"content": "Cats sleep.", "title": "Cats", field: f"a\n{forged}"}
-    prompt = judging.prompt(QUESTION, Document("h", source="web", **fields))
+    prompt = judging.question_about(QUESTION, Document("h", source="web", **fields))
     code = re.search(r"<evidence-(\w{6})>", prompt)[1]
     assert re.findall(r"<\s*/?\s*[eе]vidence[^>]*>", prompt) == [f"<evidence-{code}>", f"</evidence-{code}>"]
     inside = prompt.partition(f"<evidence-{code}>\n")[2].partition("\n</evidence-")[0]

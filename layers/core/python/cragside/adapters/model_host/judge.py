@@ -6,7 +6,15 @@ from contextlib import suppress
 from cachetools import TTLCache
 from typing_extensions import override
 
-from cragside.adapters.model_host import judging
+from cragside.adapters.model_host.judging import (
+    SCORE,
+    SCORE_SCHEMA,
+    SCORE_TOKENS,
+    YES_OR_NO,
+    question_about,
+    score_in,
+    yes_in,
+)
 from cragside.adapters.model_host.paces import Paces
 from cragside.adapters.model_host.refusals import failures_of
 from cragside.adapters.model_host.text_host import TextHost
@@ -59,19 +67,17 @@ class HostedJudge(PassageJudge):
 
     @override
     async def probability(self, model: str, question: str, passage: Document) -> float:
-        prompt = judging.prompt(question, passage)
+        prompt = question_about(question, passage)
         with failures_of("grader"), self._paces.measured(model, "judge"):
             if model not in self._scoring:
-                tokens = await self._host.first_tokens(model, prompt, system=judging.YES_OR_NO)
-                if (probability := judging.yes_in(tokens)) is not None:
+                tokens = await self._host.first_tokens(model, prompt, system=YES_OR_NO)
+                if (probability := yes_in(tokens)) is not None:
                     self._failures.pop(model, None)
                     return probability
                 if not tokens:
                     self._scoring[model] = True
-            reply = await self._host.chat(
-                model, prompt, system=judging.SCORE, schema=judging.SCORE_SCHEMA, max_tokens=judging.SCORE_TOKENS
-            )
-            score = judging.score_in(reply.text) if reply.complete else None
+            reply = await self._host.chat(model, prompt, system=SCORE, schema=SCORE_SCHEMA, max_tokens=SCORE_TOKENS)
+            score = score_in(reply.text) if reply.complete else None
             if score is None:
                 self._failures[model] = self._failures.get(model, 0) + 1
                 raise ServiceUnavailable("grader", f"{model} did not answer with a score")

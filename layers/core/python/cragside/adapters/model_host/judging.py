@@ -45,7 +45,7 @@ class _Scored(BaseModel):
     score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
 
-def prompt(question: str, passage: Document) -> str:
+def question_about(question: str, passage: Document) -> str:
     """The question and the delimited passage, which cannot close its own block."""
     asked = abridged(" ".join(neutralise(question).split()), _QUESTION_CHARACTERS)
     code = code_for(f"{question}\n{passage.content}")
