@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spellchecker import SpellChecker
 
-from cragside.adapters.embedded.known_words import BITS, places_of
+from cragside.adapters.embedded.spelling import BITS, places_of
 from cragside.adapters.embedded.words import Language, words
 
 LANGUAGES: dict[Language, str] = {"english": "en", "german": "de", "french": "fr"}

@@ -6,12 +6,11 @@ import httpx
 import numpy as np
 import pytest
 
-from cragside.adapters.model_host import judging
+from cragside.adapters.model_host import judge as judging
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.language_model import HostedLanguageModel
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.model_host.rewriter import HostedRewriter
+from cragside.adapters.model_host.questions import HostedRewriter, Paces
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable

@@ -250,8 +250,8 @@ def test_a_passage_seen_before_grades_the_same() -> None:
 
 
 def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
-    monkeypatch.setattr("cragside.adapters.embedded.lexicon._CAPACITY", 2)
+    monkeypatch.setattr("cragside.adapters.embedded.embedder._MOST_WORDS", 3)
+    monkeypatch.setattr("cragside.adapters.embedded.embedder._CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
     long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
-from cragside.adapters.embedded.rewrite import search_query
+from cragside.adapters.embedded.keywords import asked_words, keywords_of, search_query, searched_words
 from cragside.adapters.embedded.words import terms
 
 

@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from cragside.adapters.model_host import judging
+from cragside.adapters.model_host import judge as judging
 from cragside.adapters.model_host.judge import HostedJudge
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.model_host.sizes import parameters_in
-from cragside.adapters.model_host.token_chances import probabilities
+from cragside.adapters.model_host.questions import Paces
+from cragside.adapters.model_host.text_host import parameters_in, probabilities
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable

@@ -1,60 +1,222 @@
-"""The kind of answer that a question asks for, and whether a text has one near the question's words."""
+"""Words with which English, German and French questions ask for figures and dates, and with which texts state them."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from enum import Enum, auto
+from typing import get_args
 
-from cragside.adapters.embedded.answer_words import (
-    _ADDRESS,
-    _AGE_WORDS,
-    _AMOUNTS,
-    _ASKING_FOR_A_DATE,
-    _ASKING_FOR_A_LENGTH,
-    _ASKING_FOR_A_MAIL_ADDRESS,
-    _ASKING_FOR_A_PHONE,
-    _ASKING_FOR_A_SITE,
-    _ASKING_FOR_A_SPAN,
-    _ASKING_FOR_A_SPEED,
-    _ASKING_FOR_A_VOLUME,
-    _ASKING_FOR_A_WEIGHT,
-    _ASKING_FOR_AN_ADDRESS,
-    _ASKING_FOR_AN_AGE,
-    _ASKING_FOR_AN_AMOUNT,
-    _ASKING_FOR_MONEY,
-    _COLOURS,
-    _CURRENCIES,
-    _DATES,
-    _FIGURES,
-    _GERMAN_AMOUNT,
-    _LENGTH_UNITS,
-    _LENGTHS,
-    _MAIL_ADDRESS,
-    _MONEY,
-    _NAMES_OF_COLOURS,
-    _PHONE,
-    _PRICES,
-    _SITE,
-    _SPANS,
-    _SPEED_UNITS,
-    _SPEEDS,
-    _TIME,
-    _TIME_UNITS,
-    _TIMES,
-    _VOLUME_UNITS,
-    _WEIGHT_UNITS,
-    _WEIGHTS,
-    _WHAT_IS_THE,
-    _WITH_A_UNIT,
-    _YEAR,
-    _YEAR_OR_DECADE,
+from cragside.adapters.embedded.features import QuestionWords
+from cragside.adapters.embedded.numbers import SPELT, plain
+from cragside.adapters.embedded.words import (
+    HEADING_WORDS,
+    INTERROGATIVES,
+    SCAFFOLDING,
+    STOPWORDS,
+    VERBS,
+    Language,
+    listed,
+    stem,
+    words,
 )
-from cragside.adapters.embedded.grammar import INTERROGATIVES, VERBS
-from cragside.adapters.embedded.numbers import SPELT
-from cragside.adapters.embedded.statements import pieces
-from cragside.adapters.embedded.stopwords import STOPWORDS
-from cragside.adapters.embedded.words import Language, stem, words
 from cragside.domain.date_reading import dates_in
 from cragside.domain.named_dates import MONTHS
+
+# Words of one question lie so near to each other. Without a bound, a long text would take long.
+_NEAR = ".{0,80}"
+_START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
+_PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
+_LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
+_WEIGHTS = r"weight|gewicht|poids"
+_SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
+_SPANS = r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie"
+_TIMES = (
+    r"deadline|due date|expiry date|date of birth|birthday"
+    r"|(?:opening|closing|departure|arrival|office) (?:hours|times?)"
+    r"|(?:öffnungs|abfahrts|ankunfts|sprech)zeit(?:en)?|geburtstag|geburtsdatum|frist|abgabetermin"
+    r"|date limite|échéance|anniversaire|heures? d'ouverture|horaires"
+)
+_NAMES_OF_COLOURS = (
+    r"(?:colou?rs?|farben?|couleurs?)"
+    r"(?= (?:is|are|was|does|do|did|of|for|hat|haben|ist|von|vom|der|des|a|de|du|est)\b|$)"
+)
+_FIGURES = (
+    r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
+    r"|vertragsnummer|kontonummer"
+)
+_PAYING = (
+    r"costs?|earns?|earned|pay|pays|paid|charged?|spent|spend|kostete?n?|gekostet|verdiente?n?|verdient|bezahlt|zahlen"
+    r"|zahlt|gezahlt|coûte|coûtait|coûté|paie|payé|gagne"
+)
+_BILLS = r"\w{0,30}(?:miete|rechnung|gehalt|lohn|gebühr|beitrag|preis|kosten|rabatt|budget)"
+
+_ASKING_FOR_MONEY = re.compile(
+    rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b){_NEAR}\b(?:{_PAYING})\b"
+    rf"|{_START}what (?:did|does|do|will|would) {_NEAR}\b(?:cost|earn|charge|pay for)\b"
+    rf"|^was (?:kostete?n?\b|(?:haben|hat)\b{_NEAR}\bgekostet\b)"
+    rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b{_NEAR}\b{_BILLS}"
+)
+_IS = r"(?:is|are|was|were|can|does|do|did|will|ist|sind|war|waren|wird|werden|darf|dürfen|kann)"
+_ASKING_FOR_A_LENGTH = re.compile(rf"{_START}(?:how (?:tall|wide|thick|high|deep)|wie (?:breit|dick|tief)) {_IS}\b")
+_ASKING_FOR_A_SPAN = re.compile(rf"{_START}(?:how (?:long|far)|wie (?:lang|lange|weit)) {_IS}\b")
+_ASKING_FOR_A_WEIGHT = re.compile(
+    rf"{_START}(?:how heavy|wie schwer) {_IS}\b|\bhow much {_NEAR}\bweighs?\b|\bwas wiegt\b"
+)
+_ASKING_FOR_AN_AGE = re.compile(rf"{_START}(?:how old|wie alt) {_IS}\b|\bquel âge\b")
+_ASKING_FOR_A_SPEED = re.compile(rf"{_START}(?:how fast|wie schnell) {_IS}\b")
+_ASKING_FOR_A_VOLUME = re.compile(
+    rf"{_START}(?:how many|wie ?viele?|combien de) (?:litres?|liters?|gallons?|litern?|pints?)\b"
+)
+_ASKING_FOR_A_PHONE = re.compile(
+    r"\b(?:tele)?phone number|\bmobile number|\b(?:telefon|handy|ruf|mobil)nummer|\bnuméro de (?:téléphone|portable)"
+)
+_ASKING_FOR_A_MAIL_ADDRESS = re.compile(
+    r"\be-?mail\b.{0,10}\b(?:address|of|from|for|von)\b|\be-?mail-?adresse|\badresse (?:e-?)?mail\b"
+)
+_ASKING_FOR_A_SITE = re.compile(r"\b(?:web ?site|web ?page|home ?page|url|site web|webseite|web address|webadresse)\b")
+_ASKING_FOR_AN_ADDRESS = re.compile(
+    r"\b(?:(?:postal |home |street |delivery |billing )?address|(?:post|liefer|rechnungs)?anschrift"
+    r"|(?:post|liefer|rechnungs)?adresse) (?:of|for|is|from|von|der|des|vom|hat|du|de|d')"
+)
+_ASKING_FOR_AN_AMOUNT = re.compile(
+    rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
+    r"|wie ?(?:viele?n?|lange?|alt|gro(?:ß|ss)|weit|schwer|oft|tief|schnell|hoch)\b|combien\b)"
+)
+_ASKING_FOR_A_DATE = re.compile(
+    r"(?:^|\b(?:until|till|since|by|from|and|bis|seit|ab|depuis) )(?:when|wann|quand)\b"
+    r"|\b(?:(?:what|which) (?:year|date|day|month|time|century)|welche[mnrs]? (?:jahr|tag|datum|monat|uhrzeit)"
+    r"|quel(?:le)? (?:année|jour|date|mois|heure))\b"
+)
+# "What is the price of ...", but not "what explains the high price of ...".
+_WHAT_IS_THE = (
+    r"^(?:de |of |in )?(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
+    r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
+)
+
+_DATES = listed("""
+monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
+mon tue wed thu fri sat sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags
+mittwochs donnerstags freitags samstags sonntags lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow
+yesterday heute morgen gestern spring summer autumn winter frühling herbst sommer printemps ete automne hiver century
+centuries season week weekend month year years day daily weekly noon midnight morning evening afternoon night easter
+christmas jahr jahre jahren jahrhundert tag tage woche monat abend mittag nacht ostern weihnachten siecle annee an ans
+jour mois semaine before after during while once until since immediately later end beginning start vor während bis seit
+sobald apres avant pendant lors
+""")
+_AMOUNTS = listed("""
+half twice once dozen hundred hundreds thousand thousands million millions billion few several many no none unknown
+rare free zero single couple both every each annually yearly monthly weekly daily hours minutes years halb hälfte
+hundert tausend millionen milliarden keine kein kostenlos viele wenige täglich jährlich cent cents mille plusieurs
+gratuit gratuitement dizaine douzaine
+""")
+_GERMAN_AMOUNT = re.compile(r"\w{0,30}(?:zig|ßig|hundert|tausend|fache?)")
+_CURRENCIES = listed("""
+eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
+gratuit gratuitement
+""")
+# A currency's sign, a figure such as 1,500 or 12.50 without the unit of another thing, or the name of a price before a
+# figure, as a table has it.
+_OF_OTHER_THINGS = (
+    r" ?(?:[mck]?m[23]?|[mk]?g|t|[mc]?l|h|min|ohm|v|a|k?w|kwh|bar|hz|°c?|%|percent|prozent|metres?|meters?|km/h|knots)"
+)
+_MONEY = re.compile(
+    rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b(?!{_OF_OTHER_THINGS}(?!\w))|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]"
+)
+_LENGTH_UNITS = listed("""
+mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
+kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
+""")
+_TIME_UNITS = listed("""
+second seconds minute minutes hour hours day days week weeks month months year years decade decades century centuries
+sec min mins h hr hrs s sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr
+jahre jahren jahrhundert seconde secondes heure heures jour jours semaine semaines mois an ans annee annees siecle
+overnight forever daily weekly monthly yearly annual unlimited
+""")
+_WEIGHT_UNITS = listed("""
+g kg t mg lb lbs oz gram grams gramme grammes kilo kilos kilogram kilograms ton tons tonne tonnes pound pounds ounce
+ounces stone gramm kilogramm tonnen pfund zentner tonne kilogrammes
+""")
+_AGE_WORDS = _TIME_UNITS | listed("""
+old aged age born birthday built founded since alt alter geboren geburtstag gebaut gegründet seit baujahr age ne nee
+""")
+_SPEED_UNITS = listed("kmh kph mph kn knot knots rpm knoten stundenkilometer noeuds mbit gbit kbit mbps gbps mb gb")
+_VOLUME_UNITS = listed("""
+l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre millilitres milliliter m3 cubic
+""")
+# A figure with its unit in one word.
+_WITH_A_UNIT = re.compile(r"[0-9][0-9.,]{0,20}([a-z]{1,3}[0-9]?)")
+_COLOURS = re.compile(
+    r"\b(?:(?:light|dark|pale|navy|hell|dunkel)-?)?"
+    r"(?:red(?:dish)?|blue|green|yellow|orange|purple|violet|pink|brown|black|white|gr[ae]y|beige"
+    r"|silver|gold(?:en)?|cream|turquoise|magenta|crimson|scarlet|navy|ivory|transparent|colourless|colorless"
+    r"|(?:rot|rötlich|blau|grün|gelb|lila|violett|rosa|braun|schwarz|wei(?:ß|ss)|grau|silbern"
+    r"|türkis|farblos|bunt)e?[nrsm]?"
+    r"|rouges?|bleue?s?|verte?s?|jaunes?|violette?s?|roses?|bruns?|brunes?|marron|noire?s?|blanc(?:he)?s?|grise?s?"
+    r"|argentée?s?|dorée?s?|ral)\b"
+)
+_MAIL_ADDRESS = re.compile(r"[^\s@]@[^\s@]")
+_SITE = re.compile(r"\bhttps?:|\bwww\.|[a-z0-9-]\.[a-z]{2,10}(?:/|\b)")
+# A postal code, or the name of a street with a number before or behind it.
+_ADDRESS = re.compile(
+    r"\b[0-9]{4,5}\b|\b[a-z]{1,2}[0-9]{1,2}[a-z]? ?[0-9][a-z]{2}\b"
+    r"|[0-9]{1,4}[a-z]?,? (?:[\w'’.-]{1,30} ){0,4}?"
+    r"(?:street|st|road|rd|lane|ln|avenue|ave|way|square|drive|close|court|place|row|rue|boulevard"
+    r"|chemin|allée|quai|impasse)\b"
+    r"|(?:straße|strasse|str\.|weg|platz|allee|gasse|ring|ufer|damm|kamp|hof|stieg|markt|deich) [0-9]{1,4}\b"
+)
+_PHONE = re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}")
+# A time of day.
+_TIME = re.compile(r"\b[0-9]{1,2}(?:[:.h][0-9]{2}\b| ?(?:am|pm|a\.m|p\.m|o'clock|uhr|h|heures?)\b)")
+_YEAR_OR_DECADE = re.compile(r"(?:1[0-9]|20)[0-9]{2}s?|[0-9]{1,2}(?:st|nd|rd|th)|[1-9]0s")
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")
+
+
+_PIECES = re.compile(r"[^.!?。？！\n]*(?:[.!?。？！](?=\w)[^.!?。？！\n]*)*[.!?。？！]*")
+_NO_NEWS = {
+    language: frozenset(stem(word, language) for word in SCAFFOLDING | HEADING_WORDS) for language in get_args(Language)
+}
+_TITLE_MARKS = "|-–—·»"
+_SEPARATED = re.compile(r"\S,[^\W\d]|\t|=|→|->")
+_ROW = re.compile(r"\|[^|]*\|")
+
+
+def states_something(text: str, question: QuestionWords, language: Language) -> bool:
+    """Tell if a sentence, a row or an entry of the text has a content word that the question lacks."""
+    known = _NO_NEWS[language].union(plain(stem(word, language)) for word in question.every_word)
+    answers = False
+    for piece in pieces(text):
+        if _asks(piece):
+            answers = True
+            continue
+        # "Who was Ada? | Ada's pages" is a title, not a question with its answer.
+        if answers and piece[0] in _TITLE_MARKS and "\n" not in text:
+            continue
+        statement = piece if answers or _is_sentence(piece) or _is_row(piece) else piece.partition(":")[2]
+        if _has_news(statement, known, language):
+            return True
+    return False
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The lines of a text, parted into sentences, each with its closing mark."""
+    return (piece for found in _PIECES.findall(text) if (piece := found.strip()))
+
+
+def _asks(piece: str) -> bool:
+    first = words(piece)[:1]
+    return piece[-1] in "?？" or (first != [] and first[0] in INTERROGATIVES and piece[-1] not in ".!。！")
+
+
+def _is_sentence(piece: str) -> bool:
+    return piece[-1] in ".!。！" or not VERBS.isdisjoint(words(piece))
+
+
+def _is_row(piece: str) -> bool:
+    return _SEPARATED.search(piece) is not None or _ROW.search(piece) is not None
+
+
+def _has_news(text: str, known: frozenset[str], language: Language) -> bool:
+    stems = (plain(stem(word, language)) for word in words(text) if word not in STOPWORDS)
+    return not known.issuperset(stems)
 
 
 class Kind(Enum):

@@ -1,36 +1,174 @@
-"""Completes follow-up questions by rules: with the last topic in place of a pronoun, or with what was left out."""
+"""The words that show a follow-up question, in English, German and French."""
 
+import calendar
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from typing_extensions import override
 
-from cragside.adapters.embedded.follow_up_times import moved
-from cragside.adapters.embedded.follow_up_words import (
-    _AFTER_EXPLETIVE,
-    _ANOTHER,
-    _CLAUSES,
-    _DEMONSTRATIVES,
-    _DETERMINERS,
-    _EXPLETIVE_NEIGHBOURS,
-    _FRENCH,
-    _FRENCH_POSSESSIVES,
-    _GENERIC,
-    _LAST_WORDS,
-    _NOW,
-    _OPENERS,
-    _OPENING_PHRASES,
-    _PERSONAL,
-    _POSSESSIVES,
-    _PRONOUNS,
-    _WEATHER,
-    _WHO,
-    _WITHIN,
+from cragside.adapters.embedded.words import (
+    AND,
+    ARTICLES,
+    BUT,
+    FRENCH_ARTICLES,
+    FRENCH_INTERROGATIVES,
+    INTERROGATIVES,
+    OR,
+    OTHER,
+    PREPOSITIONS,
+    SCAFFOLDING,
+    STOPWORDS,
+    listed,
 )
-from cragside.adapters.embedded.grammar import INTERROGATIVES, PREPOSITIONS
-from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.domain.conversation import ChatTurn
+from cragside.domain.date_reading import dates_in
+from cragside.domain.numerals import CARDINALS
+from cragside.domain.periods import Period, month_and_day
 from cragside.ports.follow_up import FollowUpReader
+
+# They stand for a thing or a person of the turns before.
+_PRONOUNS = listed("""
+it he him she her they them
+er ihn ihm ihnen
+il elle ils elles lui celui-ci celle-ci celui celle ceux cela ça
+""")
+_POSSESSIVES = listed("""
+its his her their hers theirs
+seine seinen seinem seiner seines ihre ihren ihrem ihrer ihres dessen deren
+""")
+# French words that mean something else in English or German.
+_FRENCH_POSSESSIVES = listed("son sa ses leur leurs")
+_FRENCH = FRENCH_INTERROGATIVES | listed("est-ce est et à c'est qu'est-ce")
+# They point back when they precede a noun, or stand alone.
+_DEMONSTRATIVES = listed("""
+this that these those dieser diese dieses diesem diesen jener jene jenes ce cet cette ces
+""")
+# They point back wherever they stand.
+_WITHIN = listed("""
+latter former same dort davon damit dafür daran darin darauf darüber dazu dabei letztere letzterer erstere erster
+""")
+# Alone at the end they point back: "how do I get there?", "und wie hoch ist der?"
+_LAST_WORDS = listed("""
+there one ones that this those these such so otherwise instead too der die das den dem denn sonst là ça autre y
+""")
+_ANOTHER = listed("other others andere anderen anderer anderes autre autres")
+# "This year" needs no conversation.
+_NOW = listed("""
+year month week day morning evening century time way kind sort case jahr monat woche tag mal jahrhundert année mois
+semaine jour fois
+""")
+_OPENERS = AND | OR | BUT | listed("also then so auch dann alors")
+_OPENING_PHRASES = (
+    "what about", "how about", "and what about", "and how about", "same for", "the same for", "was ist mit",
+    "und was ist mit", "wie sieht es mit", "wie sieht es bei", "wie steht es mit", "wie ist es mit", "wie ist es bei",
+    "et pour", "et que dire de", "qu'en est-il de", "qu'en est-il du",
+)  # fmt: skip
+# It stands for nothing: "is it possible to ...", "wie viele Arten gibt es".
+_AFTER_EXPLETIVE = listed("""
+possible true legal safe necessary better worth okay ok important allowed normal rain rains snow take takes took cost
+costs matter mean means time
+""")
+_WEATHER = listed("rain rains snow")
+_EXPLETIVE_NEIGHBOURS = listed("gibt gab geht ging regnet schneit y faut faudrait fait possible heißt")
+# "The first bridge and its rotor": what follows a clause can refer to what precedes it.
+_SUBORDINATE = listed("""
+when if because while before after where that which who so until since though wenn weil als bevor nachdem dass ob quand
+si parce où que
+""")
+_CLAUSES = AND | OR | BUT | _SUBORDINATE
+_DETERMINERS = ARTICLES | FRENCH_ARTICLES | listed("some every each all")
+_PERSONAL = listed("he him his she her they them er ihn ihm seine ihre il elle lui")
+_WHO = listed("who wer qui whom")
+# Without a topic of their own in a question.
+_GENERIC = listed("""
+work works working make makes made use uses used using call called happen happens happened come comes came look looks
+live lives lived long wide tall high deep big large small old heavy fast far many much often first last build built
+write wrote written invent invented discover discovered measure measured begin began start started open opened mean
+find show tell cost costs need needs weigh weighs eat eats people different between good best new one ones thing things
+groß hoch breit lang tief alt schwer schnell weit viele viel oft gebaut erfunden heißt genannt funktioniert macht
+lebt leben wurde kostet braucht grand grande haut haute long longue large profond vieux combien fait
+""")
+
+
+_UNITS = {
+    word: unit
+    for unit, words in {
+        "day": "day days tag tage tagen jour jours",
+        "week": "week weeks woche wochen semaine semaines",
+        "month": "month months monat monate monaten mois",
+        "year": "year years jahr jahre jahren an ans année années",
+    }.items()
+    for word in words.split()
+}
+_UNIT = "|".join(_UNITS)
+_LATER = r"later|after|afterwards|später|danach|darauf|plus tard|après"
+_EARLIER = r"before|earlier|prior|davor|zuvor|vorher|früher|plus tôt|avant|auparavant"
+_NEXT = r"next|following|folgenden?|nächsten?"
+_LAST = r"previous|vorigen?|vorherigen?"
+_DISTANCE = re.compile(
+    rf"\b(?:(?P<number>[0-9]{{1,2}}|{'|'.join(CARDINALS)}) )?(?P<unit>{_UNIT}) (?:(?P<later>{_LATER})|(?:{_EARLIER}))\b"
+    rf"|\b(?:(?P<next>{_NEXT})|(?:{_LAST})) (?P<beside>{_UNIT})\b"
+    rf"|\b(?P<named>{_UNIT}) (?:(?P<suivant>suivante?)|précédente?)\b"
+    r"|\bim (?:(?P<folgejahr>folgejahr)|vorjahr)\b"
+)
+_YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9])")
+# Any year with 365 days does for a date without one.
+_NO_LEAP_YEAR = 2001
+
+
+def moved(question: str, last: str) -> tuple[str, str] | None:
+    """The date that a question means by its distance from the date of the last question, and that one as it stands.
+
+    Both are texts: a day, a month or a year. None if the question names no distance or a date of its own, or the last
+    question no date that the distance applies to.
+    """
+    asked = question.lower()
+    found = _DISTANCE.search(asked)
+    if found is None or _YEAR.search(asked) or dates_in(asked):
+        return None
+    unit = _UNITS[found["unit"] or found["beside"] or found["named"] or "jahr"]
+    number = int(found["number"]) if (found["number"] or "").isdigit() else CARDINALS.get(found["number"] or "", 1)
+    forwards = found["later"] or found["next"] or found["suivant"] or found["folgejahr"]
+    distance = number if forwards else -number
+    if dates := dates_in(last.lower()):
+        start, end, (period, *_) = dates[0]
+        text = _day(period, unit, distance) if period.is_day else _month(period, unit, distance)
+        return (text, last[start:end]) if text else None
+    if unit == "year" and (year := _YEAR.search(last)):
+        return str(int(year[0]) + distance), year[0]
+    return None
+
+
+def _day(period: Period, unit: str, distance: int) -> str:
+    year, (month, day) = period.year or _NO_LEAP_YEAR, month_and_day(period.first)
+    if unit in ("day", "week"):
+        there = date(year, month, min(day, calendar.monthrange(year, month)[1]))
+        there += timedelta(days=distance * (7 if unit == "week" else 1))
+        year, month, day = there.year, there.month, there.day
+    else:
+        year, month = _shifted(year, month, unit, distance)
+        day = min(day, calendar.monthrange(year, month)[1])
+    return f"{day} {_written(period, year, month)}"
+
+
+def _month(period: Period, unit: str, distance: int) -> str | None:
+    if not period.is_month or unit not in ("month", "year"):
+        return None
+    month, _ = month_and_day(period.first)
+    return _written(period, *_shifted(period.year or _NO_LEAP_YEAR, month, unit, distance))
+
+
+def _shifted(year: int, month: int, unit: str, distance: int) -> tuple[int, int]:
+    months = year * 12 + month - 1 + distance * (12 if unit == "year" else 1)
+    return months // 12, months % 12 + 1
+
+
+def _written(period: Period, year: int, month: int) -> str:
+    name = calendar.month_name[month]
+    return name if period.year is None else f"{name} {year}"
+
 
 # A longer question says what it is about.
 _LONGEST_FOLLOW_UP = 300

@@ -1,12 +1,13 @@
-"""Relevance without a language model: a calibrated logistic regression."""
+"""Lowers the scores of passages that lack what a question names exactly or asks for."""
 
 import base64
 import json
 import math
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -14,17 +15,116 @@ import numpy as np
 from cachetools import FIFOCache, LRUCache
 from typing_extensions import override
 
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.exactness import Exactness
-from cragside.adapters.embedded.features import FEATURES, Background, Features, compare, words_found
-from cragside.adapters.embedded.passage_words import Analyses, Excerpt
-from cragside.adapters.embedded.question_words import read_question
-from cragside.adapters.embedded.words import Language
+from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind, states_something
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
+from cragside.adapters.embedded.features import (
+    FEATURES,
+    Analyses,
+    Background,
+    Excerpt,
+    Features,
+    PassageWords,
+    QuestionWords,
+    compare,
+    covered,
+    novelty,
+    read_question,
+    words_found,
+)
+from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
+from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
 from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.support_judge import Support, SupportJudge
 from cragside.ports.word_matcher import WordMatcher
+
+# With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
+# states something, its score falls in proportion.
+_ENOUGH_NEW_WORDS = 5
+# A passage about another number or name than the question's counts half, and so does one without the kind of answer
+# that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
+# Lower scores are weak evidence at most, and stay.
+_INEXACT, _TELLING = 0.5, 0.3
+# Shorter numbers may be a part of a date or of another number.
+_LONG_FORM = 4
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """Holds what a question names: another number or name, however near, is another thing. And the answer it wants."""
+
+    question: QuestionWords
+    text: str
+    lexicon: Lexicon
+
+    def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
+        """Tell how much of a score to keep.
+
+        Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
+        the kind that is asked for beside the question's words.
+        """
+        new = novelty(self.question, passage)
+        short = new < _ENOUGH_NEW_WORDS
+        echo = short and not (new and states_something(excerpt.text, self.question, passage.language))
+        share = new / _ENOUGH_NEW_WORDS if echo else 1.0
+        if score * share <= _TELLING:
+            return share
+        lacking = self._lacks_one(excerpt, passage, short=short) or not self._has_kind(excerpt, passage.language)
+        return share * _INEXACT if lacking else share
+
+    @cached_property
+    def _kind(self) -> Kind | None:
+        return asked_kind(self.text)
+
+    @cached_property
+    def _numbers(self) -> list[frozenset[str]]:
+        return named_numbers(self.text)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        if not is_english(self.question.every_word):
+            return []
+        return names_in(self.question.content, self.lexicon, rare=False)
+
+    @cached_property
+    def _rare_names(self) -> list[str]:
+        return names_in(self._names, self.lexicon, rare=True)
+
+    def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
+        every_word = self.question.every_word
+        return self._kind is None or has_kind(self._kind, every_word, excerpt.title, excerpt.text, language)
+
+    def _lacks_one(self, excerpt: Excerpt, passage: PassageWords, *, short: bool) -> bool:
+        """Tell if the passage, title included, lacks a name, number or date. A short one has well-known names too."""
+        names = self._names if short else self._rare_names
+        dates = [date for date in self.question.dates if date.sure]
+        if dates and not passage.states_any(dates) and not passage.may_move_any(dates):
+            return True
+        if not self._numbers and not names:
+            return False
+        whole = f"{excerpt.title}\n{excerpt.text}"
+        found = words(whole)
+        # A year or a code that stands there as it is needs no look at all forms of the passage's numbers.
+        unseen = [forms for forms in self._numbers if max(map(len, forms)) < _LONG_FORM or forms.isdisjoint(found)]
+        if unseen:
+            stated = numbers_of(whole)
+            if any(stated.isdisjoint(forms) for forms in unseen):
+                return True
+        other = [
+            name
+            for name in names
+            if not passage.has_stem(stem(name, passage.language)) and not misspells(name, found, self.lexicon)
+        ]
+        suspects = [name for name in other if short or resembles(name, found)]
+        return (
+            bool(suspects)
+            and is_english(found)
+            and not all(mentions(name, self.question.every_word, found) for name in suspects)
+        )
+
 
 WEIGHTS_FILE = "grader_weights.json"
 
@@ -154,3 +254,64 @@ def packaged_weights() -> GraderWeights:
 
 def _halves(encoded: str) -> Vectors:
     return np.frombuffer(base64.b64decode(encoded), dtype="<f2").astype(np.float32)
+
+
+# The least coverage of a supported sentence, chosen on the training half of CLAP-NQ (`evals/citations.py`).
+LEAST_COVERAGE = 0.7
+_REMEMBERED = 64
+# After the first word of a sentence, which has a capital anyway.
+_NAME_INSIDE = re.compile(r"(?<=[\w,;)’'\"”] )[A-Z][\w’'-]{2,}")
+
+
+class EmbeddedSupportJudge(SupportJudge):
+    """Compares with the grader's features: its score is the share of the sentence's content words that a passage has.
+
+    Words count by their weight, and in any inflection; one that is missing counts as far as a related word is there.
+    A number, code, date or rare name that the passage lacks means unsupported. Negations and who did what to whom are
+    not compared.
+    """
+
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+        self._analyses = Analyses(embedder, _REMEMBERED)  # its own: the grader's are in use on the event loop
+        self._lock = threading.Lock()
+
+    @override
+    def judge(self, sentence: str, *, title: str, text: str) -> Support:
+        with self._lock:
+            lexicon = self._analyses.lexicon()
+            claim = read_question(sentence, lexicon)
+            if not claim.content:
+                return Support(0.0, supported=False)
+            passage = self._analyses.passage(Excerpt(title, text), lexicon)
+            coverage = covered(claim, passage, lexicon)
+            whole = f"{title}\n{text}"
+            names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
+            exact = _has_numbers(sentence, whole) and all(
+                passage.states_any([date]) for date in claim.dates if date.sure
+            )
+            exact = exact and _has_names(names, claim, passage, whole)
+            return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
+
+
+def _has_numbers(sentence: str, whole: str) -> bool:
+    """Tell if a text has each number and code of a sentence in one of its forms."""
+    named = named_numbers(sentence, counts=True)
+    stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
+    return all(not stated.isdisjoint(forms) for forms in named)
+
+
+def _capitalised(sentence: str) -> list[str]:
+    """The words with a capital inside a sentence, in lower case: names, with London and the Bible."""
+    return [word for match in _NAME_INSIDE.findall(sentence) for word in words(match)]
+
+
+def _has_names(names: Sequence[str], claim: QuestionWords, passage: PassageWords, whole: str) -> bool:
+    """Tell if a passage has each name of a sentence, in any inflection.
+
+    True in languages other than English: their words are in no vocabulary, and German has capitals everywhere.
+    """
+    found = words(whole)
+    if not names or not is_english(claim.every_word) or not is_english(found):
+        return True
+    missing = [name for name in names if name not in ENGLISH and not passage.has_stem(stem(name, passage.language))]
+    return all(mentions(name, claim.every_word, found) for name in missing)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
-from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_logs import Log
+from cragside.adapters.sqlite_files import Log, is_damage, unusable, without_paths
 from cragside.domain.errors import ServiceUnavailable
 
 Result = TypeVar("Result")

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.model_host.refusals import failures_of
-from cragside.adapters.model_host.text_host import TextHost
+from cragside.adapters.model_host.text_host import TextHost, failures_of
 from cragside.domain.errors import ConfigurationError, InputRefused
 from cragside.ports.embedder import Embedder, Vectors
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.model_host.refusals import failures_of
-from cragside.adapters.model_host.text_host import Reply, TextHost
+from cragside.adapters.model_host.text_host import Reply, TextHost, failures_of
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
 

@@ -1,28 +1,26 @@
-"""A host whose models write and embed, as the adapters use it that judge, rewrite, extract and embed."""
+"""Signs requests with a key that may be exchanged."""
 
 import asyncio
 import json
+import math
+import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import aiohttp
 import httpx
 import orjson
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import ValidationError as Malformed
 from typing_extensions import override
 
-from cragside.adapters.bounded_answers import AnswerTooLong, BoundedTransport
-from cragside.adapters.host_address import HostAddress
-from cragside.adapters.model_host.key_auth import KeyAuth, without
-from cragside.adapters.model_host.refusals import HostSilent, embed_shortened, reason_in
-from cragside.adapters.model_host.text import sendable
-from cragside.adapters.model_host.token_chances import probabilities
+from cragside.adapters.http_clients import AnswerTooLong, BoundedTransport, HostAddress, PerLoop, session_with
 from cragside.adapters.renewable import Renewable, Unreadable
-from cragside.adapters.sessions import PerLoop, session_with
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
 from cragside.domain.model_windows import ModelWindows
 from cragside.ports.model_host import EMBEDDED, ModelHost
@@ -30,6 +28,185 @@ from cragside.ports.model_host import EMBEDDED, ModelHost
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
+
+
+class KeyAuth(httpx.Auth):
+    """Send `Authorization: Bearer KEY`. Without a key, send `otherwise`, or no such header.
+
+    A refused key is read anew once.
+    It replaces the header of the clients: OpenAI's cannot do without a key, and Ollama's takes one of the environment.
+    """
+
+    def __init__(self, key: Renewable[str], otherwise: str = "") -> None:
+        self._key = key
+        self._otherwise = otherwise
+        # The keys of all requests, some of which are under way when a key is exchanged: hosts quote them, and no
+        # message may.
+        self.sent: set[str] = set()
+
+    @override
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        key = await self._key.current()
+        self.sent.add(key)
+        response = yield self._signed(request, key)
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            other = await self._key.after_refusal(key)
+            if other is not None:
+                self.sent.add(other)
+                yield self._signed(request, other)
+
+    def _signed(self, request: httpx.Request, key: str) -> httpx.Request:
+        request.headers.pop("Authorization", None)
+        if value := f"Bearer {key}" if key else self._otherwise:
+            request.headers["Authorization"] = value
+        return request
+
+
+def without(keys: Iterable[str], text: str) -> str:
+    """The text without the keys: some hosts quote the headers of a request that they refuse."""
+    for key in sorted(filter(None, keys), key=len, reverse=True):  # one may begin with another
+        text = text.replace(key, "********")
+    return text
+
+
+# What hosts answer to a text that is longer than the model reads. llama.cpp and older versions of Ollama answer 500.
+_TOO_LONG = frozenset({400, 413, 422, 500})
+_OUT_OF_ORDER = 500
+# JSON has no word for such a number, so that Ollama answers 500 to a text whose vector has one.
+_NO_NUMBER = re.compile(r"unsupported value: [+-]?(?:NaN|Inf)")
+SHORTEST_CUT = 200
+
+
+class HostSilent(ServiceUnavailable):
+    """The host does not answer."""
+
+
+class Refused(ServiceUnavailable):
+    """The host refused a request; `status` is what it answered."""
+
+    def __init__(self, component: str, status: int, message: str) -> None:
+        super().__init__(component, message)
+        self.status = status
+
+    @property
+    def may_be_length(self) -> bool:
+        """Tell if a text may be too long. Which one, and how long it may be, no answer says in a way that all share."""
+        return self.status in _TOO_LONG
+
+    @property
+    def may_be_form(self) -> bool:
+        """Tell if the host may not know what was asked for."""
+        return self.status in (400, 422)
+
+
+@contextmanager
+def failures_of(component: str, *, refusals: bool = False) -> Iterator[None]:
+    """Raise a host's failures as those of the component that asked it, and `refusals` of an input as such."""
+    try:
+        yield
+    except ServiceUnavailable as failure:
+        kind = InputRefused if refusals and isinstance(failure, InputRefused) else ServiceUnavailable
+        raise kind(component, failure.message) from failure
+
+
+async def embed_shortened(
+    embed: Callable[[list[str]], Awaitable[list[list[float]]]], texts: Sequence[str]
+) -> list[list[float]]:
+    """The vectors of texts, cut by halves until the host takes them. Which one was too long the host does not say.
+
+    Raises what `embed` raises, and `InputRefused` for texts that the host takes at no length.
+    """
+    sent = list(texts)
+    while True:
+        try:
+            return await embed(sent)
+        except Refused as refusal:
+            longest = max(map(len, sent), default=0)
+            if not refusal.may_be_length:
+                raise
+            if longest <= SHORTEST_CUT:
+                if refusal.status >= _OUT_OF_ORDER and not _NO_NUMBER.search(refusal.message):
+                    raise
+                raise InputRefused(refusal.component, refusal.message) from refusal
+        sent = [text[: max(longest // 2, SHORTEST_CUT)] for text in sent]
+
+
+def reason_in(body: object) -> str:
+    """The reason in what a host answers to a request that it refuses: JSON, its text, or any other text.
+
+    OpenAI's client hands out the object `error` itself; hosts also answer a text, or `message` or `detail` alone.
+    """
+    if isinstance(body, str):
+        with suppress(ValueError, RecursionError):
+            read = json.loads(body)
+            body = read if isinstance(read, dict) else body
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        named = (inner[name] for name in ("message", "detail") if isinstance(inner, dict) and name in inner)
+        body = inner if isinstance(inner, str) else next(named, "")
+    return " ".join(body.split()) if isinstance(body, str) else ""
+
+
+def sendable(text: str) -> str:
+    """The text without lone surrogates, which JSON may carry and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def json_in(answer: str) -> str:
+    """The JSON object of an answer, without the fence or the words around it."""
+    start, end = answer.find("{"), answer.rfind("}")
+    return answer[start : end + 1] if 0 <= start < end else answer
+
+
+def abridged(text: str, characters: int) -> str:
+    """The beginning and the end of a long text. In a long prompt, one of them has the question."""
+    if len(text) <= characters:
+        return text
+    half = (characters - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+# More than five are refused by some hosts.
+TOP_TOKENS = 5
+
+
+class _Token(BaseModel):
+    token: str
+    logprob: Annotated[float, Field(le=0, allow_inf_nan=True)]
+
+
+class _Place(BaseModel):
+    top_logprobs: Annotated[list[_Token], Field(max_length=100)]
+
+
+_PLACES = TypeAdapter(Annotated[list[_Place], Field(min_length=1, max_length=1000)])
+
+
+def probabilities(told: object) -> Mapping[str, float]:
+    """The likeliest first tokens with their probabilities, from the `logprobs` of an answer.
+
+    The same word in other letters, or behind a blank, is the same token. {} if the host told none.
+    """
+    try:
+        first = _PLACES.validate_python(told, from_attributes=True)[0]  # of langchain: dicts, or objects
+    except Malformed:
+        return {}
+    chances: dict[str, float] = {}
+    for each in first.top_logprobs:
+        word = each.token.strip().lower()
+        chances[word] = chances.get(word, 0.0) + math.exp(each.logprob)
+    return chances
+
+
+_SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,3})?)\s?([mMbB])(?![A-Za-z0-9])")
+_UNITS = {"m": 1_000_000, "b": 1_000_000_000}
+
+
+def parameters_in(text: str) -> int | None:
+    """The number in a size (`134.52M`) or a name (`Qwen2.5-0.5B-Instruct`, `smollm2:135m`); None if it has none."""
+    found = _SIZE.search(text)
+    return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
+
 
 # A question is embedded with its names and its other key words.
 _QUESTION_TEXTS = 3

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from cachetools import FIFOCache
 from typing_extensions import override
 
-from cragside.adapters.model_host.refusals import HostSilent, Refused
-from cragside.adapters.model_host.sizes import parameters_in
-from cragside.adapters.model_host.text_host import ANSWER_SECONDS, Connection, Reply, TextHost, Turns
-from cragside.adapters.model_host.token_chances import TOP_TOKENS
-from cragside.adapters.remembered import RememberedAnswer
-from cragside.adapters.renewable import Fixed, Renewable
+from cragside.adapters.model_host.text_host import (
+    ANSWER_SECONDS,
+    TOP_TOKENS,
+    Connection,
+    HostSilent,
+    Refused,
+    Reply,
+    TextHost,
+    Turns,
+    parameters_in,
+)
+from cragside.adapters.renewable import Fixed, RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.model_windows import spelt_alike, window_brought
 from cragside.domain.thoughts import without_thoughts

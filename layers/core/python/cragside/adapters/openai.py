@@ -1,4 +1,4 @@
-"""A host with OpenAI's API: its models, the choice of a model, and calls to them."""
+"""A host with OpenAI's API: grading, rewriting, extraction and embeddings by its models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,18 +11,24 @@ from cachetools import TTLCache
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from typing_extensions import override
 
-from cragside.adapters.model_host.refusals import HostSilent, Refused
-from cragside.adapters.model_host.sizes import parameters_in
-from cragside.adapters.model_host.text_host import Connection, Reply, TextHost, Turns
-from cragside.adapters.model_host.token_chances import TOP_TOKENS
-from cragside.adapters.remembered import RememberedAnswer
-from cragside.adapters.renewable import Renewable
+from cragside.adapters.model_host.text_host import (
+    TOP_TOKENS,
+    Connection,
+    HostSilent,
+    Refused,
+    Reply,
+    TextHost,
+    Turns,
+    parameters_in,
+)
+from cragside.adapters.renewable import RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.thoughts import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
+
 
 COMPONENT = "model_host"
 _MODELS_REMEMBERED = 64

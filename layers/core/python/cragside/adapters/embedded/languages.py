@@ -1,17 +1,76 @@
-"""The words of German and French texts: elision, inflection, derivation, separable verbs and compounds.
-
-The index has its own stems (`words.terms`), which are part of a store's format. The grader compares more closely.
-"""
+"""German and French words that say little about a subject, and forms that no rule of endings relates."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from cragside.adapters.embedded.foreign_words import FRENCH_COMMON, GERMAN_COMMON, STRONG_VERBS
 from cragside.adapters.embedded.numbers import plain
-from cragside.adapters.embedded.stopwords import ENGLISH, FRENCH, FRENCH_ASKING, GERMAN, GERMAN_ASKING, NEIGHBOURS
-from cragside.adapters.embedded.words import Language, language_of, stem, words
+from cragside.adapters.embedded.words import (
+    ENGLISH,
+    FRENCH,
+    FRENCH_ASKING,
+    GERMAN,
+    GERMAN_ASKING,
+    NEIGHBOURS,
+    Language,
+    language_of,
+    listed,
+    stem,
+    words,
+)
+
+if TYPE_CHECKING:
+    from gcld3 import NNetLanguageIdentifier
+
+
+# Frequent content words: their absence says less than that of others.
+GERMAN_COMMON = listed("""
+alt alte alten ander art arten aussehen baut bedeutet begann beginnen beginnt bekam bekommen bekommt benutzen benutzt
+besonders besser bestehen besteht bezeichnet bleiben bleibt brachte brauche brauchen braucht bringen bringt dauer
+dauern dauert dauerte eigene einfach ende enden endet endete enthält entstand entstanden entstehen entsteht erhalten
+erhält erst erste ersten erster erstmals fahren fand finden findet fing folge form funktioniert fährt führen führt
+führte ganz geben gefährlich gehen geht gehören gehört genannt geschah geschieht gilt ging groß große großen grund
+größe größte gut gute halten hause heißen heißt hergestellt herstellen hieß hoch hohe hält höchste höhe jahr jahre
+jahren kam kamen kennt klein kleine kommen kommt kosten kostet kostete land lang lange lassen leben lebt legen legt
+letzte letzten liegen liegt länge länger machen macht meisten mensch menschen minuten monat monate möglich nahm name
+namen nehmen nennen nennt nennung neu neue nimmt nutzen nutzt ort passiert passierte person personen problem richtig
+rolle schnell schneller sehen seite setzt sieht sitzt spielt spielte stadt stammt stand stark stehen steht stellen
+stunde stunden tag tage teil tief tiefe tun unterschied ursache verschiedene verschiedenen verwenden verwendet wahr
+weit weiter weniger wichtig wichtige wichtigsten wirkt woche wochen wohnen wort zahl zeit ziel zuerst zuletzt zweck
+zweiten
+""")
+FRENCH_COMMON = listed("""
+age ancien ancienne annee annees arrive arriver beau besoin bon bonne but cas cause causes celebre chose choses
+commence commencer compte compter consiste contenir contient cote cours cout coutait coute couter date debut depart
+dernier derniere devenir devenu devient difference different differents difficile donne donner dure duree durer effet
+empeche endroit entraine etape etat fin fois forme forment former formes francais france garde grand grande grandes
+grands gros grosse haut haute hauteur heure heures homme hommes important importante jeune jeunes jour jours large
+lettre loin long longue longueur mal matiere meilleur meilleure met mettre mis mise mois moment monde moyen moyenne
+nom nombre nouveau nouvelle objet obtient occupe origine ouvert part partie partir pays permet permettre personne
+personnes petit petite petits place point possede possible pouvoir premier premiere prend prendre pres principal
+principale principaux prix probleme procede produire produit quantite raison reste rester resultat role semaine
+semaines seul seule sorte suite taille temps tenir terme tient tire type usage utilise utiliser utilises venir venus
+vie vient ville villes vit vivent voir vrai
+""")
+
+# The stems of German strong verbs, that of the infinitive first; a comma ends each verb.
+_STRONG = """
+back buk, bieg bog, biet bot, bind band bund, brech brich brach broch, brenn brannt brann, bring bracht, denk
+dach dacht, dring drang drung, find fand fund, flieg flog, flieh floh, fliess floss, fress friss frass, frier fror,
+geb gib gab, geh ging gang, gelt gilt galt golt, gewinn gewann gewonn, giess goss, grab grub, greif griff, halt hielt,
+helf hilf half holf, kenn kann, kling klang klung, komm kam, lad lud, lauf lief, les lies las, lieg lag leg, lieh
+leih, mess miss mass, nehm nimm nahm nomm, nenn nann, pfeif pfiff, reiss riss, ruf rief, schaff schuf, scheid schied,
+schein schien, schiess schoss, schlaf schlief, schlag schlug, schliess schloss, schmelz schmilz schmolz, schneid
+schnitt, schrei schrie, schreib schrieb, schwimm schwamm schwomm, seh sieh sah, send sand, sing sang sung, sink sank
+sunk, sitz sass sess, sprech sprich sprach sproch, spring sprang sprung, stech stich stach stoch, steh stand, steig
+stieg, sterb stirb starb storb, stoss stiess, streich strich, trag trug, treff triff traf troff, treib trieb, tret
+tritt trat, trink trank trunk, verlier verlor, wachs wuchs, wasch wusch, weis wies, werf wirf warf worf, wieg wog,
+wiss weiss wuss, zieh zog, zwing zwang zwung
+"""
+STRONG_VERBS = {form: verb.split()[0] for verb in _STRONG.split(",") for form in verb.split()}
+
 
 # How much of a question's word a text has that lacks the word itself. Chosen on the development half of
 # `evals/languages.jsonl`, which changes little for values 0.2 apart.
@@ -194,3 +253,67 @@ def _alone(first: str) -> Iterator[str]:
     for link in _LINKS:
         if first.endswith(link) and len(first) - len(link) >= _SHORTEST_ROOT:
             yield first.removesuffix(link)
+
+
+# Shorter texts give random results: "OK" would be Dutch.
+_FEWEST_LETTERS = 12
+_LONGEST_READ = 1000
+# With less, a short English sentence may be Dutch: "A comet was seen over Durham." is to 0.81.
+_LEAST_PROBABILITY = 0.9
+# Codes of the detector that ISO 639-1 has replaced.
+_REPLACED = {"iw": "he"}
+
+
+def iso_639_1(text: str) -> str | None:
+    """The code of a text's language, such as `de`; None if the text is too short or too mixed."""
+    read = text[:_LONGEST_READ]
+    if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
+        return None
+    found = _identifier().FindLanguage(read.encode("utf-8", "replace").decode())
+    code = found.language.partition("-")[0]  # `zh-Latn` is Chinese in Latin letters
+    return _REPLACED.get(code, code) if found.probability >= _LEAST_PROBABILITY and len(code) == 2 else None
+
+
+@cache
+def _identifier() -> "NNetLanguageIdentifier":
+    from gcld3 import NNetLanguageIdentifier
+
+    return NNetLanguageIdentifier(min_num_bytes=0, max_num_bytes=4 * _LONGEST_READ)
+
+
+# Two words are a name as often as a question.
+_FEWEST_WORDS = 3
+# So many function words more than any other language has suffice without the detector.
+_CLEAR_LEAD = 2
+_LONGEST_QUESTION = 400
+_LISTED = frozenset({"en", "de", "fr"})
+_NEIGHBOURS = frozenset({"es", "it", "nl", "pt"})
+
+
+def question_language(text: str) -> str | None:
+    """The code (ISO 639-1) of a question's language; None for names, keywords and whatever else leaves a doubt.
+
+    The function words of the question and the detector have to agree, unless the words are clear by themselves.
+    """
+    read = text[:_LONGEST_QUESTION]
+    found = words(read)
+    if len(found) < _FEWEST_WORDS:
+        return None
+    detected = iso_639_1(read)
+    if not any(letter.isascii() for letter in read if letter.isalpha()):
+        return detected  # the script leaves few languages to choose from
+    longer = [word for word in found if len(word) > 1]
+    counts = {
+        "en": sum(map(ENGLISH.__contains__, longer)),
+        "de": sum(map(GERMAN.__contains__, longer)),
+        "fr": french_words(longer),
+    }
+    neighbours = sum(map(NEIGHBOURS.__contains__, longer))
+    if detected in _NEIGHBOURS:
+        return detected if neighbours >= _CLEAR_LEAD and neighbours > max(counts.values()) else None
+    second, first = sorted(counts.values())[-2:]
+    leading = max(counts, key=counts.__getitem__)
+    if leading == detected:
+        return leading if first > second else None
+    clear = first - second >= _CLEAR_LEAD and first >= neighbours
+    return leading if clear and (detected is None or leading != "fr") else None

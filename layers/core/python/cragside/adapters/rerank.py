@@ -1,17 +1,101 @@
-"""Calls a rerank endpoint. What it answers is not trusted, and no message quotes it: it could quote the key."""
+"""Grading by a rerank endpoint: TEI, vLLM, llama.cpp's server, Cohere, Jina."""
 
 import asyncio
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isqrt
+from typing import Annotated, Any, Literal
 
 import aiohttp
+from pydantic import AliasChoices, BaseModel, FailFast, Field, RootModel, TypeAdapter
+from pydantic import ValidationError as Malformed
+from typing_extensions import override
 
-from cragside.adapters.model_host.refusals import SHORTEST_CUT, Refused
+from cragside.adapters.http_clients import PerLoop, body_of, failing_as, session_with
+from cragside.adapters.model_host.text_host import SHORTEST_CUT, Refused, abridged, sendable
 from cragside.adapters.renewable import Renewable, Unreadable
-from cragside.adapters.rerank.answers import Form, request, scores_in
-from cragside.adapters.sessions import PerLoop, body_of, failing_as, session_with
+from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.neutral import as_name, as_passage, neutralise
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.ports.relevance_grader import RERANK_GRADER, RelevanceGrader
+
+# `documents`: vLLM, llama.cpp, Cohere, Jina, LiteLLM. `texts`: Hugging Face's TEI.
+Form = Literal["documents", "texts"]
+
+
+class _Rank(BaseModel):
+    index: Annotated[int, Field(ge=0, strict=True)]
+    score: Annotated[
+        float, Field(allow_inf_nan=False, strict=True, validation_alias=AliasChoices("relevance_score", "score"))
+    ]
+
+
+# Noting what is wrong with each of a million entries takes hundreds of times the memory of an answer.
+class _Ranks(RootModel[list[_Rank]]):
+    root: Annotated[list[_Rank], FailFast()]
+
+
+class _Results(BaseModel):
+    results: _Ranks
+
+
+_ANSWER: TypeAdapter[_Ranks | _Results] = TypeAdapter(_Ranks | _Results)
+
+
+def request(form: Form, model: str | None, query: str, texts: Sequence[str]) -> dict[str, Any]:
+    """The body of a request."""
+    if form == "texts":
+        # TEI serves one model, and refuses a text that the model cannot read whole unless it may cut it.
+        return {"query": query, "texts": list(texts), "truncate": True}
+    return {**({"model": model} if model else {}), "query": query, "documents": list(texts)}
+
+
+def scores_in(body: bytes, count: int) -> list[float] | None:
+    """The scores in the order of the texts; None unless the answer has exactly one finite score for each."""
+    try:
+        answer = _ANSWER.validate_json(body)
+    except Malformed:
+        return None
+    ranks = (answer.results if isinstance(answer, _Results) else answer).root
+    scores = {rank.index: rank.score for rank in ranks}
+    if len(ranks) != count or scores.keys() != set(range(count)):
+        return None
+    return [scores[index] for index in range(count)]
+
+
+Scores = Literal["probability", "logit"]
+# Log-odds beyond this are certain in either case, and have no exponential.
+_CERTAIN = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Log-odds of a grade = `slope` * log-odds of a score + `intercept`, as `evals/calibrate_reranker.py` fits them.
+
+    `scores` says what an endpoint answers: log-odds, or probabilities. Unfitted, a probability remains what it is.
+    """
+
+    scores: Scores = "probability"
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def grade(self, score: float) -> float:
+        """The grade (0..1) of a score. Raises `ValueError` for a score that is no probability where one is due."""
+        odds = self.slope * self.log_odds(score) + self.intercept
+        return 1.0 / (1.0 + math.exp(-min(max(odds, -_CERTAIN), _CERTAIN)))
+
+    def log_odds(self, score: float) -> float:
+        """The log-odds of a score. Raises `ValueError` as `grade` does."""
+        if self.scores == "logit":
+            return min(max(score, -_CERTAIN), _CERTAIN)
+        if not 0.0 <= score <= 1.0:
+            raise ValueError("not a probability")
+        if score in (0.0, 1.0):
+            return _CERTAIN if score else -_CERTAIN
+        return min(max(math.log(score / (1.0 - score)), -_CERTAIN), _CERTAIN)
+
 
 _CONNECT_SECONDS = 5.0
 # A question has a shorter deadline of its own.
@@ -153,3 +237,35 @@ class RerankEndpoint:
 
 def _cut(texts: Sequence[str], longest: int | None) -> list[str]:
     return [text[:longest] for text in texts]
+
+
+_QUESTION_CHARACTERS, _TITLE_CHARACTERS, _DOCUMENT_CHARACTERS = 2000, 200, 4000
+
+
+class RerankGrader(RelevanceGrader):
+    """Grades with a rerank endpoint, whose model reads each document beside the question."""
+
+    name = RERANK_GRADER
+
+    def __init__(self, endpoint: RerankEndpoint, calibration: Calibration) -> None:
+        self._endpoint = endpoint
+        self._calibration = calibration
+
+    @override
+    async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
+        if not documents:
+            return []
+        asked = sendable(abridged(neutralise(query).strip(), _QUESTION_CHARACTERS))
+        scores = await self._endpoint.scores(asked, [_text(document) for document in documents])
+        try:
+            return [self._calibration.grade(score) for score in scores]
+        except ValueError as error:
+            message = "The rerank endpoint answered scores outside of 0 to 1. Set RAG_RERANK_SCORES=logit"
+            raise ServiceUnavailable("grader", message).at(self._endpoint.url) from error
+
+
+def _text(document: Document) -> str:
+    """A document as the model reads it. Rerankers that are chat models know control tokens, so it has none."""
+    title = as_name(document.title, _TITLE_CHARACTERS)
+    body = as_passage(document.content[: _DOCUMENT_CHARACTERS * 2]).strip()[:_DOCUMENT_CHARACTERS]
+    return sendable(f"{title}\n{body}" if title else body)
