@@ -1,4 +1,4 @@
-"""The way to a server that all requests of a process share, and that may be out of reach."""
+"""Shares the connections to a server among requests, and keeps them from waiting for one that does not answer."""
 
 import asyncio
 import logging

@@ -1,4 +1,8 @@
-"""Repositories, by git's own command."""
+"""Clones repositories with git's own command, and reads the files of the newest commit.
+
+Nothing is checked out. Contents are read from git's objects, so symbolic links, hooks, filters and submodules are only
+data. All features are disabled that a repository or its server could use to attack this machine.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Addresses of hosts, with their credentials kept apart."""
+"""Clients of HTTP hosts: addresses without credentials, a session for each event loop, answers up to a size."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

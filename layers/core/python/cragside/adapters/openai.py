@@ -1,4 +1,4 @@
-"""A host with OpenAI's API: grading, rewriting, extraction and embeddings by its models."""
+"""A host with OpenAI's API: its models, the choice of a model, and calls to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An address or a password that a setting has, or that is kept elsewhere and exchanged there."""
+"""Values that hold for a time: passwords and addresses that may be exchanged, and answers of hosts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

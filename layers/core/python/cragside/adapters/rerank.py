@@ -1,4 +1,4 @@
-"""Grading by a rerank endpoint: TEI, vLLM, llama.cpp's server, Cohere, Jina."""
+"""Grades with a rerank endpoint: TEI, vLLM, llama.cpp's server, Cohere, Jina."""
 
 import asyncio
 import math

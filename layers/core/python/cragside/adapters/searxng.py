@@ -1,4 +1,4 @@
-"""Web search by a SearXNG instance."""
+"""Searches the web with SearXNG's JSON API, and reads its answers leniently: they vary with version and engines."""
 
 import html
 import json

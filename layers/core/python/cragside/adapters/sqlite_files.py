@@ -1,4 +1,9 @@
-"""Tells whether a failure of SQLite means a damaged file or one that cannot be used now."""
+"""Tells how a file of SQLite failed, and if somebody changed its write-ahead log (`-wal`), and copies the log.
+
+SQLite trusts the log while a file is open. If somebody cuts or overwrites it meanwhile, SQLite copies what stands there
+now into the file, which damages it. The index of the log (`-shm`) says how much of the log is still to be copied, and
+the log's salts: https://sqlite.org/walformat.html.
+"""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Secrets in AWS Secrets Manager."""
+"""Secrets in AWS Secrets Manager, what they mean, and passwords that are made from AWS' credentials."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Tasks and dead letters as messages of SQS."""
+"""A FIFO queue of SQS as the index queue."""
 
 import asyncio
 import hashlib

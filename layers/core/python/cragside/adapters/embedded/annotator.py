@@ -1,4 +1,4 @@
-"""Extracts a summary, key terms, decisions and action items from a text without a model."""
+"""Annotates texts (tiers 2 and 3) by rules: summary, key terms, decisions, action items, all quoted from the text."""
 
 import re
 from collections import Counter

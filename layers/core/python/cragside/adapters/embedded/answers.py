@@ -1,4 +1,4 @@
-"""Words with which English, German and French questions ask for figures and dates, and with which texts state them."""
+"""Tells what kind of answer a question asks for, whether a text has one near its words, and echoes from statements."""
 
 import re
 from collections.abc import Iterator, Sequence, Set

@@ -1,4 +1,4 @@
-"""WordLlama's static word vectors, read from the files that its wheel carries."""
+"""WordLlama's static vectors, read from the files that its wheel carries: of texts, and of single words."""
 
 import asyncio
 import importlib.util

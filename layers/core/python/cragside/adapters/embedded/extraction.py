@@ -1,4 +1,4 @@
-"""Finds names and terms in a text, the first step of entity extraction."""
+"""Extracts names, terms and relations from a text by rules, in place of a language model."""
 
 import re
 from collections import Counter

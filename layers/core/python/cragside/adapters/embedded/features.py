@@ -1,4 +1,4 @@
-"""The words of a question, as the grader compares them."""
+"""Analyses questions and passages, and measures the features with which the grader compares them."""
 
 import re
 from collections.abc import Mapping, Sequence

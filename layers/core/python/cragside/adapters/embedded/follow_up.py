@@ -1,4 +1,7 @@
-"""The words that show a follow-up question, in English, German and French."""
+"""Completes follow-up questions by rules: with the last topic in place of a pronoun, or with what was left out.
+
+A date that is given by its distance ("and two weeks later?") is worked out.
+"""
 
 import calendar
 import re

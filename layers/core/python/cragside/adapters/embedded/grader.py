@@ -1,4 +1,4 @@
-"""Lowers the scores of passages that lack what a question names exactly or asks for."""
+"""Grades passages without a language model, and tells if a passage supports a sentence."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Extracts the keywords of a question by rules, in place of LightRAG's language model."""
+"""Extracts the keywords of a question, and its query for a web search engine, by rules."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""German and French words that say little about a subject, and forms that no rule of endings relates."""
+"""Tells the language of a text, and compares German and French words: elision, inflection, verbs and compounds.
+
+The index has its own stems (`words.terms`), which are part of a store's format. The grader compares more closely.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The words that a misspelt word may stand for, likeliest first."""
+"""Finds rare names of a question in a text, and the words that a misspelt word may stand for."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The dates that questions ask for and passages state."""
+"""Reads dates, numbers and codes that questions name and passages state, in any of their usual forms."""
 
 import re
 from bisect import bisect_left, bisect_right

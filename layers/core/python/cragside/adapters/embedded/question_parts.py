@@ -1,4 +1,9 @@
-"""The words that show a question about several things, in English, German and French."""
+"""Reads the parts of a question by rules: things that it joins or compares, enumerations, two questions in one.
+
+Each part is the question without the other parts' words, so it keeps what they share: "Which planer is louder, the
+PT-410 or the PT-520?" is also asked as "Which planer is louder, the PT-410?". Where it is not clear where a thing ends,
+a part keeps the doubtful words: with too many words it finds less, with too few it finds wrong passages.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -1,4 +1,4 @@
-"""The words of English, German and French, as a filter of a few hundred kilobytes for each."""
+"""Reads questions in the words of the documents: misspelt words, and abbreviations that passages explain."""
 
 import hashlib
 import re

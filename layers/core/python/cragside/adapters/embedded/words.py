@@ -1,8 +1,4 @@
-"""Words of grammar in English, German and French, as they are written, in lower case.
-
-Lists of a narrower use are beside their users: `part_words`, `follow_up_words`, `answer_words`. Words that say nothing
-about a subject are in `stopwords`.
-"""
+"""Splits texts into words and stems for lexical matching, and lists words of grammar and words without a topic."""
 
 import re
 import unicodedata

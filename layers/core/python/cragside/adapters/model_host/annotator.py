@@ -1,4 +1,4 @@
-"""The prompts for annotating documents of each type, and the check of the answers."""
+"""Annotates documents (tier 3) with a chat model."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""The prompt that asks for a judgement on one passage, and the check of its answer."""
+"""Judges passages with a chat model of the host, each by itself."""
 
 import asyncio
 import re

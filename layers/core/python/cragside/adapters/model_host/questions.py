@@ -1,4 +1,4 @@
-"""Times the calls of chat models, so that nobody waits again for one that was too slow."""
+"""Completes follow-up questions and rewrites questions for the web with a chat model that is not too slow."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Signs requests with a key that may be exchanged."""
+"""A host whose models write and embed: requests, failures, keys, and what Ollama and OpenAI have in common."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Connections only to addresses that were checked before."""
+"""Fetches pages from untrusted URLs, over connections to checked addresses alone."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Resolves host names."""
+"""Decides which URLs may be fetched, and at which addresses, for the first URL and each redirect."""
 
 import asyncio
 import re
