@@ -1,7 +1,7 @@
 """Tells what kind of answer a question asks for, whether a text has one near its words, and echoes from statements."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum, auto
 from typing import get_args
 
@@ -14,105 +14,54 @@ from cragside.adapters.embedded.words import (
     STOPWORDS,
     VERBS,
     Language,
-    listed,
     stem,
+    word_list,
     words,
 )
 from cragside.domain.date_reading import dates_in
 from cragside.domain.named_dates import MONTHS
 
+
+class Kind(Enum):
+    """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
+
+    PHONE = auto()
+    MAIL_ADDRESS = auto()
+    SITE = auto()
+    ADDRESS = auto()
+    COLOUR = auto()
+    MONEY = auto()
+    LENGTH = auto()
+    SPAN = auto()
+    WEIGHT = auto()
+    AGE = auto()
+    SPEED = auto()
+    VOLUME = auto()
+    AMOUNT = auto()
+    DATE = auto()
+
+
 # Words of one question lie so near to each other. Without a bound, a long text would take long.
 _NEAR = ".{0,80}"
 _START = r"(?:^|\b(?:in|for|of|at|about|after|by|and|und|et|für|nach) )"
 _PRICES = r"price|costs?|salary|wages?|rent|fee|budget|preis|kosten|gehalt|miete|gebühr|prix|salaire|loyer"
-_LENGTHS = r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur"
-_WEIGHTS = r"weight|gewicht|poids"
-_SPEEDS = r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse"
-_SPANS = r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie"
-_TIMES = (
-    r"deadline|due date|expiry date|date of birth|birthday"
-    r"|(?:opening|closing|departure|arrival|office) (?:hours|times?)"
-    r"|(?:öffnungs|abfahrts|ankunfts|sprech)zeit(?:en)?|geburtstag|geburtsdatum|frist|abgabetermin"
-    r"|date limite|échéance|anniversaire|heures? d'ouverture|horaires"
-)
-_NAMES_OF_COLOURS = (
-    r"(?:colou?rs?|farben?|couleurs?)"
-    r"(?= (?:is|are|was|does|do|did|of|for|hat|haben|ist|von|vom|der|des|a|de|du|est)\b|$)"
-)
-_FIGURES = (
-    r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
-    r"|vertragsnummer|kontonummer"
-)
 _PAYING = (
     r"costs?|earns?|earned|pay|pays|paid|charged?|spent|spend|kostete?n?|gekostet|verdiente?n?|verdient|bezahlt|zahlen"
     r"|zahlt|gezahlt|coûte|coûtait|coûté|paie|payé|gagne"
 )
 _BILLS = r"\w{0,30}(?:miete|rechnung|gehalt|lohn|gebühr|beitrag|preis|kosten|rabatt|budget)"
 
-_ASKING_FOR_MONEY = re.compile(
-    rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b){_NEAR}\b(?:{_PAYING})\b"
-    rf"|{_START}what (?:did|does|do|will|would) {_NEAR}\b(?:cost|earn|charge|pay for)\b"
-    rf"|^was (?:kostete?n?\b|(?:haben|hat)\b{_NEAR}\bgekostet\b)"
-    rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b{_NEAR}\b{_BILLS}"
-)
 _IS = r"(?:is|are|was|were|can|does|do|did|will|ist|sind|war|waren|wird|werden|darf|dürfen|kann)"
-_ASKING_FOR_A_LENGTH = re.compile(rf"{_START}(?:how (?:tall|wide|thick|high|deep)|wie (?:breit|dick|tief)) {_IS}\b")
-_ASKING_FOR_A_SPAN = re.compile(rf"{_START}(?:how (?:long|far)|wie (?:lang|lange|weit)) {_IS}\b")
-_ASKING_FOR_A_WEIGHT = re.compile(
-    rf"{_START}(?:how heavy|wie schwer) {_IS}\b|\bhow much {_NEAR}\bweighs?\b|\bwas wiegt\b"
-)
-_ASKING_FOR_AN_AGE = re.compile(rf"{_START}(?:how old|wie alt) {_IS}\b|\bquel âge\b")
-_ASKING_FOR_A_SPEED = re.compile(rf"{_START}(?:how fast|wie schnell) {_IS}\b")
-_ASKING_FOR_A_VOLUME = re.compile(
-    rf"{_START}(?:how many|wie ?viele?|combien de) (?:litres?|liters?|gallons?|litern?|pints?)\b"
-)
-_ASKING_FOR_A_PHONE = re.compile(
-    r"\b(?:tele)?phone number|\bmobile number|\b(?:telefon|handy|ruf|mobil)nummer|\bnuméro de (?:téléphone|portable)"
-)
-_ASKING_FOR_A_MAIL_ADDRESS = re.compile(
-    r"\be-?mail\b.{0,10}\b(?:address|of|from|for|von)\b|\be-?mail-?adresse|\badresse (?:e-?)?mail\b"
-)
-_ASKING_FOR_A_SITE = re.compile(r"\b(?:web ?site|web ?page|home ?page|url|site web|webseite|web address|webadresse)\b")
-_ASKING_FOR_AN_ADDRESS = re.compile(
-    r"\b(?:(?:postal |home |street |delivery |billing )?address|(?:post|liefer|rechnungs)?anschrift"
-    r"|(?:post|liefer|rechnungs)?adresse) (?:of|for|is|from|von|der|des|vom|hat|du|de|d')"
-)
-_ASKING_FOR_AN_AMOUNT = re.compile(
-    rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
-    r"|wie ?(?:viele?n?|lange?|alt|gro(?:ß|ss)|weit|schwer|oft|tief|schnell|hoch)\b|combien\b)"
-)
-_ASKING_FOR_A_DATE = re.compile(
-    r"(?:^|\b(?:until|till|since|by|from|and|bis|seit|ab|depuis) )(?:when|wann|quand)\b"
-    r"|\b(?:(?:what|which) (?:year|date|day|month|time|century)|welche[mnrs]? (?:jahr|tag|datum|monat|uhrzeit)"
-    r"|quel(?:le)? (?:année|jour|date|mois|heure))\b"
-)
 # "What is the price of ...", but not "what explains the high price of ...".
 _WHAT_IS_THE = (
     r"^(?:de |of |in )?(?:what|which|was|welche[rsmn]?|quel(?:le)?)(?:'s)?(?: (?:is|was|are|were|ist|war|est))?"
     r"(?: (?:the|our|my|a|der|die|das|le|la))?(?: \w+)?? "
 )
 
-_DATES = listed("""
-monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
-mon tue wed thu fri sat sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags
-mittwochs donnerstags freitags samstags sonntags lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow
-yesterday heute morgen gestern spring summer autumn winter frühling herbst sommer printemps ete automne hiver century
-centuries season week weekend month year years day daily weekly noon midnight morning evening afternoon night easter
-christmas jahr jahre jahren jahrhundert tag tage woche monat abend mittag nacht ostern weihnachten siecle annee an ans
-jour mois semaine before after during while once until since immediately later end beginning start vor während bis seit
-sobald apres avant pendant lors
-""")
-_AMOUNTS = listed("""
-half twice once dozen hundred hundreds thousand thousands million millions billion few several many no none unknown
-rare free zero single couple both every each annually yearly monthly weekly daily hours minutes years halb hälfte
-hundert tausend millionen milliarden keine kein kostenlos viele wenige täglich jährlich cent cents mille plusieurs
-gratuit gratuitement dizaine douzaine
-""")
+_DATES = word_list("dates")
+_AMOUNTS = word_list("amounts")
 _GERMAN_AMOUNT = re.compile(r"\w{0,30}(?:zig|ßig|hundert|tausend|fache?)")
-_CURRENCIES = listed("""
-eur euro euros dollar dollars usd gbp pound pounds pence chf franken francs franc cent cents ct yen free kostenlos
-gratuit gratuitement
-""")
+_CURRENCIES = word_list("currencies")
 # A currency's sign, a figure such as 1,500 or 12.50 without the unit of another thing, or the name of a price before a
 # figure, as a table has it.
 _OF_OTHER_THINGS = (
@@ -121,49 +70,10 @@ _OF_OTHER_THINGS = (
 _MONEY = re.compile(
     rf"[€$£¥]|\b[0-9]{{1,3}}[.,][0-9]{{2,3}}\b(?!{_OF_OTHER_THINGS}(?!\w))|(?:{_PRICES})\b\W*(?:\w+\W+){{0,2}}[0-9]"
 )
-_LENGTH_UNITS = listed("""
-mm cm m km nm ft feet foot inch inches metre metres meter meters metern mile miles yard yards millimeter zentimeter
-kilometer millimetre millimetres centimetre centimetres kilometre kilometres centimeters millimeters kilometers
-""")
-_TIME_UNITS = listed("""
-second seconds minute minutes hour hours day days week weeks month months year years decade decades century centuries
-sec min mins h hr hrs s sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr
-jahre jahren jahrhundert seconde secondes heure heures jour jours semaine semaines mois an ans annee annees siecle
-overnight forever daily weekly monthly yearly annual unlimited
-""")
-_WEIGHT_UNITS = listed("""
-g kg t mg lb lbs oz gram grams gramme grammes kilo kilos kilogram kilograms ton tons tonne tonnes pound pounds ounce
-ounces stone gramm kilogramm tonnen pfund zentner tonne kilogrammes
-""")
-_AGE_WORDS = _TIME_UNITS | listed("""
-old aged age born birthday built founded since alt alter geboren geburtstag gebaut gegründet seit baujahr age ne nee
-""")
-_SPEED_UNITS = listed("kmh kph mph kn knot knots rpm knoten stundenkilometer noeuds mbit gbit kbit mbps gbps mb gb")
-_VOLUME_UNITS = listed("""
-l ml cl hl litre litres liter liters litern gallon gallons pint pints millilitre millilitres milliliter m3 cubic
-""")
+_LENGTH_UNITS = word_list("length units")
+_TIME_UNITS = word_list("time units")
 # A figure with its unit in one word.
 _WITH_A_UNIT = re.compile(r"[0-9][0-9.,]{0,20}([a-z]{1,3}[0-9]?)")
-_COLOURS = re.compile(
-    r"\b(?:(?:light|dark|pale|navy|hell|dunkel)-?)?"
-    r"(?:red(?:dish)?|blue|green|yellow|orange|purple|violet|pink|brown|black|white|gr[ae]y|beige"
-    r"|silver|gold(?:en)?|cream|turquoise|magenta|crimson|scarlet|navy|ivory|transparent|colourless|colorless"
-    r"|(?:rot|rötlich|blau|grün|gelb|lila|violett|rosa|braun|schwarz|wei(?:ß|ss)|grau|silbern"
-    r"|türkis|farblos|bunt)e?[nrsm]?"
-    r"|rouges?|bleue?s?|verte?s?|jaunes?|violette?s?|roses?|bruns?|brunes?|marron|noire?s?|blanc(?:he)?s?|grise?s?"
-    r"|argentée?s?|dorée?s?|ral)\b"
-)
-_MAIL_ADDRESS = re.compile(r"[^\s@]@[^\s@]")
-_SITE = re.compile(r"\bhttps?:|\bwww\.|[a-z0-9-]\.[a-z]{2,10}(?:/|\b)")
-# A postal code, or the name of a street with a number before or behind it.
-_ADDRESS = re.compile(
-    r"\b[0-9]{4,5}\b|\b[a-z]{1,2}[0-9]{1,2}[a-z]? ?[0-9][a-z]{2}\b"
-    r"|[0-9]{1,4}[a-z]?,? (?:[\w'’.-]{1,30} ){0,4}?"
-    r"(?:street|st|road|rd|lane|ln|avenue|ave|way|square|drive|close|court|place|row|rue|boulevard"
-    r"|chemin|allée|quai|impasse)\b"
-    r"|(?:straße|strasse|str\.|weg|platz|allee|gasse|ring|ufer|damm|kamp|hof|stieg|markt|deich) [0-9]{1,4}\b"
-)
-_PHONE = re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}")
 # A time of day.
 _TIME = re.compile(r"\b[0-9]{1,2}(?:[:.h][0-9]{2}\b| ?(?:am|pm|a\.m|p\.m|o'clock|uhr|h|heures?)\b)")
 _YEAR_OR_DECADE = re.compile(r"(?:1[0-9]|20)[0-9]{2}s?|[0-9]{1,2}(?:st|nd|rd|th)|[1-9]0s")
@@ -219,71 +129,94 @@ def _has_news(text: str, known: frozenset[str], language: Language) -> bool:
     return not known.issuperset(stems)
 
 
-class Kind(Enum):
-    """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
-
-    PHONE = auto()
-    MAIL_ADDRESS = auto()
-    SITE = auto()
-    ADDRESS = auto()
-    COLOUR = auto()
-    MONEY = auto()
-    LENGTH = auto()
-    SPAN = auto()
-    WEIGHT = auto()
-    AGE = auto()
-    SPEED = auto()
-    VOLUME = auto()
-    AMOUNT = auto()
-    DATE = auto()
-
-
 # A question asks for the first kind that it fits.
-_ASKING = (
-    (Kind.PHONE, _ASKING_FOR_A_PHONE),
-    (Kind.MAIL_ADDRESS, _ASKING_FOR_A_MAIL_ADDRESS),
-    (Kind.SITE, _ASKING_FOR_A_SITE),
-    (Kind.ADDRESS, _ASKING_FOR_AN_ADDRESS),
-    (Kind.MONEY, _ASKING_FOR_MONEY),
-    (Kind.LENGTH, _ASKING_FOR_A_LENGTH),
-    (Kind.SPAN, _ASKING_FOR_A_SPAN),
-    (Kind.WEIGHT, _ASKING_FOR_A_WEIGHT),
-    (Kind.AGE, _ASKING_FOR_AN_AGE),
-    (Kind.SPEED, _ASKING_FOR_A_SPEED),
-    (Kind.VOLUME, _ASKING_FOR_A_VOLUME),
-    (Kind.AMOUNT, _ASKING_FOR_AN_AMOUNT),
-    (Kind.DATE, _ASKING_FOR_A_DATE),
-)
+_ASKING: Mapping[Kind, re.Pattern[str]] = {
+    Kind.PHONE: re.compile(
+        r"\b(?:tele)?phone number|\bmobile number|\b(?:telefon|handy|ruf|mobil)nummer"
+        r"|\bnuméro de (?:téléphone|portable)"
+    ),
+    Kind.MAIL_ADDRESS: re.compile(
+        r"\be-?mail\b.{0,10}\b(?:address|of|from|for|von)\b|\be-?mail-?adresse|\badresse (?:e-?)?mail\b"
+    ),
+    Kind.SITE: re.compile(r"\b(?:web ?site|web ?page|home ?page|url|site web|webseite|web address|webadresse)\b"),
+    Kind.ADDRESS: re.compile(
+        r"\b(?:(?:postal |home |street |delivery |billing )?address|(?:post|liefer|rechnungs)?anschrift"
+        r"|(?:post|liefer|rechnungs)?adresse) (?:of|for|is|from|von|der|des|vom|hat|du|de|d')"
+    ),
+    Kind.MONEY: re.compile(
+        rf"{_START}(?:how much|wie ?viel|combien)\b(?! of\b){_NEAR}\b(?:{_PAYING})\b"
+        rf"|{_START}what (?:did|does|do|will|would) {_NEAR}\b(?:cost|earn|charge|pay for)\b"
+        rf"|^was (?:kostete?n?\b|(?:haben|hat)\b{_NEAR}\bgekostet\b)"
+        rf"|\bhow expensive\b|\bwie teuer\b|\bwie hoch\b{_NEAR}\b{_BILLS}"
+    ),
+    Kind.LENGTH: re.compile(rf"{_START}(?:how (?:tall|wide|thick|high|deep)|wie (?:breit|dick|tief)) {_IS}\b"),
+    Kind.SPAN: re.compile(rf"{_START}(?:how (?:long|far)|wie (?:lang|lange|weit)) {_IS}\b"),
+    Kind.WEIGHT: re.compile(rf"{_START}(?:how heavy|wie schwer) {_IS}\b|\bhow much {_NEAR}\bweighs?\b|\bwas wiegt\b"),
+    Kind.AGE: re.compile(rf"{_START}(?:how old|wie alt) {_IS}\b|\bquel âge\b"),
+    Kind.SPEED: re.compile(rf"{_START}(?:how fast|wie schnell) {_IS}\b"),
+    Kind.VOLUME: re.compile(
+        rf"{_START}(?:how many|wie ?viele?|combien de) (?:litres?|liters?|gallons?|litern?|pints?)\b"
+    ),
+    Kind.AMOUNT: re.compile(
+        rf"{_START}(?:how (?:many|much|long|far|old|big|large|heavy|often|deep|fast)\b"
+        r"|wie ?(?:viele?n?|lange?|alt|gro(?:ß|ss)|weit|schwer|oft|tief|schnell|hoch)\b|combien\b)"
+    ),
+    Kind.DATE: re.compile(
+        r"(?:^|\b(?:until|till|since|by|from|and|bis|seit|ab|depuis) )(?:when|wann|quand)\b"
+        r"|\b(?:(?:what|which) (?:year|date|day|month|time|century)|welche[mnrs]? (?:jahr|tag|datum|monat|uhrzeit)"
+        r"|quel(?:le)? (?:année|jour|date|mois|heure))\b"
+    ),
+}
 # Kinds that a pattern finds. The others are figures or dates.
-_FORMS = {
-    Kind.PHONE: _PHONE,
-    Kind.MAIL_ADDRESS: _MAIL_ADDRESS,
-    Kind.SITE: _SITE,
-    Kind.ADDRESS: _ADDRESS,
-    Kind.COLOUR: _COLOURS,
+_FORMS: Mapping[Kind, re.Pattern[str]] = {
+    Kind.PHONE: re.compile(r"\+?[0-9](?:[ ()/.–-]{0,3}[0-9]){4,20}"),
+    Kind.MAIL_ADDRESS: re.compile(r"[^\s@]@[^\s@]"),
+    Kind.SITE: re.compile(r"\bhttps?:|\bwww\.|[a-z0-9-]\.[a-z]{2,10}(?:/|\b)"),
+    # A postal code, or the name of a street with a number before or behind it.
+    Kind.ADDRESS: re.compile(
+        r"\b[0-9]{4,5}\b|\b[a-z]{1,2}[0-9]{1,2}[a-z]? ?[0-9][a-z]{2}\b"
+        r"|[0-9]{1,4}[a-z]?,? (?:[\w'’.-]{1,30} ){0,4}?"
+        r"(?:street|st|road|rd|lane|ln|avenue|ave|way|square|drive|close|court|place|row|rue|boulevard"
+        r"|chemin|allée|quai|impasse)\b"
+        r"|(?:straße|strasse|str\.|weg|platz|allee|gasse|ring|ufer|damm|kamp|hof|stieg|markt|deich) [0-9]{1,4}\b"
+    ),
+    Kind.COLOUR: re.compile(
+        r"\b(?:(?:light|dark|pale|navy|hell|dunkel)-?)?"
+        r"(?:red(?:dish)?|blue|green|yellow|orange|purple|violet|pink|brown|black|white|gr[ae]y|beige"
+        r"|silver|gold(?:en)?|cream|turquoise|magenta|crimson|scarlet|navy|ivory|transparent|colourless|colorless"
+        r"|(?:rot|rötlich|blau|grün|gelb|lila|violett|rosa|braun|schwarz|wei(?:ß|ss)|grau|silbern"
+        r"|türkis|farblos|bunt)e?[nrsm]?"
+        r"|rouges?|bleue?s?|verte?s?|jaunes?|violette?s?|roses?|bruns?|brunes?|marron|noire?s?|blanc(?:he)?s?|grise?s?"
+        r"|argentée?s?|dorée?s?|ral)\b"
+    ),
 }
 # The words beside a figure of each kind.
-_UNITS = {
+_UNITS: Mapping[Kind, frozenset[str]] = {
     Kind.LENGTH: _LENGTH_UNITS,
     Kind.SPAN: _LENGTH_UNITS | _TIME_UNITS | _DATES,
-    Kind.WEIGHT: _WEIGHT_UNITS,
-    Kind.AGE: _AGE_WORDS,
-    Kind.SPEED: _SPEED_UNITS | _LENGTH_UNITS | _TIME_UNITS,
-    Kind.VOLUME: _VOLUME_UNITS,
+    Kind.WEIGHT: word_list("weight units"),
+    Kind.AGE: _TIME_UNITS | word_list("age words"),
+    Kind.SPEED: word_list("speed units") | _LENGTH_UNITS | _TIME_UNITS,
+    Kind.VOLUME: word_list("volume units"),
 }
 # The names with which a question asks for each kind.
-_NAMED = (
-    (Kind.MONEY, _PRICES),
-    (Kind.LENGTH, _LENGTHS),
-    (Kind.SPAN, _SPANS),
-    (Kind.WEIGHT, _WEIGHTS),
-    (Kind.SPEED, _SPEEDS),
-    (Kind.AMOUNT, _FIGURES),
-    (Kind.DATE, _TIMES),
-    (Kind.COLOUR, _NAMES_OF_COLOURS),
-)
-_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{_WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED)
-_NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED)
+_NAMED: Mapping[Kind, str] = {
+    Kind.MONEY: _PRICES,
+    Kind.LENGTH: r"height|width|thickness|höhe|breite|dicke|hauteur|largeur|épaisseur",
+    Kind.SPAN: r"length|länge|longueur|duration|dauer|durée|(?:battery|driving|flight) range|reichweite|autonomie",
+    Kind.WEIGHT: r"weight|gewicht|poids",
+    Kind.SPEED: r"(?:top |maximum |max )?speed|(?:höchst)?geschwindigkeit|vitesse",
+    Kind.AMOUNT: r"(?:serial|account|invoice|contract|order)[ -]number|percentage|anzahl|nombre"
+    r"|vertragsnummer|kontonummer",
+    Kind.DATE: r"deadline|due date|expiry date|date of birth|birthday"
+    r"|(?:opening|closing|departure|arrival|office) (?:hours|times?)"
+    r"|(?:öffnungs|abfahrts|ankunfts|sprech)zeit(?:en)?|geburtstag|geburtsdatum|frist|abgabetermin"
+    r"|date limite|échéance|anniversaire|heures? d'ouverture|horaires",
+    Kind.COLOUR: r"(?:colou?rs?|farben?|couleurs?)"
+    r"(?= (?:is|are|was|does|do|did|of|for|hat|haben|ist|von|vom|der|des|a|de|du|est)\b|$)",
+}
+_NAMED_BY_WHAT = tuple((kind, re.compile(rf"{_WHAT_IS_THE}(?:{named})\b")) for kind, named in _NAMED.items())
+_NAMED_ALONE = tuple((kind, re.compile(rf"\b(?:{named})\b")) for kind, named in _NAMED.items())
 # Two letters may be a Roman numeral or an article.
 _SHORTEST_NUMERAL = 3
 
@@ -296,7 +229,7 @@ def asked_kind(question: str) -> Kind | None:
         return None
     # "hotel price hamburg" asks for the price, "why is the price so high" does not.
     named = _NAMED_ALONE if INTERROGATIVES.isdisjoint(found) else _NAMED_BY_WHAT
-    return next((kind for kind, asking in (*_ASKING, *named) if asking.search(lowered)), None)
+    return next((kind for kind, asking in (*_ASKING.items(), *named) if asking.search(lowered)), None)
 
 
 def has_kind(kind: Kind, question: Sequence[str], title: str, text: str, language: Language) -> bool:

@@ -24,6 +24,7 @@ from cragside.adapters.embedded.words import (
     SCAFFOLDING,
     STOPWORDS,
     listed,
+    word_list,
 )
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.date_reading import dates_in
@@ -32,15 +33,8 @@ from cragside.domain.periods import Period, month_and_day
 from cragside.ports.follow_up import FollowUpReader
 
 # They stand for a thing or a person of the turns before.
-_PRONOUNS = listed("""
-it he him she her they them
-er ihn ihm ihnen
-il elle ils elles lui celui-ci celle-ci celui celle ceux cela ça
-""")
-_POSSESSIVES = listed("""
-its his her their hers theirs
-seine seinen seinem seiner seines ihre ihren ihrem ihrer ihres dessen deren
-""")
+_PRONOUNS = word_list("pronouns")
+_POSSESSIVES = word_list("possessives")
 # French words that mean something else in English or German.
 _FRENCH_POSSESSIVES = listed("son sa ses leur leurs")
 _FRENCH = FRENCH_INTERROGATIVES | listed("est-ce est et à c'est qu'est-ce")
@@ -58,10 +52,7 @@ there one ones that this those these such so otherwise instead too der die das d
 """)
 _ANOTHER = listed("other others andere anderen anderer anderes autre autres")
 # "This year" needs no conversation.
-_NOW = listed("""
-year month week day morning evening century time way kind sort case jahr monat woche tag mal jahrhundert année mois
-semaine jour fois
-""")
+_NOW = word_list("now")
 _OPENERS = AND | OR | BUT | listed("also then so auch dann alors")
 _OPENING_PHRASES = (
     "what about", "how about", "and what about", "and how about", "same for", "the same for", "was ist mit",
@@ -69,30 +60,17 @@ _OPENING_PHRASES = (
     "et pour", "et que dire de", "qu'en est-il de", "qu'en est-il du",
 )  # fmt: skip
 # It stands for nothing: "is it possible to ...", "wie viele Arten gibt es".
-_AFTER_EXPLETIVE = listed("""
-possible true legal safe necessary better worth okay ok important allowed normal rain rains snow take takes took cost
-costs matter mean means time
-""")
+_AFTER_EXPLETIVE = word_list("after expletive")
 _WEATHER = listed("rain rains snow")
 _EXPLETIVE_NEIGHBOURS = listed("gibt gab geht ging regnet schneit y faut faudrait fait possible heißt")
 # "The first bridge and its rotor": what follows a clause can refer to what precedes it.
-_SUBORDINATE = listed("""
-when if because while before after where that which who so until since though wenn weil als bevor nachdem dass ob quand
-si parce où que
-""")
+_SUBORDINATE = word_list("subordinate")
 _CLAUSES = AND | OR | BUT | _SUBORDINATE
 _DETERMINERS = ARTICLES | FRENCH_ARTICLES | listed("some every each all")
 _PERSONAL = listed("he him his she her they them er ihn ihm seine ihre il elle lui")
 _WHO = listed("who wer qui whom")
 # Without a topic of their own in a question.
-_GENERIC = listed("""
-work works working make makes made use uses used using call called happen happens happened come comes came look looks
-live lives lived long wide tall high deep big large small old heavy fast far many much often first last build built
-write wrote written invent invented discover discovered measure measured begin began start started open opened mean
-find show tell cost costs need needs weigh weighs eat eats people different between good best new one ones thing things
-groß hoch breit lang tief alt schwer schnell weit viele viel oft gebaut erfunden heißt genannt funktioniert macht
-lebt leben wurde kostet braucht grand grande haut haute long longue large profond vieux combien fait
-""")
+_GENERIC = word_list("generic")
 
 
 _UNITS = {

@@ -6,7 +6,7 @@ from itertools import pairwise
 from string import ascii_lowercase
 
 from cragside.adapters.embedded.embedder import Lexicon
-from cragside.adapters.embedded.words import ENGLISH, GERMAN, OTHER, UMLAUTS
+from cragside.adapters.embedded.words import ENGLISH, GERMAN, OTHER, UMLAUTS, word_lists
 
 # A shorter word is near to too many others.
 _SHORTEST = 5
@@ -89,17 +89,9 @@ def _more(word: str) -> Iterator[str]:
 _SHORTEST_NAME, _SHORTEST_ROOT = 3, 4
 _SPELLINGS = (("our", "or"), ("tre", "ter"), ("yse", "yze"))
 # English endings of inflected and derived words, and of countries beside their people: Canada, Canadian.
-_ENDINGS = (
-    *("s", "es", "ed", "d", "ing", "ings", "er", "ers", "or", "ors", "est", "ly", "y", "ies", "ied", "ity", "al"),
-    *("ally", "able", "ation", "ations", "ment", "ments", "ness", "less", "ful", "ist", "ists", "ism", "ise", "ised"),
-    *("ize", "ized", "ises", "izes", "ate", "ates", "ated", "ating", "ive", "ous", "ic", "ical", "ary"),
-    *("a", "an", "ans", "ian", "ians", "ese", "ish", "i", "ain", "en"),
-)
+_ENDINGS = tuple(word_lists()["english endings"].split())
 # Hardly any name ends like these.
-_COMMON_ENDINGS = (
-    *("ed", "ing", "ings", "ers", "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ly", "able", "ible"),
-    *("ity", "ities", "ous", "ful", "less", "ism", "ize", "izes", "ise", "ises"),
-)
+_COMMON_ENDINGS = tuple(word_lists()["endings of common words"].split())
 _PREFIXES = ("un", "non", "pre", "re", "dis", "in", "im", "mis", "anti")
 _LONGEST_ACRONYM = 5
 

@@ -25,6 +25,7 @@ from cragside.adapters.embedded.words import (
     language_of,
     listed,
     stem,
+    word_list,
     words,
 )
 from cragside.domain.conversation import ChatTurn
@@ -42,10 +43,7 @@ _COMPARING = (
     "par rapport à", "par rapport au", "par rapport aux", "comparé à", "comparée à", "plutôt que",
 )  # fmt: skip
 # "Compare A with B", "the difference between A and B".
-_COMPARE = listed("""
-compare comparing comparison difference differences vergleiche vergleich vergleichen unterschied unterschiede comparer
-comparez comparaison différence différences
-""")
+_COMPARE = word_list("compare")
 _WITH = listed("with to mit avec à")
 _THAN = listed("than als que")
 _COMPARATIVES = listed("more less mehr weniger plus moins")
@@ -58,10 +56,7 @@ _OF_EACH = listed("of for von für de pour")
 _OWNERS = listed("our my your his her their unser unsere unseren unserem meine mein notre nos mon ma mes")
 _LEADS = ARTICLES | FRENCH_ARTICLES | PREPOSITIONS | _OWNERS | listed("this that celui celle ceux")
 # They ask for all of something, wherever they stand.
-_EVERYTHING = listed("""
-everything both overview sämtliche sämtlichen beide beiden auflisten auflistung übersicht toutes énumère énumérer quels
-quelles
-""")
+_EVERYTHING = word_list("everything")
 # They ask for all of something where that follows: "all boats", "all the boats", "a list of boats".
 _GERMAN_ALL = listed("alle allen aller")
 _ALL = _GERMAN_ALL | listed("all tous")
