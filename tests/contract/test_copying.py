@@ -115,7 +115,7 @@ async def fill(container: Container) -> None:
 
 
 async def answers(container: Container) -> dict[str, Any]:
-    """What a workspace and its memory answer."""
+    """Return the answers of a workspace and of its memory."""
     found: dict[str, Any] = {"preferences": dict(await container.preference_store.changes("w"))}
     for name in ("w", memory_of("w")):
         workspace = await container.workspaces.open(name)
@@ -146,7 +146,7 @@ async def answers(container: Container) -> dict[str, Any]:
 
 
 def _telling(found: list[Document]) -> list[Document]:
-    """What may become evidence. Which irrelevant passages come behind it differs from database to database."""
+    """Return the passages that may become evidence. The irrelevant ones behind them differ by database."""
     return [each for each in found if each.score is not None and each.score > 0.01]
 
 

@@ -82,10 +82,10 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
     from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
     from cragside.adapters.lightrag.storages.neo4j import graph as neo4j_graph
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-    from cragside.adapters.neo4j.address import Neo4jAddress
-    from cragside.adapters.neo4j.database import Neo4jDatabase
+    from cragside.adapters.neo4j import Neo4jDatabase
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.server_addresses import Neo4jAddress
 
     # Neo4j may take long to plan a question on a busy machine, and these suites compare what is found with the graph.
     with migrated(server) as uri, patch.object(neo4j_graph, "PATIENCE_SECONDS", 30.0):
@@ -100,8 +100,8 @@ def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant.address import QdrantAddress
-    from cragside.adapters.qdrant.database import QdrantDatabase
+    from cragside.adapters.qdrant import QdrantDatabase
+    from cragside.adapters.server_addresses import QdrantAddress
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
@@ -120,8 +120,8 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
     from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis.address import RedisAddress
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
+    from cragside.adapters.server_addresses import RedisAddress
 
     # In a thread, because the test's event loop may be running.
     with (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.local.spare_room import SpareFile
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2

@@ -42,7 +42,7 @@ class QueueTurns:
         self._turns = 0
 
     def next_tasks(self, connection: sqlite3.Connection, limit: int, now: float) -> list[Any]:
-        """The rows of at most `limit` tasks to hand out: id, attempts, and the columns of `TASK`."""
+        """Return the rows of at most `limit` tasks to hand out: id, attempts, and the columns of `TASK`."""
         in_hand, suspects_in_hand = connection.execute(
             "SELECT count(*), count(*) FILTER (WHERE deaths >= ?) FROM task WHERE lease IS NOT NULL",
             (DEATHS_TOLERATED,),
@@ -77,7 +77,7 @@ class QueueTurns:
         return first + annotating + later[: len(later) - len(annotating)]
 
     def _taken(self, connection: sqlite3.Connection) -> Counter[str]:
-        """The number of tasks that each workspace has in hand, plus one for the workspace that had the last turn."""
+        """Count the tasks that each workspace has in hand, plus one for the workspace that had the last turn."""
         sql = "SELECT workspace, count(*) FROM task WHERE lease IS NOT NULL GROUP BY workspace"
         taken = Counter[str](dict(connection.execute(sql).fetchall()))
         if self._last_turns:
@@ -87,7 +87,7 @@ class QueueTurns:
     def _in_turn(
         self, connection: sqlite3.Connection, stage: Stage, limit: int, now: float, taken: Counter[str]
     ) -> list[Turn]:
-        """At most `limit` tasks of a stage, in turns, each workspace's oldest first. Adds them to `taken`."""
+        """Return at most `limit` tasks of a stage, in turns, each workspace's oldest first, and add them to `taken`."""
         if limit <= 0:
             return []
         lines = [(taken[name], self._last_turns.get(name, 0), name) for name in _waiting_workspaces(connection)]
@@ -108,7 +108,7 @@ class QueueTurns:
 
 
 def _waiting_workspaces(connection: sqlite3.Connection) -> Iterator[str]:
-    """The workspaces with waiting tasks. Each is found with one step in an index, however many tasks it has."""
+    """Return the workspaces with waiting tasks. Each takes one step in an index, however many tasks it has."""
     name = ""
     sql = "SELECT workspace FROM task WHERE workspace > ? AND lease IS NULL ORDER BY workspace LIMIT 1"
     while row := connection.execute(sql, (name,)).fetchone():

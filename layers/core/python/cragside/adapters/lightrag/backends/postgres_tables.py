@@ -19,9 +19,9 @@ from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as S
 from cragside.adapters.lightrag.ledger.postgres.standing import standing_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
-from cragside.adapters.postgres import preferences, queue_schema
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.versions import ServerState, state_of
+from cragside.adapters.postgres import preferences
+from cragside.adapters.postgres import queue as queue_schema
+from cragside.adapters.postgres.database import PostgresDatabase, ServerState, state_of
 from cragside.ports.figures import Standing
 
 
