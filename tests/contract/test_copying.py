@@ -31,7 +31,7 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, delete, take, text
-from tests.services.backends import BACKENDS, THROUGH_POOLER, made
+from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 
 QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge is number 8?")
 
@@ -40,8 +40,8 @@ QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge
 # once, and only neighbours in one database are more.
 PAIRS = [
     *((kind, "sqlite") for kind in (*BACKENDS, THROUGH_POOLER)),
-    *(("sqlite", kind) for kind in BACKENDS if kind != "sqlite"),
-    *pairwise(kind for kind in BACKENDS if not isinstance(kind, str)),
+    *(("sqlite", kind) for kind in SERVERS),
+    *pairwise(SERVERS),
 ]
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
@@ -19,15 +18,14 @@ if TYPE_CHECKING:
 
 # Parameters of a fixture, which gets the backend by `made`.
 POOLED = "pgbouncer"
-BACKENDS = [
-    "memory",
-    "sqlite",
+SERVERS: list[Any] = [
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
     pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
     pytest.param("postgres_qdrant", marks=pytest.mark.services("postgres", "qdrant")),
     pytest.param("postgres_redis", marks=pytest.mark.services("postgres", "redis")),
 ]
+BACKENDS = ["sqlite", *SERVERS]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
 THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
 
@@ -38,9 +36,7 @@ _GRAPHS = {"postgres": "PGTableGraphStorage", "postgres_age": "PGGraphStorage"}
 @contextmanager
 def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """A new database of the kind that the parameter names."""
-    if request.param == "memory":
-        yield MemoryBackend()
-    elif request.param == "sqlite":
+    if request.param == "sqlite":
         yield SqliteBackend()
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")

@@ -151,7 +151,7 @@ class Stores(Models):
 
     @cached_property
     def backend(self) -> "Backend":
-        """Where the knowledge bases are stored."""
+        """Where the knowledge bases are stored: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
         if self.database is not None:
             from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
