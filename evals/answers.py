@@ -19,8 +19,8 @@ from chat_models import parser_of, run
 from everyday import FOLDER, Question, read
 from stores import ask, files_in, indexed
 
-from cragside.adapters.embedded.language import iso_639_1
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.embedded.languages import iso_639_1
+from cragside.adapters.openai import OpenAIHost
 from cragside.domain.context import pack
 from cragside.domain.outcome import RagContext
 from cragside.domain.personas import PLAIN, doubting

@@ -26,12 +26,9 @@ from figures import auc, brier, calibration_error
 from pairs_data import FOREIGN, SEED, SOURCES, Pair, read_pairs
 
 from cragside.adapters.embedded import grader
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.features import FEATURES, Background, compare
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
+from cragside.adapters.embedded.features import FEATURES, Background, PassageWords, compare, read_passage, read_question
 from cragside.adapters.embedded.grader import packaged_weights
-from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.passage_words import PassageWords, read_passage
-from cragside.adapters.embedded.question_words import read_question
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 AXES = 16

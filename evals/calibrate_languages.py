@@ -20,12 +20,9 @@ from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, varia
 from figures import auc
 from languages import HALVES, LANGUAGES, Entry, read_entries
 
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.features import Background, compare
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
+from cragside.adapters.embedded.features import Background, compare, read_passage, read_question
 from cragside.adapters.embedded.grader import packaged_weights
-from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.passage_words import read_passage
-from cragside.adapters.embedded.question_words import read_question
 from cragside.adapters.embedded.words import terms, words
 from cragside.ports.embedder import Vectors
 

@@ -16,8 +16,7 @@ import numpy as np
 from calibrate_grader import Array, fit, predict
 from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, read, report, variants
 
-from cragside.adapters.rerank.calibration import Calibration
-from cragside.adapters.rerank.grader import RerankGrader
+from cragside.adapters.rerank import Calibration, RerankGrader
 from cragside.composition.model_hosts import model_key, rerank_endpoint
 from cragside.composition.models import Models
 from cragside.domain.document import Document

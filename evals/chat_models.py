@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from tests.services.llama_cpp import KEY, MODELS, model_server
 

@@ -5,7 +5,7 @@
 Takes CLAP-NQ's answerable questions. Supported: sentences of a gold passage, and sentences of the answers that people
 wrote from it. Unsupported: the same sentences against the best ranked other passage, and against their own passage
 with a number or a name replaced by one that it lacks. Prints what each least coverage keeps; the one in
-`adapters/embedded/support.py` was chosen on the training half.
+`adapters/embedded/grader.py` was chosen on the training half.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from figures import share
 from swaps import another_number, names_of
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.support import LEAST_COVERAGE, EmbeddedSupportJudge
+from cragside.adapters.embedded.grader import LEAST_COVERAGE, EmbeddedSupportJudge
 from cragside.adapters.embedded.words import words
 from cragside.domain.citations import sentences_of
 

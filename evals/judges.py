@@ -25,8 +25,8 @@ from figures import auc, share
 from stores import File, ask, candidates_for, files_in, indexed, name_of
 
 from cragside.adapters.model_host.judge import HostedJudge
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.model_host.questions import Paces
+from cragside.adapters.openai import OpenAIHost
 from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED
 from cragside.application.strips import best_strips
 from cragside.bootstrap import Container

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cragside.adapters.embedded.grammar import INTERROGATIVES
-from cragside.adapters.embedded.statements import pieces
-from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
-from cragside.adapters.embedded.words import words
+from cragside.adapters.embedded.answers import pieces
+from cragside.adapters.embedded.words import INTERROGATIVES, OTHER, SCAFFOLDING, STOPWORDS, words
 
 FILES = ("pairs.jsonl.xz", "passages.jsonl.xz")
 SEED = 7

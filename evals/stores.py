@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cragside.adapters.embedded.rewrite import search_query
+from cragside.adapters.embedded.keywords import search_query
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.outcome import RagContext

@@ -16,8 +16,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from cragside.adapters.aws.api_tokens import api_tokens
-from cragside.adapters.aws.secrets import UnfitSecret
+from cragside.adapters.aws.secrets import UnfitSecret, api_tokens
 from infra.environments.model import Environment, NotDeployable
 from infra.environments.stacks import stack_prefix
 

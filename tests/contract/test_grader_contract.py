@@ -5,9 +5,7 @@ import pytest
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.renewable import Fixed
-from cragside.adapters.rerank.calibration import Calibration
-from cragside.adapters.rerank.endpoint import RerankEndpoint
-from cragside.adapters.rerank.grader import RerankGrader
+from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
 from tests.services.llama_cpp import KEY, RERANK_MODEL

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.embedded.misspellings import meant
+from cragside.adapters.embedded.names import meant
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.vocabulary import StoreVocabulary
 from cragside.bootstrap import Container

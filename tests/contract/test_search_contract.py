@@ -2,8 +2,8 @@
 
 import pytest
 
-from cragside.adapters.embedded.rewrite import search_query
-from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.embedded.keywords import search_query
+from cragside.adapters.searxng import SearxngSearch
 from cragside.domain.errors import ServiceUnavailable
 from tests.fakes import FakeSearch
 from tests.services.searxng import Engine, SearxngServer

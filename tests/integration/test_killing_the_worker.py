@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cragside.adapters.embedded.language import iso_639_1
+from cragside.adapters.embedded.languages import iso_639_1
 from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch

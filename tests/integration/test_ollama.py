@@ -6,12 +6,11 @@ import httpx
 import numpy as np
 import pytest
 
-from cragside.adapters.model_host import judging
+from cragside.adapters.model_host import judge as judging
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.language_model import HostedLanguageModel
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.model_host.rewriter import HostedRewriter
+from cragside.adapters.model_host.questions import HostedRewriter, Paces
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -71,7 +70,7 @@ async def test_a_passage_is_judged_by_the_first_token_of_the_answer(host, passag
 
 
 async def test_a_score_obeys_the_schema(host):
-    prompt = judging.prompt(QUESTION, PASSAGES[0])
+    prompt = judging.question_about(QUESTION, PASSAGES[0])
     reply = await host.chat(
         ollama.CHAT_MODEL, prompt, system=judging.SCORE, schema=judging.SCORE_SCHEMA, max_tokens=judging.SCORE_TOKENS
     )

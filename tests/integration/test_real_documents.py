@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.git.checkout import RepositoryFile, cloned, files_of
+from cragside.adapters.git import RepositoryFile, cloned, files_of
 from tests.knowledge import Knowledge
 
 DATA = Path(__file__).parents[1] / "data"

@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from cragside.adapters.renewable import Fixed
-from cragside.adapters.rerank.endpoint import RerankEndpoint
+from cragside.adapters.rerank import RerankEndpoint
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.searxng import SearxngSearch
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.searxng import RESULTS, Engine, SearxngServer
 

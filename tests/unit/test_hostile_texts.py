@@ -20,7 +20,7 @@ from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.documents.structured import read as read_json
 from cragside.adapters.documents.texts import read as read_text
 from cragside.adapters.documents.transcripts import read as read_transcript
-from cragside.adapters.searxng.results import cleaned, failed_engines
+from cragside.adapters.searxng import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled
 from tests.bounds import read_within
 

@@ -6,17 +6,15 @@ from functools import partial
 
 import pytest
 
-from cragside.adapters.embedded.annotator import EmbeddedAnnotator
+from cragside.adapters.embedded.annotator import EmbeddedAnnotator, summary_of
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.extraction import extract
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.embedded.keywords import keywords_of
-from cragside.adapters.embedded.rewrite import search_query
-from cragside.adapters.embedded.summary import summary_of
+from cragside.adapters.embedded.keywords import keywords_of, search_query
 from cragside.adapters.embedded.words import terms
 from cragside.adapters.lightrag.chunking import chunker
 from cragside.adapters.lightrag.storable import storable
-from cragside.adapters.model_host.rewriter import one_line
+from cragside.adapters.model_host.questions import one_line
 from cragside.application.strips import strips_of
 from cragside.domain.command import question_of
 from cragside.domain.context import pack

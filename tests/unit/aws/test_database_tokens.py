@@ -4,8 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from cragside.adapters.aws.database_tokens import DatabaseTokens
-from cragside.adapters.aws.secrets import SecretsManager
+from cragside.adapters.aws.secrets import DatabaseTokens, SecretsManager
 from cragside.composition.databases import postgres_of
 from cragside.domain.errors import ConfigurationError
 from cragside.settings import load_settings

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.aws.api_tokens import api_tokens
-from cragside.adapters.aws.secrets import Secret, UnfitSecret
+from cragside.adapters.aws.secrets import Secret, UnfitSecret, api_tokens
 from cragside.adapters.aws.secrets import SecretsManager as RealManager
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable

@@ -7,8 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue
-from cragside.adapters.aws.sqs_messages import body_of, task_of
+from cragside.adapters.aws.sqs import SqsQueue, body_of, task_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from tests.queues import SqsClock, make_fifo

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.renewable import Fixed
-from cragside.adapters.rerank.calibration import Calibration
-from cragside.adapters.rerank.endpoint import RerankEndpoint
-from cragside.adapters.rerank.grader import RerankGrader
+from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints import component_checks, model_checks
 from cragside.entrypoints.findings import FOR_OPERATORS, Finding

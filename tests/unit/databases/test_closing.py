@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from cragside.adapters.closing import close_quietly
+from cragside.adapters.gate import close_quietly
 
 
 async def failing():

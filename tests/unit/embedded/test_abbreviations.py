@@ -2,8 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.abbreviations import abbreviations_in
-from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
+from cragside.adapters.embedded.spelling import EmbeddedQuestionReader, abbreviations_in
 from cragside.domain.reading import Reading, ReadWord
 from tests.bounds import read_within
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cragside.adapters.embedded.asian_words import korean_stem, without_asking
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.words import korean_stem, without_asking
 
 WEAK = 0.31
 QUESTIONS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.dates import asked_dates, stated_dates, without_dates
+from cragside.adapters.embedded.numbers import asked_dates, stated_dates, without_dates
 from cragside.domain.periods import Period
 from tests.bounds import read_within
 

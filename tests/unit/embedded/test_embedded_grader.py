@@ -250,14 +250,14 @@ def test_a_passage_seen_before_grades_the_same() -> None:
 
 
 def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
-    monkeypatch.setattr("cragside.adapters.embedded.lexicon._CAPACITY", 2)
+    monkeypatch.setattr("cragside.adapters.embedded.embedder._MOST_WORDS", 3)
+    monkeypatch.setattr("cragside.adapters.embedded.embedder._CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
     long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]
     for text in (INSULIN, GLUCAGON, BERLIN, INSULIN, *long, *long):
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
-    assert len(small._passages) == 1
+    assert len(small._analyses._passages) == 1
 
 
 def test_questions_about_one_text_keep_it_once() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words, terms
-from cragside.adapters.embedded.rewrite import search_query
+from cragside.adapters.embedded.keywords import asked_words, keywords_of, search_query, searched_words
+from cragside.adapters.embedded.words import terms
 
 
 def test_names_are_low_level_and_phrases_high_level() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.language import iso_639_1
+from cragside.adapters.embedded.languages import iso_639_1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
-from cragside.adapters.embedded.follow_up import completed
-from cragside.adapters.embedded.follow_up_times import moved
+from cragside.adapters.embedded.follow_up import completed, moved
 from cragside.domain.conversation import ChatTurn
 
 

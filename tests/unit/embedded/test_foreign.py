@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.foreign import ForeignText, roots, shares, tongue_of, unelided
 from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.languages import ForeignText, roots, shares, tongue_of, unelided
 from cragside.adapters.embedded.words import Language, terms, words
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 

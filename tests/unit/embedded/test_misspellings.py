@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.misspellings import meant
+from cragside.adapters.embedded.names import meant
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.words import words
 

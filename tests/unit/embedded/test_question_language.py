@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.question_language import question_language
+from cragside.adapters.embedded.languages import question_language
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 import pytest
 
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.question_words import read_question
-from cragside.adapters.embedded.statements import states_something
+from cragside.adapters.embedded.answers import states_something
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
+from cragside.adapters.embedded.features import read_question
 
 QUESTION = read_question("Who rents boat shed 12 at Lake Arden?", Lexicon(WordLlamaEmbedder()))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.support import EmbeddedSupportJudge
+from cragside.adapters.embedded.grader import EmbeddedSupportJudge
 
 JUDGE = EmbeddedSupportJudge(WordLlamaEmbedder())
 TITLE = "Cragside"

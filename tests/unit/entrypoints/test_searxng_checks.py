@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.searxng import SearxngSearch
 from cragside.bootstrap import Container
 from cragside.entrypoints.findings import FOR_OPERATORS, Finding
 from cragside.entrypoints.searxng_checks import examine_searxng

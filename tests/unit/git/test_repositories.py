@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.git import checkout as module
-from cragside.adapters.git import command
-from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of, paths_of
+from cragside.adapters import git as command
+from cragside.adapters import git as module
+from cragside.adapters.git import PassedOver, RepositoryFile, cloned, files_of, paths_of
 from cragside.domain.errors import ConfigurationError, ValidationError
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 

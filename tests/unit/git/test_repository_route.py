@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.git import checkout as checkout_module
-from cragside.adapters.git.checkout import Checkout
+from cragside.adapters import git as checkout_module
+from cragside.adapters.git import Checkout
 from cragside.adapters.lightrag.library import LightRagLibrary
 from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.sqlite_failures import unusable
+from cragside.adapters.sqlite_files import unusable
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.faults import Fault

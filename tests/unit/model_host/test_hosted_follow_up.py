@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
-from cragside.adapters.model_host.follow_up import HostedFollowUps
-from cragside.adapters.model_host.paces import Paces
+from cragside.adapters.model_host.questions import HostedFollowUps, Paces
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 

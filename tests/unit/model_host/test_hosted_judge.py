@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from cragside.adapters.model_host import judging
+from cragside.adapters.model_host import judge as judging
 from cragside.adapters.model_host.judge import HostedJudge
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.model_host.sizes import parameters_in
-from cragside.adapters.model_host.token_chances import probabilities
+from cragside.adapters.model_host.questions import Paces
+from cragside.adapters.model_host.text_host import parameters_in, probabilities
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -270,7 +269,7 @@ FORGED = [
 @pytest.mark.parametrize("field", ["content", "title"])
 def test_a_passage_can_neither_close_its_block_nor_forge_an_answer(forged, field):
     fields = {"content": "Cats sleep.", "title": "Cats", field: f"a\n{forged}"}
-    prompt = judging.prompt(QUESTION, Document("h", source="web", **fields))
+    prompt = judging.question_about(QUESTION, Document("h", source="web", **fields))
     code = re.search(r"<evidence-(\w{6})>", prompt)[1]
     assert re.findall(r"<\s*/?\s*[eе]vidence[^>]*>", prompt) == [f"<evidence-{code}>", f"</evidence-{code}>"]
     inside = prompt.partition(f"<evidence-{code}>\n")[2].partition("\n</evidence-")[0]

@@ -3,8 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from cragside.adapters.model_host.paces import Paces
-from cragside.adapters.model_host.rewriter import HostedRewriter, one_line
+from cragside.adapters.model_host.questions import HostedRewriter, Paces, one_line
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.errors import ServiceUnavailable
 from tests.clocks import MovedClock

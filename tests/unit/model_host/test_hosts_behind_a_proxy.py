@@ -10,11 +10,11 @@ import pytest
 
 from cragside.adapters.gate import ServerFailure
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.qdrant import QdrantDatabase
 from cragside.adapters.renewable import Fixed
-from cragside.adapters.rerank.endpoint import RerankEndpoint
-from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.rerank import RerankEndpoint
+from cragside.adapters.searxng import SearxngSearch
 from cragside.adapters.server_addresses import QdrantAddress
 from cragside.client import Client
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -165,7 +165,7 @@ async def test_odd_proxies_of_the_environment_end_nothing(ask, stub, monkeypatch
 LOADED = """
 import json, sys
 from cragside.adapters.ollama.chat_client import chat_client
-from cragside.adapters.openai.clients import Clients
+from cragside.adapters.openai import OpenAIHost
 import httpx, ollama
 chat_client("http://127.0.0.1:1", httpx.AsyncBaseTransport())
 print(json.dumps([httpx.Client.__name__, ollama._client._client.__class__.__name__]))

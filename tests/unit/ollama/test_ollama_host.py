@@ -4,7 +4,7 @@ import json
 import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
-from cragside.adapters.model_host.text import abridged, sendable
+from cragside.adapters.model_host.text_host import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable

@@ -5,9 +5,9 @@ import contextlib
 
 import pytest
 
-from cragside.adapters import bounded_answers
+from cragside.adapters import http_clients as bounded_answers
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from cragside.domain.errors import ServiceUnavailable
 

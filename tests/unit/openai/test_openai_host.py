@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from cragside.adapters.openai.host import OpenAIHost
+from cragside.adapters.openai import OpenAIHost
 from cragside.adapters.renewable import Fixed
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
@@ -112,7 +112,7 @@ async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one
     host = OpenAIHost(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", Exchanged(), parallel=2)
     asking = asyncio.create_task(host.models())
     await asyncio.wait_for(asked.wait(), 30)
-    await host._clients.here().json("/other")
+    await host._json("GET", "/other")
     exchanged.set()
     with pytest.raises(ServiceUnavailable, match="answered 400") as refused:
         await asking

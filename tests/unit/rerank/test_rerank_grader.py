@@ -7,14 +7,11 @@ import tracemalloc
 
 import pytest
 
+from cragside.adapters import rerank as endpoints
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.renewable import Fixed
-from cragside.adapters.rerank import endpoint as endpoints
-from cragside.adapters.rerank.answers import scores_in
-from cragside.adapters.rerank.calibration import Calibration
-from cragside.adapters.rerank.endpoint import RerankEndpoint
-from cragside.adapters.rerank.grader import RerankGrader
+from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader, scores_in
 from cragside.application.grading import Grading
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable

@@ -1,7 +1,7 @@
 import pytest
 
-from cragside.adapters.searxng import results
-from cragside.adapters.searxng.results import cleaned, failed_engines
+from cragside.adapters import searxng as results
+from cragside.adapters.searxng import cleaned, failed_engines
 
 PAGE = {"title": "Tower", "url": "https://tower.example/", "content": "By Eiffel."}
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from cragside.adapters.searxng import search as module
-from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters import searxng as module
+from cragside.adapters.searxng import SearxngSearch
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_searxng import StubSearxng
 from tests.services.tools import free_port

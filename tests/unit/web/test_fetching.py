@@ -12,8 +12,7 @@ import pytest
 
 from cragside import __version__
 from cragside.adapters.web import fetcher, guard
-from cragside.adapters.web.guard import Guard
-from cragside.adapters.web.resolver import SystemResolver
+from cragside.adapters.web.guard import Guard, SystemResolver
 from cragside.bootstrap import Container
 from cragside.domain.addresses import is_public, parse_address
 from cragside.domain.errors import ConfigurationError

@@ -83,8 +83,8 @@ class Container(Stores):
     @cached_property
     def finder(self) -> CorrectiveRag:
         """Finds evidence for a question."""
+        from cragside.adapters.embedded.keywords import search_query
         from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
-        from cragside.adapters.embedded.rewrite import search_query
 
         settings = self.settings
         return CorrectiveRag(
@@ -237,7 +237,7 @@ class Container(Stores):
         """The secret that holds the API's tokens, None when none is configured."""
         if self.settings.api_token_secret is None:
             return None
-        from cragside.adapters.aws.api_tokens import api_tokens
+        from cragside.adapters.aws.secrets import api_tokens
 
         return self.secrets.secret(self.settings.api_token_secret, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
 

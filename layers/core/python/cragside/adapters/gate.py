@@ -1,10 +1,12 @@
-"""The way to a server that all requests of a process share, and that may be out of reach."""
+"""Shares the connections to a server among requests, and keeps them from waiting for one that does not answer."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import cast
+from weakref import WeakValueDictionary
 
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures, Server
@@ -162,3 +164,41 @@ class Gate:
                 return
             self.answered()
             await self._clock.sleep(SILENCE_SECONDS)
+
+
+class Shares:
+    """Lets one user have half of `most` connections, so that what is slow for one keeps no other one waiting."""
+
+    def __init__(self, most: int) -> None:
+        self.each = (most + 1) // 2
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._free_of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, user: str, *, wait_seconds: float) -> AsyncIterator[None]:
+        """The user may use one connection in this block. Raises `TimeoutError` when all of the share stay in use."""
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._free_of = loop, WeakValueDictionary()
+        free = self._free_of.setdefault(user, asyncio.Semaphore(self.each))
+        async with asyncio.timeout(wait_seconds):
+            await free.acquire()
+        try:
+            yield
+        finally:
+            free.release()
+
+
+CLOSE_SECONDS = 3.0
+_log = logging.getLogger("cragside")
+
+
+async def close_quietly(server: str, closing: Awaitable[object], *, seconds: float = CLOSE_SECONDS) -> None:
+    """Wait for the end of connections to a server, for so many seconds at most. The log tells of one that does not end.
+
+    A relay may keep a connection open, and a server may be gone.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            await closing
+    except Exception as error:  # whatever its driver raises
+        _log.info("Connections to %s did not end when they were closed (%s).", server, type(error).__name__)

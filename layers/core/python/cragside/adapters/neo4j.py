@@ -20,11 +20,9 @@ from neo4j.exceptions import (
     UnsupportedServerProduct,
 )
 
-from cragside.adapters.closing import close_quietly
-from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
+from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure, Shares, close_quietly
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.server_addresses import Neo4jAddress
-from cragside.adapters.shares import Shares
 from cragside.domain.request_id import request_id
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.figures import DatabaseFigures

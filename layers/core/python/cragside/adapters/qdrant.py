@@ -12,8 +12,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 from typing_extensions import override
 
-from cragside.adapters.closing import close_quietly
-from cragside.adapters.gate import Gate, ServerFailure
+from cragside.adapters.gate import Gate, ServerFailure, close_quietly
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.server_addresses import QdrantAddress
 from cragside.domain.forward_proxy import signed_proxy

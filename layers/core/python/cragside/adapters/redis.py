@@ -18,8 +18,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as ConnectionBroken
 
-from cragside.adapters.closing import close_quietly
-from cragside.adapters.gate import Gate, ServerFailure
+from cragside.adapters.gate import Gate, ServerFailure, close_quietly
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
 from cragside.adapters.server_addresses import RedisAddress
 from cragside.ports.clock import SYSTEM_CLOCK, Clock

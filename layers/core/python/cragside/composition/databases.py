@@ -61,7 +61,7 @@ def _postgres_address(uri: str) -> PostgresAddress:
         address = replace(address, application_name=f"{_NAME}-{stream.rpartition(']')[2]}")
     if not address.iam:
         return address
-    from cragside.adapters.aws.database_tokens import DatabaseTokens
+    from cragside.adapters.aws.secrets import DatabaseTokens
 
     tokens = DatabaseTokens(address.host, address.port, address.user or "")
     return replace(address, password=tokens.make)

@@ -10,10 +10,9 @@ from cragside.settings import variable_of
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import SecretsManager
     from cragside.adapters.ollama.host import OllamaHost
-    from cragside.adapters.openai.host import OpenAIHost
+    from cragside.adapters.openai import OpenAIHost
     from cragside.adapters.renewable import Renewable
-    from cragside.adapters.rerank.endpoint import RerankEndpoint
-    from cragside.adapters.rerank.grader import RerankGrader
+    from cragside.adapters.rerank import RerankEndpoint, RerankGrader
     from cragside.settings import Settings
 
 
@@ -29,7 +28,7 @@ def ollama_host(
 def openai_host(settings: "Settings", address: str, key: "Renewable[str]", clock: Clock) -> "OpenAIHost":
     """The host with OpenAI's API at an address. Raises `ConfigurationError`."""
     try:
-        from cragside.adapters.openai.host import OpenAIHost
+        from cragside.adapters.openai import OpenAIHost
     except ModuleNotFoundError as error:
         missing = (
             f"RAG_MODEL_HOST speaks OpenAI's API, but {error.name} is not installed. "
@@ -42,7 +41,7 @@ def openai_host(settings: "Settings", address: str, key: "Renewable[str]", clock
 
 def rerank_endpoint(settings: "Settings", url: str, key: "Renewable[str]", clock: Clock) -> "RerankEndpoint":
     """The rerank endpoint at an address."""
-    from cragside.adapters.rerank.endpoint import RerankEndpoint
+    from cragside.adapters.rerank import RerankEndpoint
 
     model, parallel = settings.rerank_model, settings.ollama_parallel
     return RerankEndpoint(url, key, model=model, parallel=parallel, clock=clock)
@@ -50,8 +49,7 @@ def rerank_endpoint(settings: "Settings", url: str, key: "Renewable[str]", clock
 
 def rerank_grader(settings: "Settings", endpoint: "RerankEndpoint") -> "RerankGrader":
     """The grader that is a rerank endpoint, calibrated by the settings."""
-    from cragside.adapters.rerank.calibration import Calibration
-    from cragside.adapters.rerank.grader import RerankGrader
+    from cragside.adapters.rerank import Calibration, RerankGrader
 
     return RerankGrader(endpoint, Calibration(settings.rerank_scores, *(settings.rerank_calibration or ())))
 

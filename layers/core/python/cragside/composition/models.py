@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
-    from cragside.adapters.model_host.paces import Paces
+    from cragside.adapters.model_host.questions import Paces
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.renewable import Renewable
     from cragside.ports.embedder import Embedder
@@ -131,7 +131,7 @@ class Models(Members):
     @cached_property
     def support_judge(self) -> SupportJudge:
         """Judges citations."""
-        from cragside.adapters.embedded.support import EmbeddedSupportJudge
+        from cragside.adapters.embedded.grader import EmbeddedSupportJudge
 
         return EmbeddedSupportJudge(self.word_vectors)
 
@@ -154,7 +154,7 @@ class Models(Members):
     @cached_property
     def paces(self) -> "Paces":
         """Times the calls of chat models."""
-        from cragside.adapters.model_host.paces import Paces
+        from cragside.adapters.model_host.questions import Paces
 
         return Paces(self.clock)
 
@@ -192,10 +192,10 @@ class Models(Members):
     @cached_property
     def rewrite(self) -> Rewrite:
         """Turns a question into a web search, with the chat model that the request names."""
-        from cragside.adapters.embedded.rewrite import search_query
+        from cragside.adapters.embedded.keywords import search_query
 
         if self.host is not None:
-            from cragside.adapters.model_host.rewriter import HostedRewriter
+            from cragside.adapters.model_host.questions import HostedRewriter
 
             return HostedRewriter(self.host, search_query, self.paces).rewrite
 
@@ -216,7 +216,7 @@ class Models(Members):
         """Completes follow-up questions from the conversation before them."""
         if self.host is None:
             return self.embedded_follow_ups
-        from cragside.adapters.model_host.follow_up import HostedFollowUps
+        from cragside.adapters.model_host.questions import HostedFollowUps
 
         return HostedFollowUps(self.host, self.embedded_follow_ups, self.paces)
 
@@ -225,7 +225,7 @@ class Models(Members):
         """The web search, None when none is configured."""
         if self.settings.searxng_host is None:
             return None
-        from cragside.adapters.searxng.search import SearxngSearch
+        from cragside.adapters.searxng import SearxngSearch
 
         search = SearxngSearch(self.settings.searxng_host, self.rewrite)
         return self._connected(search, search.close)

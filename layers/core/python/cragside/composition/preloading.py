@@ -38,7 +38,7 @@ def load(settings: Settings) -> None:
     if settings.kv_storage == "RedisKVStorage":
         graphs.append("cragside.adapters.lightrag.storages.redis.values")
     clients = ["cragside.adapters.ollama.chat_client"] if settings.ollama_address else []
-    clients += ["cragside.adapters.openai.clients"] if settings.openai_address else []
+    clients += ["cragside.adapters.openai"] if settings.openai_address else []
     for module in (*_FOR_REQUESTS, *database, *graphs, *clients):
         import_module(module)
     WordLlamaEmbedder.load()

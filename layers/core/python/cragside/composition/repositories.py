@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cragside.adapters.documents.choosing import named_kind, unsupported
 from cragside.adapters.documents.folders import Refused
 from cragside.adapters.documents.kinds import ENDINGS
-from cragside.adapters.git.checkout import (
+from cragside.adapters.git import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_FILES,
     Checkout,

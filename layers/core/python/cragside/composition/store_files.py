@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cragside.adapters.lightrag.files.baking import Baking
 from cragside.adapters.lightrag.files.manifest import damage_of, is_baked, misplaced, read_manifest
-from cragside.adapters.sqlite_failures import is_damage
+from cragside.adapters.sqlite_files import is_damage
 from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import Settings
 

@@ -186,7 +186,7 @@ class Stores(Models):
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
-        from cragside.adapters.embedded.question_language import question_language
+        from cragside.adapters.embedded.languages import question_language
         from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces

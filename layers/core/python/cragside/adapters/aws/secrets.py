@@ -1,13 +1,14 @@
-"""Secrets in AWS Secrets Manager."""
+"""Secrets in AWS Secrets Manager, what they mean, and passwords that are made from AWS' credentials."""
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
-from cragside.adapters.aws.client import make_client
+from cragside.adapters.aws.client import AwsClient, make_client
 from cragside.adapters.renewable import Unreadable
 from cragside.adapters.server_addresses import BadAddress
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -220,3 +221,53 @@ def _client() -> Any:
     """A client that gives up within seconds, because a request waits for it."""
     subject = "A setting whose name ends in _SECRET"
     return make_client("secretsmanager", subject, connect_seconds=2, read_seconds=3, attempts=2)
+
+
+_MOST = 2
+# What RFC 6750 lets a bearer token have. Anything else is a list, quotes or JSON rather than a token.
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,1024}")
+
+
+def api_tokens(text: str) -> tuple[str, ...]:
+    """The token, or two while one is exchanged for the other: a line each. Blank lines are none.
+
+    Raises `UnfitSecret` for what is probably a mistake: no token, more than two, JSON, a list in one line.
+    """
+    tokens = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    if not tokens:
+        raise UnfitSecret("it holds no token")
+    if text.strip().startswith("{"):
+        raise UnfitSecret("it holds JSON; write the token alone, or two tokens on a line each")
+    if len(tokens) > _MOST:
+        raise UnfitSecret(f"it holds more than {_MOST} tokens")
+    if not all(_TOKEN.fullmatch(token) for token in tokens):
+        problem = "a token has a character other than letters, digits and -._~+/=, or more than 1,024 of them"
+        raise UnfitSecret(f"{problem}; write two tokens on a line each")
+    return tokens
+
+
+_SUBJECT = "auth=iam in POSTGRES_URI"
+
+
+class DatabaseTokens:
+    """Makes a password for each connection. RDS takes it for 15 minutes, and the connection stays open afterwards.
+
+    RDS is not asked: the password is a signature by the credentials. Its region is the client's.
+    """
+
+    def __init__(self, host: str, port: int, user: str) -> None:
+        self._place = {"DBHostname": host, "Port": port, "DBUsername": user}
+        self._rds = AwsClient("rds", _SUBJECT, component="knowledge_base", read_seconds=3)
+
+    async def make(self) -> str:
+        """A new password. Raises `ServiceUnavailable` and `ConfigurationError`."""
+        # Credentials may come from a service of the machine's, which is asked over HTTP.
+        return await asyncio.to_thread(self._made)
+
+    def _made(self) -> str:
+        with self._rds.connected(_no_refusal) as client:
+            return str(client.generate_db_auth_token(**self._place))
+
+
+def _no_refusal(_: str) -> ServiceUnavailable | None:
+    return None

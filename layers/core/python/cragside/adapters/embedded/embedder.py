@@ -1,8 +1,8 @@
-"""WordLlama's static word vectors, read from the files that its wheel carries."""
+"""WordLlama's static vectors, read from the files that its wheel carries: of texts, and of single words."""
 
 import asyncio
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,12 +12,12 @@ import numpy.typing as npt
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.embedded.lexicon import TokenVectors
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
 
 EMBEDDED_MODEL = "wordllama-256"
 EMBEDDED_DIMENSIONS = 256
@@ -68,7 +68,7 @@ def _mapped(file: Path) -> npt.NDArray[np.float16]:
     return np.asarray(np.memmap(file, dtype="<f2", mode="r", offset=8 + length, shape=shape))
 
 
-class WordLlamaEmbedder(Embedder, TokenVectors):
+class WordLlamaEmbedder(Embedder):
     """WordLlama with 256 dimensions: offline, 0.05 ms a question, no limit on the length of a text.
 
     A vector is the mean over all tokens of the text, at unit length; text without tokens gets the zero vector.
@@ -110,8 +110,8 @@ class WordLlamaEmbedder(Embedder, TokenVectors):
         """The text's tokens as rows of the table."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
-    @override
     def token_vectors(self, text: str) -> Vectors:
+        """The vectors of the text's tokens, one per row and not normalised."""
         return _load().table[self.token_ids(text)].astype(np.float32)
 
 
@@ -125,3 +125,62 @@ def unit(vectors: Vectors) -> Vectors:
 def _encodable(text: str) -> str:
     """The text with lone surrogates, which tokenizers refuse, as question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+Rows = npt.NDArray[np.int32]
+
+# With more words, the memory (1 KB a word) is released. A corpus of 1,000 passages has about 10,000 words.
+_MOST_WORDS = 40_000
+# Room for the words of one more comparison. Rows that no word has yet take no memory.
+_CAPACITY = _MOST_WORDS + 10_000
+
+
+class Lexicon:
+    """Words as rows of `vectors` (not normalised) and of their lengths `norms`. Only rows from `rows` are valid.
+
+    The length of a vector is the weight of its word: WordLlama learnt short vectors for words with little meaning.
+    """
+
+    def __init__(self, model: WordLlamaEmbedder) -> None:
+        self._model = model
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget every word. Rows from earlier calls become invalid."""
+        self._rows: dict[str, int] = {}
+        self._pieces: dict[str, int] = {}
+        self.vectors: Vectors = np.zeros((_CAPACITY, self._model.dimensions), dtype=np.float32)
+        self.norms: Vectors = np.zeros(_CAPACITY, dtype=np.float32)
+
+    @property
+    def full(self) -> bool:
+        """Tell if it is time to `clear`."""
+        return len(self._rows) + len(self._pieces) > _MOST_WORDS
+
+    def rows(self, words: Iterable[str]) -> Rows:
+        """The row of each word."""
+        known = self._rows
+        return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.int32)
+
+    def direction(self, words: Iterable[str]) -> Vectors:
+        """The direction of a text with these words, of length 1; of length 0 if they have none."""
+        rows = self.rows(words)  # may replace the vectors
+        total: Vectors = self.vectors[rows].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return total / length if length > 1e-9 else total
+
+    def pieces(self, word: str) -> int:
+        """The number of tokens that the model spells the word with."""
+        if word not in self._pieces:
+            self._pieces[word] = len(self._model.token_vectors(word[:64]))
+        return self._pieces[word]
+
+    def _learn(self, word: str) -> int:
+        row = len(self._rows)
+        if row == len(self.norms):
+            self.vectors = np.concatenate([self.vectors, np.zeros_like(self.vectors)])
+            self.norms = np.concatenate([self.norms, np.zeros_like(self.norms)])
+        self.vectors[row] = self._model.token_vectors(word[:64]).sum(axis=0)
+        self.norms[row] = np.linalg.norm(self.vectors[row])
+        self._rows[word] = row
+        return row

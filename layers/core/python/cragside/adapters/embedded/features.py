@@ -1,20 +1,229 @@
-"""The features with which the grader compares a question with a passage."""
+"""Analyses questions and passages, and measures the features with which the grader compares them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
-from cragside.adapters.embedded.foreign import topicless
-from cragside.adapters.embedded.lexicon import Lexicon, Rows
-from cragside.adapters.embedded.misspellings import meant
-from cragside.adapters.embedded.passage_words import PassageWords
-from cragside.adapters.embedded.question_words import QuestionWords
-from cragside.adapters.embedded.stopwords import STOPWORDS
-from cragside.adapters.embedded.words import Language, stem
+from cragside.adapters.embedded.embedder import Lexicon, Rows, WordLlamaEmbedder
+from cragside.adapters.embedded.languages import ForeignText, shares, tongue_of, topicless, unelided
+from cragside.adapters.embedded.names import meant, names_in
+from cragside.adapters.embedded.numbers import AskedDate, PassageDates, asked_dates, plain
+from cragside.adapters.embedded.words import (
+    ENGLISH,
+    GERMAN,
+    OTHER,
+    SCAFFOLDING,
+    STOPWORDS,
+    Language,
+    function_words,
+    stem,
+    stems,
+    without_asking,
+    words,
+)
+from cragside.domain.document import Document
+from cragside.domain.named_dates import MONTHS
+from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
+
+_MOST_QUESTION_WORDS = 24
+_SHORTEST_MISSPELT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWords:
+    """A question's content words, with their rows, importance and weights (sum 1), and its direction.
+
+    `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
+    digit, so that the nearness of two such words means nothing. A number is there, or it is not. `strange` are the
+    words that the vocabulary lacks: their spelling may be wrong. `stems` are those in each language that a passage may
+    have. A text has the words of a date with the date alone, in any of its forms.
+    """
+
+    every_word: tuple[str, ...]
+    content: tuple[str, ...]
+    rows: Rows
+    norms: Vectors
+    weights: Vectors
+    direction: Vectors
+    spelt: Vectors
+    strange: frozenset[str]
+    stems: Mapping[Language, tuple[str, ...]]
+    dates: tuple[AskedDate, ...] = ()
+
+    @property
+    def is_english(self) -> bool:
+        """Tell if it has more function words of English than of any other language."""
+        count = {listed: sum(map(listed.__contains__, self.every_word)) for listed in (ENGLISH, GERMAN, OTHER)}
+        return count[ENGLISH] > max(count[GERMAN], count[OTHER])
+
+
+def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
+    """Analyse a question. If it has no content words, all its words count."""
+    every = words(text)
+    tongue = tongue_of(every)
+    if tongue == "french":
+        every = unelided(every)
+    stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
+    dates = asked_dates(text)
+    dated = frozenset().union(*(date.words for date in dates))
+    months = dated.intersection(MONTHS)  # "may" says nothing elsewhere
+    telling = words(without_asking(text)) if tongue == "english" else every
+    content = list(dict.fromkeys(w for w in telling if w not in stop or w in months)) or list(dict.fromkeys(every))
+    rows = lexicon.rows(content)
+    if len(content) > _MOST_QUESTION_WORDS:
+        kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
+        content, rows = [content[i] for i in kept], rows[kept]
+    norms = lexicon.norms[rows]
+    if tongue != "english":
+        norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
+    total = float(norms.sum())
+    weights = norms / total if total > 0 else norms
+    spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
+    strange = names_in((word for word in content if len(word) >= _SHORTEST_MISSPELT), lexicon, rare=False)
+    direction = lexicon.direction(every)
+    stemmed = {language: tuple(plain(stem(word, language)) for word in content) for language in get_args(Language)}
+    misspelt = frozenset(strange) - dated
+    return QuestionWords(
+        tuple(every), tuple(content), rows, norms, weights, direction, spelt, misspelt, stemmed, tuple(dates)
+    )
+
+
+# The direction of a longer text says little, so it has one for each of these windows.
+_LONGEST_TEXT, _WINDOW, _STRIDE = 300, 240, 160
+_BLOCK = 20
+# The title is read with each segment, so a long one would cost much.
+_LONGEST_TITLE = 500
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+
+
+@dataclass(frozen=True, slots=True)
+class PassageWords:
+    """The analysis of a passage, which depends on no question.
+
+    It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
+    parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
+    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `dates` are those of each part.
+    `directions` are those of windows with the title, shape (windows, dimensions).
+    """
+
+    language: Language
+    title: tuple[str, ...]
+    rows: Rows
+    places: Rows
+    starts: Rows
+    stems: tuple[str, ...]
+    size: int
+    directions: Vectors
+    foreign: tuple[ForeignText, ...]
+    dates: tuple[tuple[Period, ...], ...]
+
+    def may_move_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Tell if the passage moves something from one of these dates to another one."""
+        return any(date.may_be_moved(stated) for date in dates for stated in self.dates)
+
+    def states_any(self, dates: Sequence[AskedDate]) -> bool:
+        """Tell if the passage, its title or its place states one of these dates in full."""
+        return any(date.in_full(stated) for date in dates for stated in self.dates)
+
+    def has_stem(self, sought: str) -> bool:
+        """Tell if the passage or its title has a stem."""
+        spaced = f" {sought} "
+        return any(spaced in known for known in self.stems)
+
+
+class Excerpt(NamedTuple):
+    """A passage, and where it is from, as far as the title does not say it: file name and section."""
+
+    title: str
+    text: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, document: Document) -> "Excerpt":
+        """The passage of a document."""
+        place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
+        return cls(document.title, document.content, place.strip())
+
+
+class Analyses:
+    """Remembers the words, and the analyses of the last `most` passages."""
+
+    def __init__(self, model: WordLlamaEmbedder, most: int) -> None:
+        self._model = model
+        self._lexicon: Lexicon | None = None
+        self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(most)
+
+    def lexicon(self) -> Lexicon:
+        """The vectors of words. A full one is cleared, so ask for it before each comparison."""
+        if self._lexicon is None:
+            self._lexicon = Lexicon(self._model)
+        elif self._lexicon.full:
+            self._lexicon.clear()
+            self._passages.clear()
+        return self._lexicon
+
+    def passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
+        """The analysis of a passage."""
+        passage = self._passages.get(excerpt)
+        if passage is None:
+            passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
+        return passage
+
+
+def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") -> PassageWords:
+    """Analyse a passage.
+
+    `place` names its document and section, as far as the title does not: dates in the passage are in their years.
+    """
+    body = words(text)
+    title = title[:_LONGEST_TITLE]
+    language = tongue_of(body)
+    heading = words(title)
+    named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
+    if language == "french":
+        body, heading, named = map(unelided, (body, heading, named))
+    parts = [heading, *(body[start : start + _BLOCK] for start in range(0, len(body), _BLOCK))]
+    rows = [lexicon.rows(_telling(part)) for part in parts]
+    distinct, places = np.unique(np.concatenate(rows), return_inverse=True)
+    foreign = tuple(ForeignText.of(part, language) for part in parts) if language != "english" else ()
+    if foreign:
+        known = [each.stems for each in foreign]
+    else:
+        stop = function_words([*heading, *body])
+        known = [frozenset(map(plain, stems(part, language, stop))) for part in parts]
+    dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
+    return PassageWords(
+        language,
+        tuple(named),
+        distinct,
+        places.astype(np.int32),
+        np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int32),
+        tuple(" ".join(["", *each, ""]) for each in known),
+        len(frozenset[str]().union(*known)),
+        np.stack([lexicon.direction([*heading, *window]) for window in _windows(body)]),
+        foreign,
+        (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
+    )
+
+
+def _windows(body: list[str]) -> Sequence[list[str]]:
+    if len(body) <= _LONGEST_TEXT:
+        return [body]
+    return [body[start : start + _WINDOW] for start in range(0, len(body) - _WINDOW + _STRIDE, _STRIDE)]
+
+
+def _telling(part: list[str]) -> list[str]:
+    """The distinct words of a part that say something; all if none does, and never no word."""
+    return [word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""]
+
 
 FEATURES = ("likeness", "coverage", "title_match", "gap")
 Features = npt.NDArray[np.float64]

@@ -1,37 +1,46 @@
-"""Relevance without a language model: a calibrated logistic regression."""
+"""Grades passages without a language model, and tells if a passage supports a sentence."""
 
 import base64
 import json
 import math
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from cachetools import FIFOCache, LRUCache
 from typing_extensions import override
 
-from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind
-from cragside.adapters.embedded.exactness import Identifiers
-from cragside.adapters.embedded.features import FEATURES, Background, Features, compare, novelty, words_found
-from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
-from cragside.adapters.embedded.passage_words import PassageWords, read_passage
-from cragside.adapters.embedded.question_words import read_question
-from cragside.adapters.embedded.statements import states_something
-from cragside.adapters.embedded.words import Language
+from cragside.adapters.embedded.answers import Kind, asked_kind, has_kind, states_something
+from cragside.adapters.embedded.embedder import Lexicon, WordLlamaEmbedder
+from cragside.adapters.embedded.features import (
+    FEATURES,
+    Analyses,
+    Background,
+    Excerpt,
+    Features,
+    PassageWords,
+    QuestionWords,
+    compare,
+    covered,
+    novelty,
+    read_question,
+    words_found,
+)
+from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
+from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
 from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.support_judge import Support, SupportJudge
 from cragside.ports.word_matcher import WordMatcher
 
-WEIGHTS_FILE = "grader_weights.json"
-
-_REMEMBERED_PASSAGES = 2048
-_REMEMBERED_QUESTIONS = 128
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
@@ -39,6 +48,88 @@ _ENOUGH_NEW_WORDS = 5
 # that is asked for: too little for the threshold, enough to be shown as weak evidence where the web cannot be asked.
 # Lower scores are weak evidence at most, and stay.
 _INEXACT, _TELLING = 0.5, 0.3
+# Shorter numbers may be a part of a date or of another number.
+_LONG_FORM = 4
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """Holds what a question names: another number or name, however near, is another thing. And the answer it wants."""
+
+    question: QuestionWords
+    text: str
+    lexicon: Lexicon
+
+    def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
+        """Tell how much of a score to keep.
+
+        Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
+        the kind that is asked for beside the question's words.
+        """
+        new = novelty(self.question, passage)
+        short = new < _ENOUGH_NEW_WORDS
+        echo = short and not (new and states_something(excerpt.text, self.question, passage.language))
+        share = new / _ENOUGH_NEW_WORDS if echo else 1.0
+        if score * share <= _TELLING:
+            return share
+        lacking = self._lacks_one(excerpt, passage, short=short) or not self._has_kind(excerpt, passage.language)
+        return share * _INEXACT if lacking else share
+
+    @cached_property
+    def _kind(self) -> Kind | None:
+        return asked_kind(self.text)
+
+    @cached_property
+    def _numbers(self) -> list[frozenset[str]]:
+        return named_numbers(self.text)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        if not is_english(self.question.every_word):
+            return []
+        return names_in(self.question.content, self.lexicon, rare=False)
+
+    @cached_property
+    def _rare_names(self) -> list[str]:
+        return names_in(self._names, self.lexicon, rare=True)
+
+    def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
+        every_word = self.question.every_word
+        return self._kind is None or has_kind(self._kind, every_word, excerpt.title, excerpt.text, language)
+
+    def _lacks_one(self, excerpt: Excerpt, passage: PassageWords, *, short: bool) -> bool:
+        """Tell if the passage, title included, lacks a name, number or date. A short one has well-known names too."""
+        names = self._names if short else self._rare_names
+        dates = [date for date in self.question.dates if date.sure]
+        if dates and not passage.states_any(dates) and not passage.may_move_any(dates):
+            return True
+        if not self._numbers and not names:
+            return False
+        whole = f"{excerpt.title}\n{excerpt.text}"
+        found = words(whole)
+        # A year or a code that stands there as it is needs no look at all forms of the passage's numbers.
+        unseen = [forms for forms in self._numbers if max(map(len, forms)) < _LONG_FORM or forms.isdisjoint(found)]
+        if unseen:
+            stated = numbers_of(whole)
+            if any(stated.isdisjoint(forms) for forms in unseen):
+                return True
+        other = [
+            name
+            for name in names
+            if not passage.has_stem(stem(name, passage.language)) and not misspells(name, found, self.lexicon)
+        ]
+        suspects = [name for name in other if short or resembles(name, found)]
+        return (
+            bool(suspects)
+            and is_english(found)
+            and not all(mentions(name, self.question.every_word, found) for name in suspects)
+        )
+
+
+WEIGHTS_FILE = "grader_weights.json"
+
+_REMEMBERED_PASSAGES = 2048
+_REMEMBERED_QUESTIONS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +175,6 @@ class GraderWeights:
         )
 
 
-class Excerpt(NamedTuple):
-    """A passage, and where it is from, as far as the title does not say it: file name and section."""
-
-    title: str
-    text: str
-    place: str = ""
-
-    @classmethod
-    def of(cls, document: Document) -> "Excerpt":
-        """The passage of a document."""
-        place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
-        return cls(document.title, document.content, place.strip())
-
-
 class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own.
 
@@ -108,11 +185,9 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
     passage takes about 0.1 ms.
     """
 
-    def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
-        self._embedder = embedder
+    def __init__(self, embedder: WordLlamaEmbedder, *, weights: GraderWeights | None = None) -> None:
         self._weights = weights
-        self._lexicon: Lexicon | None = None
-        self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._analyses = Analyses(embedder, _REMEMBERED_PASSAGES)
         self._kept_excerpts: LRUCache[Excerpt, Excerpt] = LRUCache(_REMEMBERED_PASSAGES)
         self._questions: FIFOCache[str, dict[Excerpt, float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
@@ -126,9 +201,9 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
     @override
     async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
         with self._lock:
-            lexicon = self._ready_lexicon()
+            lexicon = self._analyses.lexicon()
             question = read_question(query, lexicon)
-            passages = [self._passage(Excerpt.of(document), lexicon) for document in documents]
+            passages = [self._analyses.passage(Excerpt.of(document), lexicon) for document in documents]
             return [words_found(question, passage, near=near) for passage in passages]
 
     def scores(self, query: str, passages: Sequence[tuple[str, str] | Excerpt]) -> list[float]:
@@ -144,11 +219,11 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 
     def _compute(self, query: str, excerpts: Sequence[Excerpt]) -> list[float]:
         weights = self._weights = self._weights or packaged_weights()
-        lexicon = self._ready_lexicon()
+        lexicon = self._analyses.lexicon()
         question = read_question(query, lexicon)
         if not question.content:
             return [0.0] * len(excerpts)
-        passages = [self._passage(excerpt, lexicon) for excerpt in excerpts]
+        passages = [self._analyses.passage(excerpt, lexicon) for excerpt in excerpts]
         table = compare(question, passages, lexicon, weights.background)
         # A passage in another language has an English question's words by chance: "list all minutes", "45 Minuten".
         english = question.is_english
@@ -156,7 +231,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
             weights.probability(features, "english" if english else passage.language)
             for features, passage in zip(table, passages, strict=True)
         ]
-        exact = _Exactly(Identifiers(question, query, lexicon), asked_kind(query))
+        exact = Exactness(question, query, lexicon)
         return [
             score * exact.share(score, excerpt, passage)
             for score, excerpt, passage in zip(scores, excerpts, passages, strict=True)
@@ -165,49 +240,6 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
     def _kept(self, excerpt: Excerpt) -> Excerpt:
         """The equal one that is already kept: a store reads a text anew each time, and each question remembers it."""
         return self._kept_excerpts.setdefault(excerpt, excerpt)
-
-    def _passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
-        passage = self._passages.get(excerpt)
-        if passage is None:
-            passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
-        return passage
-
-    def _ready_lexicon(self) -> Lexicon:
-        if self._lexicon is None:
-            self._lexicon = Lexicon(self._embedder)
-        elif self._lexicon.full:
-            self._lexicon.clear()
-            self._passages.clear()
-        return self._lexicon
-
-
-@dataclass(frozen=True, slots=True)
-class _Exactly:
-    """Holds the names, numbers and kind of answer that a question asks for exactly."""
-
-    named: Identifiers
-    kind: Kind | None
-
-    def share(self, score: float, excerpt: Excerpt, passage: PassageWords) -> float:
-        """Tell how much of a score to keep.
-
-        Less for an echo of the question, for a passage about another number or name, and for one that has nothing of
-        the kind that is asked for beside the question's words.
-        """
-        new = novelty(self.named.question, passage)
-        short = new < _ENOUGH_NEW_WORDS
-        echo = short and not (new and states_something(excerpt.text, self.named.question, passage.language))
-        share = new / _ENOUGH_NEW_WORDS if echo else 1.0
-        if score * share <= _TELLING:
-            return share
-        lacking = self.named.lacking(excerpt.title, excerpt.text, passage, short=short) or not self._has_kind(
-            excerpt, passage.language
-        )
-        return share * _INEXACT if lacking else share
-
-    def _has_kind(self, excerpt: Excerpt, language: Language) -> bool:
-        every_word = self.named.question.every_word
-        return self.kind is None or has_kind(self.kind, every_word, excerpt.title, excerpt.text, language)
 
 
 @cache
@@ -222,3 +254,64 @@ def packaged_weights() -> GraderWeights:
 
 def _halves(encoded: str) -> Vectors:
     return np.frombuffer(base64.b64decode(encoded), dtype="<f2").astype(np.float32)
+
+
+# The least coverage of a supported sentence, chosen on the training half of CLAP-NQ (`evals/citations.py`).
+LEAST_COVERAGE = 0.7
+_REMEMBERED = 64
+# After the first word of a sentence, which has a capital anyway.
+_NAME_INSIDE = re.compile(r"(?<=[\w,;)’'\"”] )[A-Z][\w’'-]{2,}")
+
+
+class EmbeddedSupportJudge(SupportJudge):
+    """Compares with the grader's features: its score is the share of the sentence's content words that a passage has.
+
+    Words count by their weight, and in any inflection; one that is missing counts as far as a related word is there.
+    A number, code, date or rare name that the passage lacks means unsupported. Negations and who did what to whom are
+    not compared.
+    """
+
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+        self._analyses = Analyses(embedder, _REMEMBERED)  # its own: the grader's are in use on the event loop
+        self._lock = threading.Lock()
+
+    @override
+    def judge(self, sentence: str, *, title: str, text: str) -> Support:
+        with self._lock:
+            lexicon = self._analyses.lexicon()
+            claim = read_question(sentence, lexicon)
+            if not claim.content:
+                return Support(0.0, supported=False)
+            passage = self._analyses.passage(Excerpt(title, text), lexicon)
+            coverage = covered(claim, passage, lexicon)
+            whole = f"{title}\n{text}"
+            names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
+            exact = _has_numbers(sentence, whole) and all(
+                passage.states_any([date]) for date in claim.dates if date.sure
+            )
+            exact = exact and _has_names(names, claim, passage, whole)
+            return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
+
+
+def _has_numbers(sentence: str, whole: str) -> bool:
+    """Tell if a text has each number and code of a sentence in one of its forms."""
+    named = named_numbers(sentence, counts=True)
+    stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
+    return all(not stated.isdisjoint(forms) for forms in named)
+
+
+def _capitalised(sentence: str) -> list[str]:
+    """The words with a capital inside a sentence, in lower case: names, with London and the Bible."""
+    return [word for match in _NAME_INSIDE.findall(sentence) for word in words(match)]
+
+
+def _has_names(names: Sequence[str], claim: QuestionWords, passage: PassageWords, whole: str) -> bool:
+    """Tell if a passage has each name of a sentence, in any inflection.
+
+    True in languages other than English: their words are in no vocabulary, and German has capitals everywhere.
+    """
+    found = words(whole)
+    if not names or not is_english(claim.every_word) or not is_english(found):
+        return True
+    missing = [name for name in names if name not in ENGLISH and not passage.has_stem(stem(name, passage.language))]
+    return all(mentions(name, claim.every_word, found) for name in missing)

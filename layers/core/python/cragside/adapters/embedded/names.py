@@ -1,26 +1,97 @@
-"""Rare names that a question has, and whether a text has them too."""
+"""Finds rare names of a question in a text, and the words that a misspelt word may stand for."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from string import ascii_lowercase
 
-from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.misspellings import meant, unmarked
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
+from cragside.adapters.embedded.embedder import Lexicon
+from cragside.adapters.embedded.words import ENGLISH, GERMAN, OTHER, UMLAUTS, word_lists
+
+# A shorter word is near to too many others.
+_SHORTEST = 5
+# A longer one is mostly no word, and has too many.
+_LONGEST = 40
+_UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
+# The rank of the least likely slips: these turn a word into another word as often as they misspell it.
+WRONG = 4
+
+
+@lru_cache(maxsize=16)  # each passage that is graded asks for the same few words
+def meant(word: str, *, shortest: int = _SHORTEST) -> Mapping[str, int]:
+    """The words that differ from a word by one slip of the keyboard, each with its rank: the lower, the likelier.
+
+    Umlauts in their other spelling are no slip. The first letter is right unless it is swapped with the second: people
+    seldom mistype it. In words of `shortest` letters some may be swapped, doubled or missing, in those of one more one
+    may be wrong, and in those of two more one too many.
+    """
+    found: dict[str, int] = {}
+    for base in spellings(word):
+        found.setdefault(base, 0)
+        slips = (
+            (1, shortest, _swapped(base)),
+            (2, shortest, _doubled(base)),
+            (3, shortest, _missing(base)),
+            (WRONG, shortest + 1, _wrong(base)),
+            (WRONG, shortest + 2, _more(base)),
+        )
+        for rank, least, others in slips:
+            for other in others if least <= len(base) <= _LONGEST else ():
+                found.setdefault(other, rank)
+    del found[word]
+    return found
+
+
+def spellings(word: str) -> tuple[str, ...]:
+    """A word, and what it is with its umlauts in one letter instead of two or in two instead of one."""
+    one = two = word
+    for letters, umlaut in _UMLAUTS:
+        one, two = one.replace(letters, umlaut), two.replace(umlaut, letters)
+    return tuple(dict.fromkeys((word, one, two)))
+
+
+def unmarked(word: str) -> str:
+    """A word with plain letters for its umlauts, in either spelling."""
+    for letters, umlaut in _UMLAUTS:
+        word = word.replace(letters, umlaut)
+    return word.translate(UMLAUTS)
+
+
+def _swapped(word: str) -> Iterator[str]:
+    for place in range(len(word) - 1):
+        yield word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+
+
+def _doubled(word: str) -> Iterator[str]:
+    for place, letter in enumerate(word):
+        yield word[:place] + letter + word[place:]
+        if place and word[place - 1] == letter:
+            yield word[:place] + word[place + 1 :]
+
+
+def _missing(word: str) -> Iterator[str]:
+    for place in range(1, len(word) + 1):
+        for letter in ascii_lowercase:
+            yield word[:place] + letter + word[place:]
+
+
+def _wrong(word: str) -> Iterator[str]:
+    for place in range(1, len(word) - 1):
+        for letter in ascii_lowercase:
+            yield word[:place] + letter + word[place + 1 :]
+
+
+def _more(word: str) -> Iterator[str]:
+    for place in range(1, len(word) - 1):
+        yield word[:place] + word[place + 1 :]
+
 
 _SHORTEST_NAME, _SHORTEST_ROOT = 3, 4
 _SPELLINGS = (("our", "or"), ("tre", "ter"), ("yse", "yze"))
 # English endings of inflected and derived words, and of countries beside their people: Canada, Canadian.
-_ENDINGS = (
-    *("s", "es", "ed", "d", "ing", "ings", "er", "ers", "or", "ors", "est", "ly", "y", "ies", "ied", "ity", "al"),
-    *("ally", "able", "ation", "ations", "ment", "ments", "ness", "less", "ful", "ist", "ists", "ism", "ise", "ised"),
-    *("ize", "ized", "ises", "izes", "ate", "ates", "ated", "ating", "ive", "ous", "ic", "ical", "ary"),
-    *("a", "an", "ans", "ian", "ians", "ese", "ish", "i", "ain", "en"),
-)
+_ENDINGS = tuple(word_lists()["english endings"].split())
 # Hardly any name ends like these.
-_COMMON_ENDINGS = (
-    *("ed", "ing", "ings", "ers", "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ly", "able", "ible"),
-    *("ity", "ities", "ous", "ful", "less", "ism", "ize", "izes", "ise", "ises"),
-)
+_COMMON_ENDINGS = tuple(word_lists()["endings of common words"].split())
 _PREFIXES = ("un", "non", "pre", "re", "dis", "in", "im", "mis", "anti")
 _LONGEST_ACRONYM = 5
 

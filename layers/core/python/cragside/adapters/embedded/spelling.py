@@ -1,22 +1,140 @@
 """Reads questions in the words of the documents: misspelt words, and abbreviations that passages explain."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
+from importlib import resources
 from itertools import chain, islice, pairwise
 from typing import get_args
 
 from typing_extensions import override
 
-from cragside.adapters.embedded.abbreviations import Abbreviation, abbreviations_in
-from cragside.adapters.embedded.foreign import topicless
-from cragside.adapters.embedded.known_words import WordFilter, words_of
-from cragside.adapters.embedded.misspellings import WRONG, meant, spellings, unmarked
-from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
-from cragside.adapters.embedded.words import Language, stem, terms, words
+from cragside.adapters.embedded.languages import topicless
+from cragside.adapters.embedded.names import WRONG, meant, spellings, unmarked
+from cragside.adapters.embedded.words import FRENCH, OTHER, SCAFFOLDING, STOPWORDS, Language, stem, terms, words
 from cragside.domain.reading import Reading, ReadWord
 from cragside.ports.question_reader import QuestionReader, Vocabulary
+
+# One word in a hundred that is none passes.
+BITS, _HASHES = 10, 7
+
+
+class WordFilter:
+    """Words that may be asked for, but not listed (a Bloom filter)."""
+
+    def __init__(self, bits: bytes) -> None:
+        self._bits = bits
+
+    def __contains__(self, word: str) -> bool:
+        return all(self._bits[place >> 3] & 1 << (place & 7) for place in places_of(word, len(self._bits)))
+
+
+def places_of(word: str, size: int) -> list[int]:
+    """The numbers of a word's bits in a filter of `size` bytes."""
+    digest = hashlib.blake2b(word.encode(), digest_size=16).digest()
+    first, second = int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
+    return [(first + number * second) % (8 * size) for number in range(_HASHES)]
+
+
+@cache
+def words_of(language: Language) -> WordFilter:
+    """The words of a language, as `words` finds them (`evals/known_words.py` writes the files)."""
+    return WordFilter(resources.files(__package__).joinpath(f"known_words.{language}").read_bytes())
+
+
+_TOPICLESS = STOPWORDS | FRENCH
+# At least one capital after the first letter, so that no common word is one.
+_SHORT = r"(?<![\w-])([A-ZÄÖÜ][A-Za-zÄÖÜäöü]{0,6}[A-ZÄÖÜ]|[A-ZÄÖÜ][A-ZÄÖÜ][a-z]{1,6})"
+_IN_BRACKETS = re.compile(r"\(\s?" + _SHORT + r"\s?[),;]")
+_FIRST = re.compile(
+    _SHORT
+    + r"(?![\w-])\s?(?:\(|=|:|–|—|\||- |;\s?[^\s:;]{1,40}:"  # the last for a row: `Abbreviation: RT; Meaning: ...`
+    r"|,? (?:short|kurz) for |(?:stands|is short) for |(?:steht|ist kurz|kurz) für )"
+)
+_AFTER = re.compile(r"[,(] ?(?:in |for )?(?:short|abbreviated|kurz|abgekürzt)(?: as)?:? " + _SHORT + r"(?![\w-])")
+_LONG_WORD = re.compile(r"[^\W_]{1,40}(?:['’-][^\W_]{1,40}){0,4}")
+_END = re.compile(r"[()\[\],;:=|\n]|\.\s")
+_LONGEST_FORM, _MOST_LONG_WORDS = 120, 9
+# A long form of one word is a compound.
+_SHORTEST_COMPOUND = 8
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """A short form and what a text says that it stands for."""
+
+    short: str
+    long: str
+
+
+@lru_cache(maxsize=1 << 9)
+def abbreviations_in(text: str) -> tuple[Abbreviation, ...]:
+    """The abbreviations that a text explains, at most 20."""
+    found: dict[Abbreviation, None] = {}
+    for each in _explained(text):
+        found[each] = None
+        if len(found) == _MOST:
+            break
+    return tuple(found)
+
+
+def _explained(text: str) -> Iterator[Abbreviation]:
+    for pattern in (_IN_BRACKETS, _AFTER):
+        for match in pattern.finditer(text):
+            before = _END.split(text[max(0, match.start() - _LONGEST_FORM) : match.start()].rstrip(" ."))[-1]
+            yield from _fitting(match.group(1), before, at_end=True)
+    for match in _FIRST.finditer(text):
+        after = _END.split(text[match.end() : match.end() + _LONGEST_FORM].lstrip(), maxsplit=1)[0]
+        yield from _fitting(match.group(1), after, at_end=False)
+
+
+def _fitting(short: str, text: str, *, at_end: bool) -> Iterator[Abbreviation]:
+    """The fewest words at one end of a text that a short form may stand for."""
+    words = list(_LONG_WORD.finditer(text))
+    while at_end and words and len(words[-1].group()) == 1:  # Segelclub Asverbucht e.V.
+        words.pop()
+    words = words[-_MOST_LONG_WORDS:] if at_end else words[:_MOST_LONG_WORDS]
+    runs = [words[-size:] if at_end else words[:size] for size in range(1, len(words) + 1)]
+    for fits in (_is_initials, _stands_for):
+        for run in runs:
+            if fits(short.lower(), [word.group().lower() for word in run]):
+                yield Abbreviation(short, " ".join(text[run[0].start() : run[-1].end()].split()))
+                return
+
+
+def _is_initials(short: str, words: Sequence[str]) -> bool:
+    """Tell if the words begin with the letters of a short form. Those without a topic need not."""
+    return len(words) > 1 and short in (_initials(words), _initials(_telling(words)))
+
+
+def _stands_for(short: str, words: Sequence[str]) -> bool:
+    """Tell if the letters of a short form occur in these words in order, and each word with a topic begins with one."""
+    if (len(words) == 1 and len(words[0]) < _SHORTEST_COMPOUND) or len(short) > sum(map(len, words)) // 2:
+        return False
+    initials = _initials(_telling(words))
+    in_order = _in_order(short, " ".join(words)) and _in_order(initials, short)
+    return words[0][0] == short[0] and in_order and len(initials) <= len(short)
+
+
+def _initials(words: Sequence[str]) -> str:
+    return "".join(part[0] for word in words for part in word.split("-"))
+
+
+def _telling(words: Sequence[str]) -> list[str]:
+    return [word for word in words if len(word) > 1 and word not in _TOPICLESS]
+
+
+def _in_order(letters: str, text: str) -> bool:
+    place = -1
+    for letter in letters:
+        place = text.find(letter, place + 1)
+        if place < 0:
+            return False
+    return True
+
 
 _LISTED: Mapping[Language, frozenset[str]] = {language: topicless(language) for language in get_args(Language)}
 _EMPTY = OTHER.union(SCAFFOLDING, *_LISTED.values())

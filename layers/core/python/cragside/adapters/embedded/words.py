@@ -1,15 +1,114 @@
-"""Words, their language and their stems, for lexical matching."""
+"""Splits texts into words and stems for lexical matching, and lists words of grammar and words without a topic."""
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Literal
+from unicodedata import normalize
 
 import Stemmer
 
-from cragside.adapters.embedded.asian_words import korean_stem
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
+
+@cache
+def word_lists() -> Mapping[str, str]:
+    """The lists of `word_lists.txt`, which has the name of each before its words."""
+    text = resources.files(__package__).joinpath("word_lists.txt").read_text(encoding="utf-8")
+    named = (part.partition("]\n") for part in text.removeprefix("[").split("\n["))
+    return {name: words for name, _, words in named}
+
+
+def listed(words: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(words.split())
+
+
+def word_list(name: str) -> frozenset[str]:
+    """The words of a list in `word_lists.txt`."""
+    return listed(word_lists()[name])
+
+
+FRENCH_INTERROGATIVES = listed("qui que quoi quel quelle quels quelles quand où pourquoi comment combien")
+INTERROGATIVES = FRENCH_INTERROGATIVES | word_list("interrogatives")
+AND = listed("and & und sowie et")
+OR = listed("or oder ou bzw bzw.")
+BUT = listed("but aber mais")
+ARTICLES = listed("the a an der die das den dem des ein eine einen einem einer eines")
+FRENCH_ARTICLES = listed("le la les l' un une des du au aux d'")
+PREPOSITIONS = word_list("prepositions")
+# Verbs of a sentence, which neither a title nor a question without a question mark has behind its first word.
+VERBS = word_list("verbs")
+
+
+# The index leaves out the words of ENGLISH, GERMAN and OTHER (`words.terms`): another word there is another format of
+# stores. The longer lists of other languages are for the grader, and to tell the languages apart.
+ENGLISH = word_list("english")
+GERMAN = word_list("german")
+# The most frequent function words of French, Spanish, Italian, Portuguese, Dutch, Russian and Arabic. Some have a
+# meaning in English or German, so they count only in texts of neither language.
+OTHER = word_list("other")
+
+# Polite phrases and other wording of a request. They are without a topic in questions, but not in passages.
+SCAFFOLDING = word_list("scaffolding")
+
+# Without the accents, as `words` gives them. Some are also English or German words: car, on, son.
+FRENCH = word_list("french")
+
+# Frequent words of questions, beside the function words of the index, whose absence says nothing.
+GERMAN_ASKING = word_list("german asking")
+FRENCH_ASKING = word_list("french asking")
+
+STOPWORDS = ENGLISH | GERMAN
+
+# Function words of Spanish, Italian, Portuguese and Dutch, likewise without accents: these are not taken for French.
+NEIGHBOURS = word_list("neighbours")
+
+# Words of titles and transcripts, which say nothing about their subject.
+HEADING_WORDS = word_list("heading words")
+
+
+# In scripts without spaces, pairs of characters take the place of words. Those of a question word, and those that it
+# forms with its neighbours, are in no answer. A preposition before it belongs to it.
+_CHINESE = (
+    "(?:[由被给給跟向对對为為在从從于於])?(?:什么时候|什麼時候|什么|什麼|哪[家个個些里裡儿兒位天年种種]|谁|誰|"
+    "几[点個个号天月年楼次位]|幾[點個号號天月年樓次位])|[为為](?:什么|什麼|何)|怎[么麼样樣](?:样|樣)?|如何|多少|多久|何[时時地处處]|是否|请问|請問"
+)
+_JAPANESE = "(?<![幾几])何[時人日年月曜処故]?|誰|幾[らつ]"
+_THAI = "ใคร|อะไร|ที่ไหน|เมื่อ(?:ไหร่|ไร|ใด)|ทำไม|อย่างไร|ยังไง|เท่า(?:ไหร่|ไร|ใด)|กี่(?:โมง)?|ไหน|ใด|หรือไม่|ไหม"
+_ENDS = "인가요?|인지|입니까|이?에요|예요|이?나요|에서|에게|까지|부터|으?로|[이가은는을를의에]"
+_KOREAN = f"(?<![가-힣])(?:어디|누구|누가|무엇|뭐|무슨|언제|어느|어떤|어떻게|몇|왜|얼마나?)(?:{_ENDS})?(?![가-힣])"
+_ASKING = re.compile("|".join((_CHINESE, _JAPANESE, _THAI, _KOREAN)))
+# Of more than one syllable. Shorter ones stand at the end of many words by chance, so two syllables must remain.
+_PARTICLE = re.compile(
+    "(?<=[가-힣])(?:에게서|으로부터|으로는|에서는|까지는|부터는|에서|에게|한테|까지|부터|으로|처럼|보다|마다)$"
+)
+_SHORT_PARTICLE = re.compile("(?<=[가-힣]{2})[은는이가을를의에로와과도만]$")
+# Endings of verbs, in single letters, because some begin in the last syllable of the verb: 열리다, 열린다.
+_ENDING = re.compile(
+    normalize(
+        "NFD",
+        "(?:습니다|습니까|\u11b8니다|\u11b8니까|\u11ab다|는다|는가|\u11ab가|나요|\u11bb다|였다|하나|하\u11ab|하는|하여|하고|하다|이다)$",
+    )
+)
+_AUXILIARY = re.compile(normalize("NFD", "(?<=.)(?:하였|하|이)$"))
+
+
+def without_asking(text: str) -> str:
+    """The question without its question words in these languages."""
+    return text if text.isascii() else _ASKING.sub(" ", text)
+
+
+def korean_stem(word: str) -> str:
+    """A Korean word without its particle or ending; any other word as it is."""
+    if not "가" <= word[-1:] <= "힣":
+        return word
+    verb, endings = _ENDING.subn("", normalize("NFD", word))
+    if endings and (stem := normalize("NFC", _AUXILIARY.sub("", verb))):
+        return stem
+    shorter = _PARTICLE.sub("", word)
+    return shorter if shorter != word else _SHORT_PARTICLE.sub("", word)
+
 
 Language = Literal["english", "german", "french"]
 

@@ -19,8 +19,7 @@ from filelock import FileLock, Timeout
 from typing_extensions import override
 
 from cragside.adapters.private_files import FILE_MODE, make_file, make_folder, tighten
-from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_logs import Log
+from cragside.adapters.sqlite_files import Log, is_damage, unusable, without_paths
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.clock import SYSTEM_CLOCK, Clock

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.model_host.text_host import TextHost
-from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
+from cragside.adapters.model_host.text_host import TextHost, failures_of
+from cragside.domain.errors import ConfigurationError, InputRefused
 from cragside.ports.embedder import Embedder, Vectors
 
 _BATCH = 32
@@ -46,23 +46,18 @@ class HostedEmbedder(Embedder):
 
     async def _asked_first(self) -> int:
         """The length of the model's vectors. Raises `ServiceUnavailable` if the host lacks the model."""
-        try:
+        with failures_of("embedder"):  # also where the host does not take this word: no document is to blame
             if not await self._host.has(self._model):
                 raise self._host.lacking(self._model)
             rows = await self._host.embed(self._model, ["dimensions"])
-        except ServiceUnavailable as failure:  # also of a host that does not take this word: no document is to blame
-            raise ServiceUnavailable("embedder", failure.message) from failure
         self._dimensions = self._unit(rows).shape[1]
         return self._dimensions
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
-        try:
-            # For a blank text, which has no tokens, the host answers an error or an empty vector.
-            rows = await self._host.embed(self._model, [text if text.strip() else "." for text in texts])
-        except InputRefused as refusal:
-            raise InputRefused("embedder", refusal.message) from refusal
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("embedder", failure.message) from failure
+        # For a blank text, which has no tokens, the host answers an error or an empty vector.
+        sent = [text if text.strip() else "." for text in texts]
+        with failures_of("embedder", refusals=True):
+            rows = await self._host.embed(self._model, sent)
         return self._unit(rows)
 
     def _unit(self, rows: list[list[float]]) -> Vectors:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from cragside.adapters.model_host.text_host import Reply, TextHost
-from cragside.domain.errors import ServiceUnavailable
+from cragside.adapters.model_host.text_host import Reply, TextHost, failures_of
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
 
@@ -39,7 +38,7 @@ class HostedLanguageModel(LanguageModel):
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        try:
+        with failures_of("extractor"):
             model = await self._host.choose(None)
             if model is not None:
                 turns = [{**message, "content": _harmless(message["content"])} for message in history]
@@ -49,8 +48,6 @@ class HostedLanguageModel(LanguageModel):
                 if _EXTRACTION in prompt[:_HEAD]:
                     _report(model, reply)
                 return reply.text
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("extractor", failure.message) from failure
         return await self._embedded.complete(prompt, system=system, history=history)
 
 

@@ -1,32 +1,33 @@
 """An Ollama host: its models, the choice of a model, and calls to them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cachetools import FIFOCache
 from typing_extensions import override
 
-from cragside.adapters.host_address import HostAddress
-from cragside.adapters.model_host.refusals import embedded
-from cragside.adapters.model_host.sizes import parameters_in
-from cragside.adapters.model_host.text import sendable
-from cragside.adapters.model_host.text_host import QUESTION_TEXTS, Reply, TextHost
-from cragside.adapters.model_host.token_chances import TOP_TOKENS, probabilities
-from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing
-from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number
-from cragside.adapters.remembered import RememberedAnswer
-from cragside.adapters.renewable import Fixed, Renewable
+from cragside.adapters.model_host.text_host import (
+    ANSWER_SECONDS,
+    TOP_TOKENS,
+    Connection,
+    HostSilent,
+    Refused,
+    Reply,
+    TextHost,
+    Turns,
+    parameters_in,
+)
+from cragside.adapters.renewable import Fixed, RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brought
+from cragside.domain.model_windows import spelt_alike, window_brought
 from cragside.domain.thoughts import without_thoughts
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.model_host import EMBEDDED
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage
+    from langchain_ollama import ChatOllama
 
 NO_KEY = Fixed("")
 FALLBACK_MODEL = "qwen2.5:7b"
@@ -41,13 +42,67 @@ ANSWER_TOKENS = 1024
 _THINKING_TOKENS = 1024
 
 
-class OllamaHost(TextHost):
-    """Calls models, at most `parallel` at once; other calls wait.
+class ModelMissing(ServiceUnavailable):
+    """The host does not have the model."""
 
-    Answers about the host are cached for 30 seconds, and its silence for five. So a new Ollama is noticed soon, and a
-    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the key, or the
-    credentials in `base_url`.
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """The host's description of a model; empty if the host has no /api/show."""
+
+    context_length: int | None = None
+    num_ctx: int | None = None
+    capabilities: frozenset[str] | None = None
+    parameters: int | None = None
+
+    @property
+    def completes(self) -> bool:
+        """Whether it writes text. Hosts before 0.6.4 do not say; then it is assumed."""
+        return self.capabilities is None or "completion" in self.capabilities
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers."""
+        return self.capabilities is not None and "thinking" in self.capabilities
+
+
+def is_number(value: Any) -> TypeGuard[int]:
+    """Whether a value of the host's JSON is a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def card_of(shown: Any) -> ModelCard:
+    """The card in what /api/show answers."""
+    if not isinstance(shown, dict):
+        return ModelCard()
+    info = shown.get("model_info")
+    facts = info.items() if isinstance(info, dict) else ()
+    lengths = [value for key, value in facts if key.endswith(".context_length") and is_number(value) and value > 0]
+    own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
+    capabilities = shown.get("capabilities")
+    count = info.get("general.parameter_count") if isinstance(info, dict) else None
+    details = shown.get("details")
+    size = str(details.get("parameter_size") or "") if isinstance(details, dict) else ""
+    return ModelCard(
+        context_length=lengths[0] if lengths else None,
+        num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
+        capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
+        parameters=count if is_number(count) and count > 0 else parameters_in(size),
+    )
+
+
+class OllamaHost(TextHost):
+    """Remembers answers about the host for 30 seconds, and its silence for five.
+
+    So a new Ollama is noticed soon, and a dead one costs nothing. `window` loads the model if it must, as a request
+    would.
     """
+
+    component = "ollama"
+    called = "Ollama"
+    foreign = "the answer is not Ollama's ({}). Correct OLLAMA_BASE_URL"
+    connect_seconds = 1.0
+    metadata_seconds = 5.0
 
     def __init__(
         self,
@@ -58,20 +113,13 @@ class OllamaHost(TextHost):
         chat_model: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._connections = Connections(HostAddress.parse(base_url), key, parallel)
-        self._chat_model = chat_model
+        super().__init__(base_url, key, parallel=parallel, chat_model=chat_model)
         self._clock = clock
-        self.windows = ModelWindows()
         self._version = RememberedAnswer(self._fetch_version, clock=clock)
         self._models = RememberedAnswer(self._fetch_models, clock=clock)
         self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS, clock=clock)
         self._cards: FIFOCache[str, RememberedAnswer[ModelCard]] = FIFOCache(_MODELS_REMEMBERED)
         self._windows: FIFOCache[str, RememberedAnswer[int | None]] = FIFOCache(_MODELS_REMEMBERED)
-
-    @property
-    @override
-    def url(self) -> str:
-        return self._connections.address.url
 
     @override
     async def version(self) -> str:
@@ -87,7 +135,7 @@ class OllamaHost(TextHost):
 
     @override
     def lacking(self, model: str) -> ServiceUnavailable:
-        return ServiceUnavailable("ollama", f"Ollama does not have {model}. Run `ollama pull {model}`").at(self.url)
+        return self._failure(f"Ollama does not have {model}. Run `ollama pull {model}`")
 
     @override
     async def context_length(self, model: str) -> int | None:
@@ -108,11 +156,11 @@ class OllamaHost(TextHost):
         return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name), clock=self._clock)).get()
 
     @override
-    async def choose(self, requested: str | None) -> str | None:
-        if self._chat_model == EMBEDDED:
-            return None
-        if self._chat_model is not None:
-            return await self._writing(self._chat_model)
+    async def parameters(self, model: str) -> int | None:
+        return (await self._card(model)).parameters or parameters_in(model)
+
+    @override
+    async def _chosen(self, requested: str | None) -> str | None:
         for model in (requested, FALLBACK_MODEL):
             listed = await self._listed_as(model) if model else None
             if listed and (await self._card(listed)).completes:
@@ -120,131 +168,7 @@ class OllamaHost(TextHost):
         return None
 
     @override
-    async def chat(
-        self,
-        model: str,
-        prompt: str,
-        *,
-        system: str | None = None,
-        history: Sequence[Mapping[str, str]] = (),
-        schema: Mapping[str, Any] | None = None,
-        max_tokens: int,
-    ) -> Reply:
-        """See `TextHost`.
-
-        `num_ctx` is the host's window, or larger if the text needs it: Ollama reloads the model for another value.
-        """
-        turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
-        asked = await self._asked(model, [*turns, ("user", prompt)], max_tokens)
-        if schema is not None:
-            asked["format"] = schema
-        message = await self._chat(asked)
-        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
-
-    @override
-    async def first_tokens(self, model: str, prompt: str, *, system: str) -> Mapping[str, float]:
-        asked = await self._asked(model, [("system", system), ("user", prompt)], 1)
-        asked["options"]["num_predict"] = 1
-        message = await self._chat({**asked, "logprobs": True, "top_logprobs": TOP_TOKENS})
-        return probabilities(message.response_metadata.get("logprobs"))
-
-    @override
-    async def parameters(self, model: str) -> int | None:
-        return (await self._card(model)).parameters or parameters_in(model)
-
-    @override
-    async def writer(self, wanted: str | None) -> str:
-        named = wanted or (self._chat_model if self._chat_model != EMBEDDED else None)
-        if named:
-            return await self._writing(named)
-        for model in (FALLBACK_MODEL, *sorted(await self.models())):
-            if await self.has(model) and (await self._card(model)).completes:
-                return model
-        raise ServiceUnavailable(
-            "ollama", f"Ollama has no model that writes text. Run `ollama pull {FALLBACK_MODEL}`"
-        ).at(self.url)
-
-    @override
-    async def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
-        turns = [(message["role"], sendable(message["content"])) for message in messages]
-        context = await self._context_for(model, ANSWER_TOKENS + sum(most_tokens(text) + 8 for _, text in turns))
-        options = {"num_predict": max_tokens, **({} if context is None else {"num_ctx": context})}
-        connection = self._connections.here()
-        try:
-            chat = await connection.chat_model()
-            from langsmith import tracing_context
-
-            async with connection.limiter:
-                with tracing_context(enabled=False):
-                    async for piece in chat.astream(turns, model=model, options=options):
-                        yield str(piece.text)
-        except Exception as error:
-            failure = self._connections.translated(error)
-            self._note(failure)
-            raise failure from error
-
-    @override
-    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        sent = [sendable(text) for text in texts]
-        async with self._connections.here().bulk_limiter if len(texts) > QUESTION_TEXTS else nullcontext():
-            # Some versions refuse a text that is too long, though they are told to cut it.
-            return await embedded(partial(self._vectors, model), sent)
-
-    @override
-    async def prepare(self) -> None:
-        await self._connections.here().chat_model()
-
-    @override
-    async def close(self) -> None:
-        await self._connections.close()
-
-    async def _vectors(self, model: str, texts: list[str]) -> list[list[float]]:
-        try:
-            answer = await self._connections.answer("/api/embed", {"model": model, "input": texts, "truncate": True})
-        except ServiceUnavailable as failure:
-            self._note(failure)
-            raise
-        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
-        if not isinstance(vectors, list) or len(vectors) != len(texts):
-            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text").at(self.url)
-        return vectors
-
-    async def _asked(self, model: str, turns: Sequence[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
-        """The arguments of a call that is answered alike each time, whatever the model's own settings are."""
-        turns = [(role, sendable(text)) for role, text in turns]
-        thinks = (await self._card(model)).thinks
-        limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
-        # A penalty for repeated words changes grades, and forbids what a schema demands.
-        options: dict[str, Any] = {"temperature": 0, "repeat_penalty": 1.0, "num_predict": limit}
-        context = await self._context_for(model, limit + sum(most_tokens(text) + 8 for _, text in turns))
-        if context is not None:
-            options["num_ctx"] = context
-        asked: dict[str, Any] = {"input": turns, "model": model, "options": options, "stream": False}
-        return {**asked, "reasoning": False} if thinks else asked
-
-    async def _chat(self, asked: Mapping[str, Any]) -> "AIMessage":
-        connection = self._connections.here()
-        try:
-            chat = await connection.chat_model()
-            from langsmith import tracing_context
-
-            async with connection.limiter:
-                # Prompts contain the user's evidence: only the host gets them, whatever LANGSMITH_* says.
-                with tracing_context(enabled=False):
-                    return await chat.ainvoke(**asked)
-        except Exception as error:
-            failure = self._connections.translated(error)
-            self._note(failure)
-            raise failure from error
-
-    def _note(self, failure: ServiceUnavailable) -> None:
-        if isinstance(failure, HostSilent):
-            self._version.failed(failure)
-            self._models.failed(failure)
-        elif isinstance(failure, ModelMissing):
-            self._models.forget()
-
-    async def _writing(self, model: str) -> str:
+    async def _named(self, model: str) -> str:
         listed = await self._listed_as(model)
         if listed is None:
             raise self.lacking(model)
@@ -252,20 +176,93 @@ class OllamaHost(TextHost):
             raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
         return listed
 
+    @override
+    async def _usual_writer(self) -> str:
+        for model in (FALLBACK_MODEL, *sorted(await self.models())):
+            if await self.has(model) and (await self._card(model)).completes:
+                return model
+        raise self._failure(f"Ollama has no model that writes text. Run `ollama pull {FALLBACK_MODEL}`")
+
+    @override
+    async def _reply(self, model: str, turns: Turns, schema: Mapping[str, Any] | None, max_tokens: int) -> Reply:
+        asked = await self._asked(model, turns, max_tokens)
+        message = await self._message(turns, **asked, **({} if schema is None else {"format": schema}))
+        return Reply(without_thoughts(str(message.text)), message.response_metadata.get("done_reason") != "length")
+
+    @override
+    async def _first_tokens(self, model: str, turns: Turns) -> object:
+        asked = await self._asked(model, turns, 1)
+        asked["options"]["num_predict"] = 1
+        message = await self._message(turns, **asked, logprobs=True, top_logprobs=TOP_TOKENS)
+        return message.response_metadata.get("logprobs")
+
+    @override
+    async def _writing_options(self, model: str, turns: Turns, max_tokens: int) -> dict[str, Any]:
+        return {"options": {"num_predict": max_tokens, **await self._context_for(model, turns, ANSWER_TOKENS)}}
+
+    @override
+    async def _vectors(self, model: str, texts: list[str]) -> object:
+        asked = {"model": model, "input": texts, "truncate": True}
+        answer = await self._json("POST", "/api/embed", asked, seconds=ANSWER_SECONDS)
+        return answer.get("embeddings") if isinstance(answer, dict) else None
+
+    @override
+    def _build_chat(self, connection: Connection) -> "ChatOllama":
+        from cragside.adapters.ollama.chat_client import chat_client
+
+        return chat_client(self.url, **connection.options)
+
+    @override
+    def _refused(self, status: int, reason: str, *, keyed: bool) -> ServiceUnavailable:
+        if status == 404 and "model" in reason.lower():
+            return ModelMissing("ollama", reason)
+        if status in (401, 403):
+            remedy = "Correct OLLAMA_API_KEY, or the password in Ollama's address"
+            return self._failure(f"Ollama refused the credentials ({status}). {remedy}")
+        if status == 404:
+            remedy = "Correct OLLAMA_BASE_URL or RAG_MODEL_HOST"
+            return self._failure(f"Its address does not speak Ollama's API (404). {remedy}")
+        return Refused("ollama", status, f"Ollama answered {status}{f': {reason}' if reason else ''}")
+
+    @override
+    def _note(self, failure: ServiceUnavailable) -> None:
+        if isinstance(failure, HostSilent):
+            self._version.failed(failure)
+            self._models.failed(failure)
+        elif isinstance(failure, ModelMissing):
+            self._models.forget()
+
+    async def _asked(self, model: str, turns: Turns, max_tokens: int) -> dict[str, Any]:
+        """The arguments of a call that is answered alike each time, whatever the model's own settings are."""
+        thinks = (await self._card(model)).thinks
+        limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
+        # A penalty for repeated words changes grades, and forbids what a schema demands.
+        options = {"temperature": 0, "repeat_penalty": 1.0, "num_predict": limit}
+        asked = {
+            "model": model,
+            "options": {**options, **await self._context_for(model, turns, limit)},
+            "stream": False,
+        }
+        return {**asked, "reasoning": False} if thinks else asked
+
+    async def _context_for(self, model: str, turns: Turns, answer: int) -> dict[str, int]:
+        """The option with the host's window, or a larger one if turns and `answer` (tokens) need it.
+
+        It has to be named: Ollama reloads the model for another value.
+        """
+        tokens = answer + sum(most_tokens(text) + 8 for _, text in turns)
+        window = window_brought(model) or self.windows.kept(model) or await self.window(model)
+        if tokens > (window or _SMALLEST_DEFAULT):
+            longest = (await self._card(model)).context_length
+            wanted = 1 << (tokens - 1).bit_length()
+            window = max(window or 0, min(wanted, longest or wanted))
+            self.windows.keep(model, window)
+        return {} if window is None else {"num_ctx": window}
+
     async def _listed_as(self, model: str) -> str | None:
         """The name under which the host lists a model, however it is spelt here."""
         wanted = spelt_alike(model)
         return next((name for name in await self.models() if spelt_alike(name) == wanted), None)
-
-    async def _context_for(self, model: str, tokens: int) -> int | None:
-        window = window_brought(model) or self.windows.kept(model) or await self.window(model)
-        if tokens <= (window or _SMALLEST_DEFAULT):
-            return window
-        longest = (await self._card(model)).context_length
-        wanted = 1 << (tokens - 1).bit_length()
-        raised = max(window or 0, min(wanted, longest or wanted))
-        self.windows.keep(model, raised)
-        return raised
 
     async def _card(self, model: str) -> ModelCard:
         name = await self._listed_as(model) or model
@@ -275,7 +272,7 @@ class OllamaHost(TextHost):
 
     async def _fetch_card(self, model: str) -> ModelCard:
         try:
-            return card_of(await self._connections.json("POST", "/api/show", {"model": model}))
+            return card_of(await self._json("POST", "/api/show", {"model": model}))
         except HostSilent:
             raise
         except ServiceUnavailable:  # gateways and llama.cpp have no such route
@@ -284,22 +281,22 @@ class OllamaHost(TextHost):
     async def _load(self, model: str) -> int | None:
         """Have the host load a model. Return its window."""
         listed = await self._listed_as(model) or model
-        await self._connections.answer("/api/generate", {"model": listed, "stream": False})
+        async with self._connections.here().limiter:
+            await self._json("POST", "/api/generate", {"model": listed, "stream": False}, seconds=ANSWER_SECONDS)
         self._loaded.forget()
         return (await self._loaded.get() or {}).get(model)
 
     async def _fetch_version(self) -> str:
-        answer = await self._connections.json("GET", "/api/version")
-        return str(_field(answer, "version", str, self.url))
+        return str(await self._field("/api/version", "version", str))
 
     async def _fetch_models(self) -> frozenset[str]:
-        models = _field(await self._connections.json("GET", "/api/tags"), "models", list, self.url)
+        models = await self._field("/api/tags", "models", list)
         return frozenset(str(m["name"]) for m in models if isinstance(m, dict) and m.get("name"))
 
     async def _fetch_loaded(self) -> dict[str, int] | None:
         """The windows of loaded models; None if the host has no /api/ps."""
         try:
-            models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
+            models = await self._field("/api/ps", "models", list)
         except HostSilent:
             raise
         except ServiceUnavailable:
@@ -309,11 +306,9 @@ class OllamaHost(TextHost):
             spelt_alike(name): context for name, context in contexts if isinstance(name, str) and is_number(context)
         }
 
-
-def _field(answer: Any, name: str, kind: type, url: str) -> Any:
-    value = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(value, kind):
-        raise ServiceUnavailable("ollama", f"OLLAMA_BASE_URL does not speak Ollama's API: no {name} in its answer").at(
-            url
-        )
-    return value
+    async def _field(self, path: str, name: str, kind: type) -> Any:
+        answer = await self._json("GET", path)
+        value = answer.get(name) if isinstance(answer, dict) else None
+        if not isinstance(value, kind):
+            raise self._failure(f"OLLAMA_BASE_URL does not speak Ollama's API: no {name} in its answer")
+        return value

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import asyncpg
 
-from cragside.adapters.closing import close_quietly
+from cragside.adapters.gate import close_quietly
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.renewable import Renewable, Unreadable
 from cragside.ports.figures import DatabaseFigures, StatementKind

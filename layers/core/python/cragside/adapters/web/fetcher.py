@@ -1,23 +1,70 @@
-"""Fetches pages from untrusted URLs."""
+"""Fetches pages from untrusted URLs, over connections to checked addresses alone."""
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator, Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
-from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
+from cragside.adapters.http_clients import body_of
 from cragside.adapters.turns import Turns
-from cragside.adapters.web.connection import pinned_connector
-from cragside.adapters.web.guard import AddressRefused, Guard
-from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
+
+
+class PinnedResolver(AbstractResolver):
+    """Resolves every name to the same addresses."""
+
+    def __init__(self, addresses: AbstractSet[str]) -> None:
+        self._addresses = addresses
+
+    @override
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in sorted(self._addresses)
+        ]
+
+    @override
+    async def close(self) -> None:
+        pass
+
+
+def pinned_connector(addresses: AbstractSet[str]) -> aiohttp.TCPConnector:
+    """A connector for one request, which connects to these addresses only.
+
+    The certificate is still checked against the name in the URL. The sockets are checked too, because aiohttp does not
+    use the resolver for a URL with an address.
+    """
+
+    def open_socket(target: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, address = target
+        if address[0] not in addresses:
+            raise OSError(f"{address[0]} is not one of the addresses that were checked")
+        return socket.socket(family, kind, protocol)
+
+    return aiohttp.TCPConnector(
+        resolver=PinnedResolver(addresses), use_dns_cache=False, force_close=True, socket_factory=open_socket
+    )
+
 
 CONTENT_TYPES = frozenset(
     {
@@ -41,7 +88,6 @@ _ENCODINGS = ("", "identity", "gzip", "deflate")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PAGES = (200, 203)
 _CONNECT_SECONDS = 10.0
-_CHUNK_BYTES = 65_536
 _TOKEN = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 
@@ -148,17 +194,12 @@ class GuardedFetcher(PageFetcher):
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
             raise fetch.failed("fetch_failed", "The page has a compression that was not requested.")
-        if (response.content_length or 0) > self._max_bytes:
-            self._refuse_size(fetch)
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-            body += chunk
-            if len(body) > self._max_bytes:
-                self._refuse_size(fetch)
-        return bytes(body)
-
-    def _refuse_size(self, fetch: "_Fetch") -> NoReturn:
-        raise fetch.failed("too_large", f"The page is larger than {self._max_bytes:,} bytes.")
+        body = None
+        if (response.content_length or 0) <= self._max_bytes:
+            body = await body_of(response, self._max_bytes)
+        if body is None:
+            raise fetch.failed("too_large", f"The page is larger than {self._max_bytes:,} bytes.")
+        return body
 
 
 class _Fetch:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.sqlite_failures import is_damage, without_paths
+from cragside.adapters.sqlite_files import is_damage, without_paths
 from cragside.ports.clock import Clock
 
 # A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.

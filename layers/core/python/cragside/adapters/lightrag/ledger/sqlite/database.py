@@ -15,8 +15,7 @@ from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerErro
 from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
-from cragside.adapters.sqlite_failures import is_damage, unusable, without_paths
-from cragside.adapters.sqlite_logs import Log, copy_log
+from cragside.adapters.sqlite_files import Log, copy_log, is_damage, unusable, without_paths
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; longer work takes a lease.

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import asyncpg
 
-from cragside.adapters.closing import close_quietly
+from cragside.adapters.gate import close_quietly
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.postgres.tables import vector_table

@@ -1,4 +1,4 @@
-"""The words of German and French texts: elision, inflection, derivation, separable verbs and compounds.
+"""Tells the language of a text, and compares German and French words: elision, inflection, verbs and compounds.
 
 The index has its own stems (`words.terms`), which are part of a store's format. The grader compares more closely.
 """
@@ -6,12 +6,36 @@ The index has its own stems (`words.terms`), which are part of a store's format.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from cragside.adapters.embedded.foreign_words import FRENCH_COMMON, GERMAN_COMMON, STRONG_VERBS
 from cragside.adapters.embedded.numbers import plain
-from cragside.adapters.embedded.stopwords import ENGLISH, FRENCH, FRENCH_ASKING, GERMAN, GERMAN_ASKING, NEIGHBOURS
-from cragside.adapters.embedded.words import Language, language_of, stem, words
+from cragside.adapters.embedded.words import (
+    ENGLISH,
+    FRENCH,
+    FRENCH_ASKING,
+    GERMAN,
+    GERMAN_ASKING,
+    NEIGHBOURS,
+    Language,
+    language_of,
+    stem,
+    word_list,
+    word_lists,
+    words,
+)
+
+if TYPE_CHECKING:
+    from gcld3 import NNetLanguageIdentifier
+
+
+# Frequent content words: their absence says less than that of others.
+GERMAN_COMMON = word_list("german common")
+FRENCH_COMMON = word_list("french common")
+
+# The stems of German strong verbs, that of the infinitive first; a comma ends each verb.
+STRONG_VERBS = {form: verb.split()[0] for verb in word_lists()["strong verbs"].split(",") for form in verb.split()}
+
 
 # How much of a question's word a text has that lacks the word itself. Chosen on the development half of
 # `evals/languages.jsonl`, which changes little for values 0.2 apart.
@@ -194,3 +218,67 @@ def _alone(first: str) -> Iterator[str]:
     for link in _LINKS:
         if first.endswith(link) and len(first) - len(link) >= _SHORTEST_ROOT:
             yield first.removesuffix(link)
+
+
+# Shorter texts give random results: "OK" would be Dutch.
+_FEWEST_LETTERS = 12
+_LONGEST_READ = 1000
+# With less, a short English sentence may be Dutch: "A comet was seen over Durham." is to 0.81.
+_LEAST_PROBABILITY = 0.9
+# Codes of the detector that ISO 639-1 has replaced.
+_REPLACED = {"iw": "he"}
+
+
+def iso_639_1(text: str) -> str | None:
+    """The code of a text's language, such as `de`; None if the text is too short or too mixed."""
+    read = text[:_LONGEST_READ]
+    if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
+        return None
+    found = _identifier().FindLanguage(read.encode("utf-8", "replace").decode())
+    code = found.language.partition("-")[0]  # `zh-Latn` is Chinese in Latin letters
+    return _REPLACED.get(code, code) if found.probability >= _LEAST_PROBABILITY and len(code) == 2 else None
+
+
+@cache
+def _identifier() -> "NNetLanguageIdentifier":
+    from gcld3 import NNetLanguageIdentifier
+
+    return NNetLanguageIdentifier(min_num_bytes=0, max_num_bytes=4 * _LONGEST_READ)
+
+
+# Two words are a name as often as a question.
+_FEWEST_WORDS = 3
+# So many function words more than any other language has suffice without the detector.
+_CLEAR_LEAD = 2
+_LONGEST_QUESTION = 400
+_LISTED = frozenset({"en", "de", "fr"})
+_NEIGHBOURS = frozenset({"es", "it", "nl", "pt"})
+
+
+def question_language(text: str) -> str | None:
+    """The code (ISO 639-1) of a question's language; None for names, keywords and whatever else leaves a doubt.
+
+    The function words of the question and the detector have to agree, unless the words are clear by themselves.
+    """
+    read = text[:_LONGEST_QUESTION]
+    found = words(read)
+    if len(found) < _FEWEST_WORDS:
+        return None
+    detected = iso_639_1(read)
+    if not any(letter.isascii() for letter in read if letter.isalpha()):
+        return detected  # the script leaves few languages to choose from
+    longer = [word for word in found if len(word) > 1]
+    counts = {
+        "en": sum(map(ENGLISH.__contains__, longer)),
+        "de": sum(map(GERMAN.__contains__, longer)),
+        "fr": french_words(longer),
+    }
+    neighbours = sum(map(NEIGHBOURS.__contains__, longer))
+    if detected in _NEIGHBOURS:
+        return detected if neighbours >= _CLEAR_LEAD and neighbours > max(counts.values()) else None
+    second, first = sorted(counts.values())[-2:]
+    leading = max(counts, key=counts.__getitem__)
+    if leading == detected:
+        return leading if first > second else None
+    clear = first - second >= _CLEAR_LEAD and first >= neighbours
+    return leading if clear and (detected is None or leading != "fr") else None

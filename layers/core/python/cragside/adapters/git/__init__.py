@@ -1,1 +1,0 @@
-"""Repositories, by git's own command."""

@@ -1,1 +1,0 @@
-"""Grading by a rerank endpoint: TEI, vLLM, llama.cpp's server, Cohere, Jina."""

@@ -1,1 +1,0 @@
-"""Web search by a SearXNG instance."""
