@@ -8,18 +8,18 @@ from fastapi import FastAPI
 
 from cragside import __version__
 from cragside.bootstrap import Container
+from cragside.composition.outside import outside_checks
 from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
-from cragside.entrypoints.http.component_report import ComponentReport
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
-from cragside.entrypoints.http.outside import Outside
 from cragside.entrypoints.http.peers.failures import install_peer_handlers
-from cragside.entrypoints.http.readiness import Readiness
+from cragside.entrypoints.http.readiness import Readiness, SharedLook, reasons
 from cragside.entrypoints.http.routes import ROUTES
+from cragside.entrypoints.http.v1.components import component_report
 from cragside.entrypoints.http.v1.document_events import ProgressStreams
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
@@ -63,8 +63,8 @@ def create_app(
     app.state.readiness = Readiness(container)
     app.state.repository_turns = RepositoryTurns()
     app.state.progress_streams = ProgressStreams(container)
-    app.state.components = ComponentReport(container)
-    app.state.outside = Outside(container)
+    app.state.components = component_report(container)
+    app.state.outside = SharedLook(lambda: reasons(outside_checks(container)), container.clock)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:

@@ -1,29 +1,19 @@
 """Health routes."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeVar
+from collections.abc import Mapping
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from cragside import __version__
-from cragside.domain.errors import CragsideError
-from cragside.domain.faults import Fault
-from cragside.entrypoints.http.errors import error_responses, for_client
-from cragside.entrypoints.http.outside import Outside
-from cragside.entrypoints.http.readiness import check_store
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.models import Shape
+from cragside.entrypoints.http.readiness import SharedLook, answer_of, check_store
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
-# Seconds to wait for each component.
-_PATIENCE_SECONDS = 2.0
 
-T = TypeVar("T")
-_log = logging.getLogger("cragside")
-
-
-class QueueHealth(BaseModel):
+class QueueHealth(Shape):
     """The workspace's tasks that are queued, in process, and failed for good."""
 
     pending: int = Field(description="Tasks that wait.")
@@ -107,12 +97,12 @@ async def health(request: Request, container: AppContainer) -> Health:
     other host is asked. All pages of a store are checked at most every ten minutes, in the background.
     """
     workspace, settings = choose_workspace(request), container.settings
-    tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
-    _, store = await _asked("knowledge_base", lambda: check_store(container, workspace))
-    outside = {name: ComponentHealth(ok=not why, reason=why) for name, why in (await _outside(request)).items()}
+    tasks, queue = await answer_of("queue", lambda: container.intake.backlog(workspace))
+    _, store = await answer_of("knowledge_base", lambda: check_store(container, workspace))
+    components = {"knowledge_base": store, "queue": queue, **await _outside(request)}
     busy = tasks is not None and tasks.pending + tasks.processing > 0
     return Health(
-        status="healthy" if store.ok and queue.ok else "unhealthy",
+        status="unhealthy" if store or queue else "healthy",
         core_version=__version__,
         api_version=__version__,
         auth_mode="enabled" if settings.asks_for_token else "disabled",
@@ -125,26 +115,11 @@ async def health(request: Request, container: AppContainer) -> Health:
             ollama=settings.ollama_address is not None,
             search=settings.searxng_host is not None,
         ),
-        components={"knowledge_base": store, "queue": queue, **outside},
-        queue=None if tasks is None else QueueHealth.model_validate(tasks, from_attributes=True),
+        components={name: ComponentHealth(ok=not reason, reason=reason) for name, reason in components.items()},
+        queue=tasks,
     )
 
 
 async def _outside(request: Request) -> Mapping[str, str]:
-    outside: Outside = request.app.state.outside
-    return await outside.reasons()
-
-
-async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | None, ComponentHealth]:
-    """A component's answer, None if it fails or is late, and its health."""
-    try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            return await ask(), ComponentHealth(ok=True)
-    except TimeoutError:
-        fault = Fault.late(component, _PATIENCE_SECONDS)
-    except CragsideError as error:
-        fault = Fault.of(component, error, for_client(error).message)
-    except Exception:
-        _log.exception("The %s failed", component)
-        fault = Fault.unexpected(component)
-    return None, ComponentHealth(ok=False, reason=str(fault))
+    outside: SharedLook[Mapping[str, str]] = request.app.state.outside
+    return await outside.result()

@@ -1,22 +1,22 @@
 """The figures of a server, for Prometheus."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from cragside.composition.databases import standing
-from cragside.domain.errors import CragsideError, Forbidden, NotFound
+from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import AppContainer
+from cragside.entrypoints.http.readiness import answer_of
+from cragside.entrypoints.http.request_access import AppContainer, require_all_workspaces
 from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
 
-T = TypeVar("T")
 Exposition = Callable[[QueueStats | None, Standing | None], bytes]
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_PATIENCE_SECONDS = 2.0
 _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}
 }
@@ -34,24 +34,18 @@ async def metrics(request: Request, container: AppContainer) -> Response:
 
     They count the requests of all workspaces, so a token must open all of them.
     """
+    require_all_workspaces(request, "The figures are about all workspaces.")
     exposition: Exposition | None = request.app.state.exposition
-    if request.state.narrowed_grant.workspaces is not None:
-        raise Forbidden("The figures are about all workspaces. Use a token that opens all of them.")
     if exposition is None:
         raise NotFound("Only cragside serve counts requests.")
     database = container.database
-    stats, known = await asyncio.gather(
-        _known(container.queue.stats()), _known(standing(database)) if database is not None else _known(None)
+    # What does not answer soon is left out.
+    (stats, _), (known, _) = await asyncio.gather(
+        answer_of("queue", container.queue.stats),
+        answer_of("postgres", partial(standing, database)) if database is not None else _nothing(),
     )
     return Response(exposition(stats, known), media_type=CONTENT_TYPE)
 
 
-async def _known(asked: Awaitable[T] | None) -> T | None:
-    """The answer, None if there is none soon: the other figures are known all the same."""
-    if asked is None:
-        return None
-    try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            return await asked
-    except (CragsideError, TimeoutError):
-        return None
+async def _nothing() -> tuple[None, str]:
+    return None, ""

@@ -2,10 +2,26 @@
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+WORKSPACE = "The workspace; the default without it."
 
 
-class Citation(BaseModel):
+class Shape(BaseModel):
+    """A part of an answer. Any object with its fields as attributes can be turned into it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class WorkspaceRequest(BaseModel):
+    """A body that may name a workspace. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class Citation(Shape):
     """One document of evidence, in the order of its number in the prompt."""
 
     id: str = Field(description="Id of the passage or of the web result.")
@@ -18,7 +34,7 @@ class Citation(BaseModel):
     metadata: dict[str, Any] | None = Field(None, description="The document's metadata, such as page and section.")
 
 
-class Degraded(BaseModel):
+class Degraded(Shape):
     """A component that failed, and why."""
 
     component: str = Field(description="What failed, such as `grader` or `search`.")

@@ -4,6 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
+from cragside.entrypoints.http.models import Shape
 
 
 class Match(BaseModel):
@@ -50,7 +51,7 @@ class PayloadFilter(BaseModel):
         return Filter(tuple(each.condition() for each in self.must))
 
 
-class GraphEntity(BaseModel):
+class GraphEntity(Shape):
     """An entity in the passages or near them."""
 
     name: str = Field(description="Name of the entity.")
@@ -58,7 +59,7 @@ class GraphEntity(BaseModel):
     description: str = Field(description="What the documents say about it.")
 
 
-class GraphRelationship(BaseModel):
+class GraphRelationship(Shape):
     """A relationship between two of the entities."""
 
     source: str = Field(description="Name of the first entity.")
@@ -67,7 +68,7 @@ class GraphRelationship(BaseModel):
     description: str = Field(description="What the documents say about it.")
 
 
-class GraphAround(BaseModel):
+class GraphAround(Shape):
     """The graph around the passages. `capped`: some of it is left out."""
 
     entities: list[GraphEntity] = Field(description="The entities.")

@@ -7,11 +7,10 @@ from fastapi import Depends, Query, Request
 
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
-from cragside.domain.errors import Unauthorized
+from cragside.domain.errors import Forbidden, Unauthorized
 from cragside.entrypoints.access import ANONYMOUS, Grant, workspace_of
+from cragside.entrypoints.http.models import WORKSPACE
 from cragside.entrypoints.http.route_rules import RULES
-
-WORKSPACE = "The workspace; the default without it."
 
 
 def container_of(request: Request) -> Container:
@@ -45,6 +44,12 @@ def token_of(request: Request, workspace: str) -> str | None:
 def holder_of(request: Request) -> str:
     """The id of the token to which a request without a workspace is attributed."""
     return _grant(request).bearer(None).id
+
+
+def require_all_workspaces(request: Request, why: str) -> None:
+    """Raise `Forbidden` unless the request's token opens all workspaces."""
+    if _grant(request).workspaces is not None:
+        raise Forbidden(f"{why} Use a token that opens all of them.")
 
 
 def note_documents(request: Request, documents: Iterable[str]) -> None:

@@ -12,8 +12,6 @@ from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.outcome import recalled
 from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.http.models import Degraded
-from cragside.entrypoints.http.passage_models import GraphAround
 from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers import query_models as shapes
 from cragside.entrypoints.http.peers.failures import PeerRoute, QueryFailure, failure_responses
@@ -44,9 +42,7 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
     lookup = body.lookup()
     found, around = await search.within(search.with_graph(lookup, graph=bool(body.graph_expand)))
     hits = found.hits
-    optional: dict[str, Any] = (
-        {} if around is None else {"graph": GraphAround.model_validate(around, from_attributes=True)}
-    )
+    optional: dict[str, Any] = {} if around is None else {"graph": around}
     budget = container.settings.context_tokens
     if body.max_total_tokens is not None:
         budget = min(budget, body.max_total_tokens)
@@ -54,7 +50,7 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
     earlier = await _earlier(container, search, body, lookup, tokens=tokens, end_user=user)
     if earlier is not None:
         optional["memory"] = [shapes.RecalledPassage(**recalled(d), text=d.content) for d in earlier.documents]
-        optional["degraded"] = [Degraded.model_validate(d, from_attributes=True) for d in earlier.degraded]
+        optional["degraded"] = earlier.degraded
     if not hits:
         optional["message"] = _NOTHING_FOUND
         optional |= {} if found.best is None or lookup.mode is not None else {"best_score": found.best}

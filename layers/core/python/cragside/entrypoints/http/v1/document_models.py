@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
+from cragside.entrypoints.http.models import WORKSPACE, Shape, WorkspaceRequest
 
 MOST_NAME_CHARACTERS = 1024
 # As long as a path can be on Linux.
@@ -37,12 +38,11 @@ _Name = Annotated[str, AfterValidator(document_name)]
 _Source = Annotated[str, AfterValidator(document_source)]
 
 
-class DocumentRequest(BaseModel):
+class DocumentRequest(WorkspaceRequest):
     """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"name": "harbour.md", "text": "The keeper lights the lamp at dusk."}]},
+        json_schema_extra={"examples": [{"name": "harbour.md", "text": "The keeper lights the lamp at dusk."}]}
     )
 
     text: str | None = Field(None, description="The text itself; needs a name.")
@@ -60,7 +60,6 @@ class DocumentRequest(BaseModel):
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
     doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
     metadata: dict[str, Any] = Field({}, description="Fields by which passages can be filtered.")
-    workspace: str | None = Field(None, description="The workspace; the default without it.")
 
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
@@ -89,13 +88,13 @@ class DocumentForm(BaseModel):
     source: str | None = Field(
         None, description=f"{_SOURCE} Without it the file's name. May be called `id` as well. For one file alone."
     )
-    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
     doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
     metadata: str | None = Field(None, description="A JSON object with fields by which passages can be filtered.")
 
 
-class DocumentBody(BaseModel):
+class DocumentBody(Shape):
     """A document, without its content. Times are ISO 8601 in UTC, sizes in bytes."""
 
     id: str = Field(description="Id of the document.")
@@ -124,7 +123,7 @@ class DocumentBody(BaseModel):
     metadata: dict[str, Any] = Field(description="Fields by which passages can be filtered.")
 
 
-class PartBody(BaseModel):
+class PartBody(Shape):
     """The passages `first` to `last` of a document, which are annotated together."""
 
     number: int = Field(description="Number of the part, from 0.")
@@ -151,7 +150,7 @@ class DocumentDetail(DocumentBody):
     parts: list[PartBody] = Field(description="The parts, in their order.")
 
 
-class DocumentPage(BaseModel):
+class DocumentPage(Shape):
     """Some of the documents, in the order that was asked for."""
 
     documents: list[DocumentBody] = Field(description="The documents.")
@@ -163,7 +162,7 @@ class DocumentPage(BaseModel):
     )
 
 
-class PassagePlace(BaseModel):
+class PassagePlace(Shape):
     """Where a passage stands in the text of its document, in Unicode code points. Null where it was not found."""
 
     id: str = Field(description="Id of the passage.")
@@ -212,7 +211,7 @@ class Restarted(BaseModel):
     tasks: int = Field(description="Number of tasks that were queued.")
 
 
-class DocumentProgress(BaseModel):
+class DocumentProgress(Shape):
     """The progress of a document."""
 
     id: str = Field(description="Id of the document.")
@@ -228,19 +227,9 @@ class DocumentProgress(BaseModel):
     error: str = Field(description="Why it failed; empty if it did not.")
 
 
-def body_of(record: DocumentRecord) -> DocumentBody:
-    """A document without its content."""
-    return DocumentBody.model_validate(record, from_attributes=True)
-
-
-def detail_of(record: DocumentRecord) -> DocumentDetail:
-    """A document with its parts."""
-    return DocumentDetail.model_validate(record, from_attributes=True)
-
-
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
     """An accepted document."""
-    fields = {**dict(body_of(acceptance.record)), "unread": acceptance.unread}
+    fields = {**dict(DocumentBody.model_validate(acceptance.record)), "unread": acceptance.unread}
     return AcceptedDocument(**fields, outcome=acceptance.outcome)
 
 

@@ -11,7 +11,8 @@ from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
 from cragside.entrypoints.http.errors import error_responses, json_error_responses
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
+from cragside.entrypoints.http.models import WORKSPACE
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
 from cragside.entrypoints.http.v1.document_events import (
     ProgressStreams,
     document_record,
@@ -30,8 +31,6 @@ from cragside.entrypoints.http.v1.document_models import (
     DocumentRequest,
     DocumentText,
     Restarted,
-    body_of,
-    detail_of,
 )
 from cragside.entrypoints.http.v1.document_passages import place_in_document
 from cragside.entrypoints.http.v1.request_intake import RequestIntake, parsed
@@ -130,7 +129,7 @@ async def list_documents(
         inside = [each for each in await library.below(below) if status in (None, each.status) and listing.takes(each)]
         records, total = (listing.ordered(inside) if sorts else inside)[offset : offset + limit], len(inside)
     return DocumentPage(
-        documents=[body_of(record) for record in records],
+        documents=records,
         total=total,
         limit=limit,
         offset=offset,
@@ -138,10 +137,10 @@ async def list_documents(
     )
 
 
-@router.get("/{document_id}")
-async def get_document(record: FoundDocument) -> DocumentDetail:
+@router.get("/{document_id}", response_model=DocumentDetail)
+async def get_document(record: FoundDocument) -> DocumentRecord:
     """A document with its parts, without its content."""
-    return detail_of(record)
+    return record
 
 
 @router.get("/{document_id}/content")
@@ -160,14 +159,13 @@ async def get_document_text(
     return DocumentText(id=document_id, name=source.name, text=source.text, passage=place)
 
 
-@router.patch("/{document_id}", openapi_extra=_MOVE)
+@router.patch("/{document_id}", response_model=DocumentDetail, openapi_extra=_MOVE)
 async def move_document(
     request: Request, document_id: str, container: AppContainer, workspace: QueryWorkspace
-) -> DocumentDetail:
+) -> DocumentRecord:
     """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
     asked = parsed(DocumentMove, await json_body(request))
-    moved = await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
-    return detail_of(moved)
+    return await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
 
 
 @router.delete("/{document_id}", status_code=204)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.memory import DEFAULT_LIMIT
+from cragside.application.memory import DEFAULT_LIMIT, Recollection
 from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
@@ -15,9 +15,8 @@ from cragside.domain.search import Mode
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.models import Citation, Degraded
+from cragside.entrypoints.http.models import Citation, Degraded, Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
-    WORKSPACE,
     AppContainer,
     QueryWorkspace,
     choose_workspace,
@@ -32,11 +31,10 @@ _MOST_LISTED = 100
 _MOST_OFFSET = 10**9
 
 
-class ExchangeBody(BaseModel):
+class ExchangeBody(WorkspaceRequest):
     """What a user said and what the assistant answered."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"user": "Who lights the lamp?", "assistant": "The keeper lights it at dusk."}]
         },
@@ -47,7 +45,6 @@ class ExchangeBody(BaseModel):
     skill: str | None = Field(None, max_length=200, description="The skill that was active, if any.")
     date: datetime | None = Field(None, description="ISO 8601, in UTC without a zone; now when missing.")
     end_user: EndUser = None
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class RememberedBody(BaseModel):
@@ -61,19 +58,18 @@ class RememberedBody(BaseModel):
     retryable: bool = Field(False, description="Whether the same request may succeed later.")
 
 
-class MemoryQuery(BaseModel):
+class MemoryQuery(WorkspaceRequest):
     """A search in memory."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?"}]})
 
     query: str = Field(description="The question.")
     mode: Mode | None = Field(None, description="As LightRAG's; RAG_MEMORY_MODE when missing.")
     limit: Annotated[int, Field(ge=1, le=_MOST_RESULTS, description="Most passages.")] = DEFAULT_LIMIT
     end_user: EndUser = None
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
-class RecollectionBody(BaseModel):
+class RecollectionBody(Shape):
     """What memory has on a question: a section for a system prompt ("" for nothing) and its passages."""
 
     text: str = Field(description="Under `# Relevant Memory`.")
@@ -155,18 +151,17 @@ async def delete_memory(memory_id: str, container: AppContainer, workspace: Quer
         raise NotFound(f"There is no exchange {memory_id} in memory. GET /v1/memories lists them.")
 
 
-@router.post("/search")
-async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
+@router.post("/search", response_model=RecollectionBody)
+async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> Recollection:
     """What memory has on a question, as a section for a system prompt."""
     workspace = choose_workspace(request, asked.workspace)
-    found = await container.memory.recall(
+    return await container.memory.recall(
         asked.query,
         workspace=workspace,
         mode=asked.mode,
         limit=asked.limit,
         end_user=_end_user(request, asked.end_user),
     )
-    return RecollectionBody.model_validate(found, from_attributes=True)
 
 
 def _end_user(request: Request, given: str | None) -> str:

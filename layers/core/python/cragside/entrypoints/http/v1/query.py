@@ -5,27 +5,25 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.passages import Found, Hit, Lookup
+from cragside.application.passages import Hit, Lookup
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import EVERYTHING
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Ranking, Strategy
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.models import Degraded
+from cragside.entrypoints.http.models import Degraded, WorkspaceRequest
 from cragside.entrypoints.http.passage_models import GraphAround, PayloadFilter
 from cragside.entrypoints.http.passage_search import PassageSearch
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
 _MOST_PASSAGES = 100
 
 
-class PassageQuery(BaseModel):
+class PassageQuery(WorkspaceRequest):
     """A search for passages. By similarity, the settings of the workspace are the defaults."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?", "limit": 3}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?", "limit": 3}]})
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
     by: Ranking = Field(
@@ -61,7 +59,6 @@ class PassageQuery(BaseModel):
     compress: bool = Field(False, description="Whether to return only the relevant strips of passages.")
     filter: PayloadFilter | None = Field(None, description="Conditions on the payload of passages.")
     graph: bool = Field(False, description="Whether to return the graph around the passages.")
-    workspace: str | None = Field(None, description=WORKSPACE)
 
     def lookup(self) -> Lookup:
         """The search. Raises `ValidationError` for options that do not belong to it."""
@@ -120,16 +117,12 @@ async def query_passages(request: Request, body: PassageQuery, container: AppCon
     """Passages for a question with their relevance and their similarity, without a web search."""
     search = PassageSearch(container, request, choose_workspace(request, body.workspace))
     found, around = await search.within(search.with_graph(body.lookup(), graph=body.graph))
-    return _answer(body.by, found, None if around is None else GraphAround.model_validate(around, from_attributes=True))
-
-
-def _answer(by: Ranking, found: Found, graph: GraphAround | None) -> PassageAnswer:
     return PassageAnswer(
-        by=by,
+        by=body.by,
         results=[_ranked(hit) for hit in found.hits],
         best=_rounded(found.best),
-        graph=graph,
-        degraded=[Degraded.model_validate(each, from_attributes=True) for each in found.degraded],
+        graph=around,
+        degraded=found.degraded,
     )
 
 

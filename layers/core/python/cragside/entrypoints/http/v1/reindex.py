@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError, DeadlineExceeded
@@ -14,7 +13,8 @@ from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client, hidden
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+from cragside.entrypoints.http.models import WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
 from cragside.ports.clock import Clock
 from cragside.ports.workspaces import Workspaces
@@ -34,16 +34,8 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
 
 
-class ReindexRequest(BaseModel):
-    """Which workspace to build anew."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    workspace: str | None = Field(None, description=WORKSPACE)
-
-
 @router.post("/v1/reindex", response_class=StreamingResponse, responses=_ANSWER)
-async def reindex_workspace(request: Request, body: ReindexRequest, container: AppContainer) -> Response:
+async def reindex_workspace(request: Request, body: WorkspaceRequest, container: AppContainer) -> Response:
     """Build a workspace and its memory anew with the configured embedding model.
 
     The old store answers until the new one is complete. A client that leaves stops it, and the old store stays. While

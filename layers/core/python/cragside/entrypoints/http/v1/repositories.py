@@ -11,8 +11,8 @@ from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import for_client, hidden, json_error_responses
+from cragside.entrypoints.http.models import WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
-    WORKSPACE,
     AppContainer,
     choose_workspace,
     note_documents,
@@ -21,12 +21,10 @@ from cragside.entrypoints.http.request_access import (
 from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
 
 
-class RepositoryRequest(BaseModel):
+class RepositoryRequest(WorkspaceRequest):
     """A repository to add."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"url": "https://git.example/sea/lighthouse.git"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://git.example/sea/lighthouse.git"}]})
 
     url: str = Field(
         min_length=1,
@@ -34,7 +32,6 @@ class RepositoryRequest(BaseModel):
         description="Its https URL. Credentials in it are sent to its host, and are neither stored nor shown.",
     )
     branch: str | None = Field(None, max_length=250, description="A branch or a tag; the repository's own without it.")
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class RepositoryProgress(BaseModel):

@@ -1,13 +1,14 @@
 """Sample documents, for whoever has none yet."""
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from cragside.domain.errors import CragsideError
 from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace, note_documents
+from cragside.entrypoints.http.models import WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.entrypoints.http.v1.document_models import AcceptedDocuments
 from cragside.entrypoints.http.v1.request_intake import answer_of
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus, count
@@ -20,14 +21,6 @@ class Samples(BaseModel):
     questions: list[str] = Field(description="Questions that they answer.")
 
 
-class SamplesRequest(BaseModel):
-    """The workspace that gets the samples."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    workspace: str | None = Field(None, description=WORKSPACE)
-
-
 router = APIRouter(prefix="/v1/samples", tags=["documents"], route_class=BoundedRoute, responses=error_responses())
 
 
@@ -38,7 +31,7 @@ async def get_samples() -> Samples:
 
 
 @router.post("", status_code=202)
-async def add_samples(request: Request, asked: SamplesRequest, container: AppContainer) -> AcceptedDocuments:
+async def add_samples(request: Request, asked: WorkspaceRequest, container: AppContainer) -> AcceptedDocuments:
     """Add the sample documents to a workspace. They are indexed afterwards, like any others."""
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()

@@ -21,7 +21,8 @@ from cragside.domain.preferences import (
 from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
+from cragside.entrypoints.http.models import WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, choose_workspace
 from cragside.ports.model_host import EMBEDDED
 from cragside.settings import Settings, variable_of
 
@@ -89,12 +90,11 @@ class SettingsBody(BaseModel):
     host: HostBody = Field(description="The model host.")
 
 
-class SettingsChange(BaseModel):
+class SettingsChange(WorkspaceRequest):
     """Settings to change. null restores the default."""
 
     model_config = ConfigDict(extra="allow")
 
-    workspace: str | None = Field(None, description=WORKSPACE)
     chunk_tokens: int | None = Field(None, ge=500, le=2000, description="Longest passage of new documents, in tokens.")
     chunk_overlap_tokens: int | None = Field(
         None, ge=0, le=1000, description="Tokens that neighbouring passages of new documents share."

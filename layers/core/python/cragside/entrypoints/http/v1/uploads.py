@@ -3,22 +3,16 @@
 from datetime import datetime
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from cragside.application.uploads import UploadOffer
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+from cragside.entrypoints.http.models import Shape, WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
 
-class UploadRequest(BaseModel):
-    """The workspace of the file. POST /v1/documents takes its name and the rest."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    workspace: str | None = Field(None, description=WORKSPACE)
-
-
-class UploadBody(BaseModel):
+class UploadBody(Shape):
     """A form for one file, to be sent to `url` as `multipart/form-data`."""
 
     id: str = Field(description="Pass it to POST /v1/documents as `upload`.")
@@ -33,8 +27,7 @@ router = APIRouter(
 )
 
 
-@router.post("", status_code=201)
-async def offer_upload(request: Request, asked: UploadRequest, container: AppContainer) -> UploadBody:
+@router.post("", status_code=201, response_model=UploadBody)
+async def offer_upload(request: Request, asked: WorkspaceRequest, container: AppContainer) -> UploadOffer:
     """Return a form that uploads a file to a bucket. POST /v1/documents then takes it in."""
-    offered = await container.uploads.offer(choose_workspace(request, asked.workspace))
-    return UploadBody.model_validate(offered, from_attributes=True)
+    return await container.uploads.offer(choose_workspace(request, asked.workspace))

@@ -6,10 +6,10 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from cragside.domain.errors import NotFound
+from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.request_access import AppContainer, QueryCollection
-from cragside.ports.knowledge_graph import EntityView
 
 
 class EntityDetails(CamelModel):
@@ -20,10 +20,14 @@ class EntityDetails(CamelModel):
     description: str = Field(description="What the documents say about it.")
     first_seen: str | None = Field(description="When the first document with it was added, ISO 8601 in UTC.")
     last_seen: str | None = Field(description="When the last document with it was added, ISO 8601 in UTC.")
-    mention_count: int = Field(description="Number of passages that mention it.")
+    mention_count: int = Field(
+        validation_alias="mentions",
+        serialization_alias="mentionCount",
+        description="Number of passages that mention it.",
+    )
 
 
-class EntityConnection(BaseModel):
+class EntityConnection(Shape):
     """A relationship, as seen from the entity."""
 
     entity: str = Field(description="Name of the other entity.")
@@ -62,20 +66,8 @@ async def graph_entity(
     view = await graph.entity(name, connections=limit, documents=limit)
     if view is None:
         raise NotFound("Entity not found")
-    return _answer(view)
-
-
-def _answer(view: EntityView) -> EntityAnswer:
-    entity = view.entity
     return EntityAnswer(
-        entity=EntityDetails(
-            name=entity.name,
-            type=entity.type,
-            description=entity.description,
-            first_seen=entity.first_seen,
-            last_seen=entity.last_seen,
-            mention_count=entity.mentions,
-        ),
-        connections=[EntityConnection.model_validate(each, from_attributes=True) for each in view.connections],
+        entity=view.entity,
+        connections=view.connections,
         documents=[MentioningDocument(id=identifier, source=source) for identifier, source in view.documents],
     )
