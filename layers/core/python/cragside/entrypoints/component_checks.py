@@ -4,7 +4,8 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,10 +74,10 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
         _patiently("searxng", lambda: examine_searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
-        _patiently("postgres", lambda: _postgres(container, manner), manner),
-        _patiently("neo4j", lambda: _neo4j(container, manner), manner),
-        _patiently("qdrant", lambda: _qdrant(container, manner), manner),
-        _patiently("redis", lambda: _redis(container, manner), manner),
+        *(
+            _patiently(name, partial(_database, name, wrong, ask, manner), manner)
+            for name, wrong, ask in _databases(container)
+        ),
         _patiently("queue", lambda: _queue(container), manner),
         _patiently("workspaces", lambda: _agreement(container), manner),
     )
@@ -123,37 +124,25 @@ async def _patiently(
     return [Finding(component, "error", detail=fault.cause, remedy=fault.remedy)]
 
 
-def _database(component: str, state: State, found: DatabaseState, manner: Manner) -> Finding:
+def _databases(container: "Container") -> Iterator[tuple[str, State, Callable[[], Awaitable[DatabaseState]]]]:
+    """List the databases that are configured: the state of each if something is wrong, and how it is examined."""
+    if (database := container.database) is not None:
+        needs_age = container.settings.graph_storage == "PGGraphStorage"
+        yield "postgres", "error", partial(examine, database, needs_age=needs_age)
+    if (graphs := container.graphs) is not None:
+        yield "neo4j", "error", partial(examine_graphs, graphs)
+    if (vectors := container.vectors) is not None:
+        yield "qdrant", "warning", partial(examine_qdrant, vectors)
+    if (redis := container.redis) is not None:
+        yield "redis", "error", partial(examine_redis, redis)
+
+
+async def _database(
+    component: str, wrong: State, ask: Callable[[], Awaitable[DatabaseState]], manner: Manner
+) -> list[Finding]:
+    found = await ask()
     parts = filter(None, (found.address if manner.places else "", found.detail))
-    return Finding(component, state, found.version, ", ".join(parts), found.remedy)
-
-
-async def _postgres(container: "Container", manner: Manner) -> list[Finding]:
-    if container.database is None:
-        return []
-    found = await examine(container.database, needs_age=container.settings.graph_storage == "PGGraphStorage")
-    return [_database("postgres", "error" if found.remedy else "ok", found, manner)]
-
-
-async def _neo4j(container: "Container", manner: Manner) -> list[Finding]:
-    if container.graphs is None:
-        return []
-    found = await examine_graphs(container.graphs)
-    return [_database("neo4j", "error" if found.remedy else "ok", found, manner)]
-
-
-async def _qdrant(container: "Container", manner: Manner) -> list[Finding]:
-    if container.vectors is None:
-        return []
-    found = await examine_qdrant(container.vectors)
-    return [_database("qdrant", "warning" if found.remedy else "ok", found, manner)]
-
-
-async def _redis(container: "Container", manner: Manner) -> list[Finding]:
-    if container.redis is None:
-        return []
-    found = await examine_redis(container.redis)
-    return [_database("redis", "error" if found.remedy else "ok", found, manner)]
+    return [Finding(component, wrong if found.remedy else "ok", found.version, ", ".join(parts), found.remedy)]
 
 
 async def _agreement(container: "Container") -> list[Finding]:

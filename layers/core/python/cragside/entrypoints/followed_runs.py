@@ -26,3 +26,8 @@ async def followed(
         yield await run
     finally:
         await stop(run)
+
+
+async def first_of(items: AsyncIterator[Step]) -> Step:
+    """Return the first item, as a coroutine that a task can run."""
+    return await anext(items)

@@ -109,16 +109,38 @@ async def followed(
 ) -> AsyncIterator[AsyncIterator[Taken]]:
     """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone.
 
-    `ends` (by `clock.monotonic`) is when the host's time is over. `over` is called when the run has ended, which may be
-    long before a slow reader has heard of it.
+    A run that goes on waits for a slow reader; one that ends does not. `ends` (by `clock.monotonic`) is when the host's
+    time is over. `over` is called when the run has ended, which may be long before a slow reader has heard of it.
     """
     seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - clock.monotonic())
-    progress, limit = _Progress(), asyncio.timeout(seconds)
+    limit, room = asyncio.timeout(seconds), asyncio.Semaphore(_AHEAD)
+    told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+
+    async def work() -> None:
+        try:
+            async with limit, aclosing(run):
+                async for taken in run:
+                    if not taken.complete:
+                        await room.acquire()
+                    told.put_nowait(taken)
+        except Exception as error:
+            told.put_nowait(_too_long() if limit.expired() else error)
+
+    async def read() -> AsyncIterator[Taken]:
+        complete = False
+        while not complete:
+            taken = await told.get()
+            if isinstance(taken, Exception):
+                raise taken
+            room.release()
+            yield taken
+            complete = taken.complete
+
     # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
-    working = asyncio.create_task(_tell(run, progress, limit))
+    working = asyncio.create_task(work())
     working.add_done_callback(lambda _: over())
     try:
-        yield progress.read()
+        yield read()
     finally:
         if limit.expired():
             await asyncio.wait({working})  # it is cleaning up already
@@ -126,43 +148,8 @@ async def followed(
             await stop(working)
 
 
-async def _tell(run: AsyncGenerator[Taken], progress: "_Progress", limit: asyncio.Timeout) -> None:
-    try:
-        async with limit, aclosing(run):
-            async for taken in run:
-                await progress.put(taken)
-    except Exception as error:
-        progress.fail(_too_long() if limit.expired() else error)
-
-
 def _too_long() -> DeadlineExceeded:
     return DeadlineExceeded("The repository takes too long. What was accepted stays: add it again for the rest.")
-
-
-class _Progress:
-    """What a run tells its reader. A run that goes on waits for a slow reader; one that ends does not."""
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[Taken | Exception] = asyncio.Queue()
-        self._room = asyncio.Semaphore(_AHEAD)
-
-    async def put(self, taken: Taken) -> None:
-        if not taken.complete:
-            await self._room.acquire()
-        self._queue.put_nowait(taken)
-
-    def fail(self, error: Exception) -> None:
-        self._queue.put_nowait(error)
-
-    async def read(self) -> AsyncIterator[Taken]:
-        complete = False
-        while not complete:
-            taken = await self._queue.get()
-            if isinstance(taken, Exception):
-                raise taken
-            self._room.release()
-            yield taken
-            complete = taken.complete
 
 
 async def _take(

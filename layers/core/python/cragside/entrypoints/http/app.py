@@ -16,7 +16,6 @@ from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
-from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.readiness import Readiness, SharedLook, reasons
 from cragside.entrypoints.http.routes import ROUTES
 from cragside.entrypoints.http.v1.components import component_report
@@ -71,5 +70,4 @@ def create_app(
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
     install_error_handlers(app, raises=raises)
-    install_peer_handlers(app)
     return app

@@ -1,13 +1,11 @@
 """Keeps foreign web pages away from our own routes."""
 
-import json
-
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cragside.application.contract import error_envelope
 from cragside.domain.errors import Forbidden
-from cragside.entrypoints.http.errors import STATUS
-from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
+from cragside.entrypoints.http.errors import error_response
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins, cors_headers, is_preflight, preflight_headers
 
 
@@ -28,9 +26,12 @@ class CrossOrigin:
             return
         headers = scope["headers"]
         if not self._origins.may_call(headers):
-            await _refuse(scope["path"], send)
+            refusal = error_response(Forbidden(FOREIGN_PAGE), Request(scope), headers={"Vary": "Origin"})
+            await refusal(scope, receive, send)
         elif is_preflight(scope["method"], headers):
-            await _answer(send, 204, preflight_headers(headers))
+            preflight = Response(status_code=204)
+            preflight.raw_headers = preflight_headers(headers)
+            await preflight(scope, receive, send)
         else:
             await self._app(scope, receive, cors_send(send, headers))
 
@@ -49,16 +50,3 @@ def cors_send(send: Send, request: list[tuple[bytes, bytes]]) -> Send:
 def cors_send_if_accepted(send: Send, request: list[tuple[bytes, bytes]], origins: Origins) -> Send:
     """`send` for an answer of ours on Ollama's routes: only pages that Ollama accepts may read it."""
     return cors_send(send, request) if origins.may_ask(request) else send
-
-
-async def _refuse(path: str, send: Send) -> None:
-    error = Forbidden(FOREIGN_PAGE)
-    content = peer_failure(path, error.message).model_dump() if is_peer_path(path) else error_envelope(error)
-    body = json.dumps(content).encode()
-    await _answer(send, STATUS[error.code], [(b"content-type", b"application/json"), (b"vary", b"Origin")], body)
-
-
-async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"") -> None:
-    length = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
-    await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""Answers errors with the agent contract's envelope."""
+"""Answers errors with the agent contract's envelope, or in the form of the peer whose route it is."""
 
 import json
 import logging
@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
@@ -24,6 +25,7 @@ from cragside.domain.errors import (
 )
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.http.models import ErrorBody
+from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 
 STATUS = {
     "validation_error": 400,
@@ -61,23 +63,22 @@ def json_error_responses() -> dict[int | str, dict[str, Any]]:
 
 
 def error_response(
-    error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
+    error: CragsideError, request: Request | None = None, *, status: int = 0, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The envelope with the status of its code."""
-    status = STATUS[error.code]
-    return _answer(
-        error_envelope(error, identifier or request_id.get()), status, {**retry_headers(status), **(headers or {})}
-    )
+    """Return the error in the form of the request's route, with the status of its code unless one is given."""
+    status = status or STATUS[error.code]
+    headers = {**retry_headers(status), **(headers or {})}
+    if request is not None and is_peer_path(request.url.path):
+        return JSONResponse(peer_failure(request.url.path, error.message).model_dump(), status, headers)
+    identifier = None if request is None else getattr(request.state, "identifier", None)
+    # ASCII, because messages and ids may quote input that UTF-8 cannot encode.
+    body = json.dumps(error_envelope(error, identifier or request_id.get()))
+    return Response(body, status, headers, "application/json")
 
 
 def retry_headers(status: int) -> dict[str, str]:
     """The header that tells a client when to try again after a 503; none for other statuses."""
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == STATUS["service_unavailable"] else {}
-
-
-def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:
-    # ASCII, because messages and ids may quote input that UTF-8 cannot encode.
-    return Response(json.dumps(body), status, headers, "application/json")
 
 
 def for_client(error: CragsideError) -> CragsideError:
@@ -106,63 +107,58 @@ def complaint_of(error: Mapping[str, Any]) -> str:
     return f"{place}: {complaint}" if place else complaint
 
 
-def routing_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:
-    """The headers for a request without a route: with 405, all methods of the path in `Allow`."""
-    if error.status_code != 405:
-        return error.headers
-    allowed = [method for method in _METHODS if _has_route(request, method)]
-    return {**(error.headers or {}), "Allow": ", ".join(allowed)}
-
-
 def _has_route(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
 
-def raises(request: Request) -> bool:
-    """Whether the application raises errors instead of answering them."""
-    return CragsideError not in request.app.exception_handlers
-
-
 def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
-    """Answer every error with the envelope. Unexpected errors are logged, and answered without their text.
+    """Answer every error. Unexpected errors are logged, and answered without their text.
 
     With `raises`, only requests without a route and invalid requests are answered. Other errors are raised.
     """
-
-    async def known(request: Request, error: Exception) -> Response:
-        assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
-        return error_response(for_client(error), getattr(request.state, "identifier", None))
-
-    async def routing(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
-        if error.status_code == 404:
-            return error_response(NotFound(f"There is no {request.url.path} here."))
-        if error.status_code == 401:
-            return error_response(Unauthorized(str(error.detail)), headers=error.headers)
-        failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return _answer(error_envelope(failure, request_id.get()), error.status_code, routing_headers(request, error))
-
-    async def invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
-        complaints = error.errors()
-        place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
-        return error_response(
-            ValidationError("; ".join(complaint_of(each) for each in complaints[:3]) + ".", field=str(place))
-        )
-
-    async def gone(request: Request, _: Exception) -> Response:
-        """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
-        return Response(status_code=400)
-
-    async def unexpected(request: Request, error: Exception) -> Response:
-        shown = hidden(error, request.method, request.url.path)
-        return error_response(shown, getattr(request.state, "identifier", None))
-
-    app.add_exception_handler(HTTPException, routing)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(RequestValidationError, _invalid)
     if raises:
         return
-    app.add_exception_handler(CragsideError, known)
-    app.add_exception_handler(ClientDisconnect, gone)
-    app.add_exception_handler(Exception, unexpected)
+    app.add_exception_handler(CragsideError, _known)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
+    return error_response(for_client(error), request)
+
+
+async def _routing(request: Request, error: Exception) -> Response:
+    """With 405, all methods of the path are in `Allow`."""
+    assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
+    path, status, headers = request.url.path, error.status_code, error.headers
+    failure: CragsideError = ValidationError(f"{request.method} {path}: {error.detail}.")
+    if status == 405:
+        headers = {"Allow": ", ".join(method for method in _METHODS if _has_route(request, method))}
+    elif not is_peer_path(path) and status == 404:
+        failure = NotFound(f"There is no {path} here.")
+    elif not is_peer_path(path) and status == 401:
+        failure = Unauthorized(str(error.detail))
+    return error_response(failure, request, status=status, headers=headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
+    complaints = error.errors()
+    told = "; ".join(map(complaint_of, complaints[:3]))
+    if is_peer_path(request.url.path):
+        return error_response(ValidationError(f"Validation failed: {told}"), request)
+    place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
+    return error_response(ValidationError(f"{told}.", field=str(place)), request)
+
+
+async def _gone(request: Request, _: Exception) -> Response:
+    """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
+    return Response(status_code=400)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    return error_response(hidden(error, request.method, request.url.path), request)

@@ -10,6 +10,7 @@ from cragside.application.grading import GRADE_SHARE
 from cragside.application.passages import Found, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.errors import DeadlineExceeded, ValidationError
+from cragside.entrypoints.http.request_access import seconds_of
 from cragside.ports.knowledge_graph import Neighbourhood
 
 T = TypeVar("T")
@@ -22,13 +23,12 @@ class PassageSearch:
         self.workspace = workspace
         self.passages = container.passages
         self._settings = container.settings
-        self._clock = container.clock
-        self._ends: float | None = getattr(request.state, "ends", None)
+        self._request = request
 
     def seconds_left(self) -> float:
         """The time that is left: that of the host, `RAG_TIMEOUT_SECONDS` at most."""
-        left = self._settings.timeout_seconds if self._ends is None else self._ends - self._clock.monotonic()
-        return min(left, self._settings.timeout_seconds)
+        left, most = seconds_of(self._request), self._settings.timeout_seconds
+        return most if left is None else min(left, most)
 
     async def within(self, work: Awaitable[T]) -> T:
         """The work's result. Raises `DeadlineExceeded`."""

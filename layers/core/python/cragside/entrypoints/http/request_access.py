@@ -52,6 +52,18 @@ def require_all_workspaces(request: Request, why: str) -> None:
         raise Forbidden(f"{why} Use a token that opens all of them.")
 
 
+def end_of(request: Request) -> float | None:
+    """Return when the host's time for the request is over, by the container's clock; None without a limit."""
+    end: float | None = getattr(request.state, "ends", None)
+    return end
+
+
+def seconds_of(request: Request) -> float | None:
+    """Return the seconds that the host leaves for the request; None without a limit."""
+    end = end_of(request)
+    return None if end is None else end - container_of(request).clock.monotonic()
+
+
 def note_documents(request: Request, documents: Iterable[str]) -> None:
     """Have the audit log list these documents, by their ids."""
     request.state.documents = [*getattr(request.state, "documents", ()), *documents]

@@ -12,9 +12,10 @@ from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.outcome import recalled
 from cragside.entrypoints.end_user_in_request import end_user_of
+from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers import query_models as shapes
-from cragside.entrypoints.http.peers.failures import PeerRoute, QueryFailure, failure_responses
+from cragside.entrypoints.http.peers.failures import QueryFailure, failure_responses
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
 # Clients put it into their system prompts, for example below `# Relevant Memory`.
@@ -27,7 +28,7 @@ _NOTHING_FOUND = "No relevant information found in documents."
 # Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
 
-router = APIRouter(tags=["rag-stack", "LightRAG"], route_class=PeerRoute, responses=failure_responses(QueryFailure))
+router = APIRouter(tags=["rag-stack", "LightRAG"], route_class=BoundedRoute, responses=failure_responses(QueryFailure))
 
 
 @router.post("/query", response_model_exclude_unset=True)

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from weakref import WeakValueDictionary
 
 from fastapi.sse import ServerSentEvent
 from pydantic import BaseModel
 
-from cragside.application.contract import error_envelope
 from cragside.bootstrap import Container
-from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
+from cragside.domain.errors import NotFound, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord
-from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.http.readiness import SharedLook
+from cragside.entrypoints.http.sent_events import Events
 from cragside.entrypoints.http.v1.document_models import progress_of
 
 # Seconds between two looks at the progress.
@@ -31,7 +32,7 @@ class ProgressStreams:
         self._container = container
         self.clock = container.clock
         self._open: Counter[str] = Counter()
-        self._looks: dict[tuple[str, str], asyncio.Task[DocumentRecord | None]] = {}
+        self._looks = WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]]()
 
     @contextmanager
     def opened(self, holder: str) -> Iterator[None]:
@@ -48,25 +49,17 @@ class ProgressStreams:
             if not self._open[holder]:
                 del self._open[holder]
 
-    async def look(self, workspace: str, document_id: str) -> DocumentRecord | None:
-        """A document as it was half a second ago at most."""
-        key = workspace, document_id
-        look = self._looks.get(key)
-        if look is None:
-            look = self._looks[key] = asyncio.create_task(document_record(self._container, workspace, document_id))
-            look.add_done_callback(partial(self._looked, key))
-        return await asyncio.shield(look)
-
-    def _looked(self, key: tuple[str, str], look: asyncio.Task[DocumentRecord | None]) -> None:
-        asyncio.get_running_loop().call_later(_LOOKS_EVERY, self._looks.pop, key, None)
-        if not look.cancelled():
-            look.exception()  # it is told to whoever still waits
+    def look(self, workspace: str, document_id: str) -> SharedLook[DocumentRecord | None]:
+        """Return how to see a document as it was half a second ago at most."""
+        ask = partial(document_record, self._container, workspace, document_id)
+        return self._looks.setdefault((workspace, document_id), SharedLook(ask, self.clock, _LOOKS_EVERY))
 
 
 async def progress_events(
     streams: ProgressStreams, workspace: str, record: DocumentRecord, *, ends: float | None
-) -> AsyncIterator[ServerSentEvent]:
+) -> Events:
     """`progress` at each change, then `done` or `failed`, or `later` if the host's time `ends` before that."""
+    look = streams.look(workspace, record.id)
     sent: BaseModel | None = None
     current: DocumentRecord | None = record
     while current is not None:
@@ -81,12 +74,8 @@ async def progress_events(
             yield ServerSentEvent(event="later", data=progress, retry=1000)
             return
         await streams.clock.sleep(_LOOKS_EVERY)
-        try:
-            current = await streams.look(workspace, record.id)
-        except CragsideError as error:
-            yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
-            return
-    yield ServerSentEvent(event="failed", data=error_envelope(unknown_document(record.id)))
+        current = await look.result()
+    raise unknown_document(record.id)
 
 
 async def document_record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:

@@ -12,7 +12,8 @@ from cragside.domain.listing import DocumentSort, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
 from cragside.entrypoints.http.errors import error_responses, json_error_responses
 from cragside.entrypoints.http.models import WORKSPACE
-from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of, note_documents
+from cragside.entrypoints.http.sent_events import with_failure
 from cragside.entrypoints.http.v1.document_events import (
     ProgressStreams,
     document_record,
@@ -209,5 +210,6 @@ async def follow_document(
 
     If the host limits the time of a request, the last event may be `later`. EventSource then asks again.
     """
-    async for event in progress_events(streams, workspace, record, ends=getattr(request.state, "ends", None)):
+    events = progress_events(streams, workspace, record, ends=end_of(request))
+    async for event in with_failure(request, events):
         yield event

@@ -11,7 +11,7 @@ from cragside.domain.prompt import any_question_in, question_in
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import choose_workspace, container_of
+from cragside.entrypoints.http.request_access import choose_workspace, container_of, seconds_of
 from cragside.entrypoints.http.v1.enrich_models import EnrichedRequestBody, EnrichRequest, UnchangedRequest
 from cragside.entrypoints.rag_headers import memory_asked, wish_of
 
@@ -49,14 +49,13 @@ async def enrich(request: Request) -> Response:
     elif question is None:  # its other fields are not checked
         enriched = await container.enricher.enrich(body)
     else:
-        ends = getattr(request.state, "ends", None)
         enriched = await container.enricher.enrich(
             body,
             question=question,
             workspace=choose_workspace(request, body.get("workspace")),
             memory=memory_asked(request.scope["headers"]),
             end_user=end_user_of(request.scope["headers"], body),
-            timeout=None if ends is None else ends - container.clock.monotonic(),
+            timeout=seconds_of(request),
         )
     request.state.rag_context = enriched.rag_context
     # ASCII can express all input, even half a surrogate pair.

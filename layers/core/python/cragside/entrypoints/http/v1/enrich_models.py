@@ -38,7 +38,21 @@ class EnrichRequest(BaseModel):
     metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
 
 
-class RagContextBody(BaseModel):
+class EvidenceFound(BaseModel):
+    """What a run found: evidence with a verdict, or what was nearest to it."""
+
+    closest: list[Citation] | None = Field(
+        None,
+        description="With the verdict `none` only: up to three nearest passages. They did not pass and are not in the "
+        "prompt.",
+    )
+    search_performed: bool = Field(description="Whether the web was searched.")
+    verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")
+    degraded: list[Degraded] = Field(description="Components that failed. The run continued without them.")
+    memory: list[Recalled] | None = Field(None, description="Earlier exchanges, if the request asked for memory.")
+
+
+class RagContextBody(EvidenceFound):
     """The injected evidence, and how it was found."""
 
     query: str = Field(description="The question.")
@@ -46,14 +60,7 @@ class RagContextBody(BaseModel):
         None, description="What was searched for, if the question was completed from the conversation."
     )
     documents: list[Citation] = Field(description="The evidence, in the order of its numbers in the prompt.")
-    closest: list[Citation] | None = Field(
-        None,
-        description="With the verdict `none` only: up to three nearest passages. They did not pass and are not in the "
-        "prompt.",
-    )
-    search_performed: bool = Field(description="Whether the web was searched.")
     processing_time_ms: int = Field(description="Milliseconds of the whole request.")
-    verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")
     threshold: float = Field(description="A passage with a higher score was accepted.")
     mode: Literal["similarity", "off"] | None = Field(
         None, description="How the workspace gets its evidence, unless it is `corrective`."
@@ -61,9 +68,7 @@ class RagContextBody(BaseModel):
     grader: str | None = Field(None, description="Who graded: `embedded` or `rerank`; null if there was nothing.")
     judge: str | None = Field(None, description="The chat model that was asked for a second opinion; null if none was.")
     asked: int = Field(0, description="How many passages it was asked about.")
-    degraded: list[Degraded] = Field(description="Components that failed. The request continued without them.")
     timings_ms: dict[str, float] = Field(description="Milliseconds of each step.")
-    memory: list[Recalled] | None = Field(None, description="Earlier exchanges, if the request asked for memory.")
 
 
 class EnrichedMetadata(BaseModel):

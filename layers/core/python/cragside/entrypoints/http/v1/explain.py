@@ -5,20 +5,19 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import ServerSentEvent
 from starlette.requests import ClientDisconnect
 
-from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.errors import ProcessingError
 from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Step, Watch
 from cragside.entrypoints.client_gone import ClientGone, while_connected
 from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.followed_runs import followed
+from cragside.entrypoints.followed_runs import first_of, followed
 from cragside.entrypoints.http.body_limit import json_object
-from cragside.entrypoints.http.errors import error_responses, for_client, hidden
-from cragside.entrypoints.http.request_access import choose_workspace, container_of
-from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import choose_workspace, container_of, seconds_of
+from cragside.entrypoints.http.sent_events import EVENTS, Events, event_stream
 from cragside.entrypoints.http.v1.enrich_models import EnrichRequest
 from cragside.entrypoints.http.v1.explain_models import ExplanationBody
 from cragside.entrypoints.rag_headers import memory_asked
@@ -48,7 +47,7 @@ async def explain(request: Request) -> Response:
     """
     body = await json_object(request)
     workspace, memory = choose_workspace(request, body.get("workspace")), memory_asked(request.scope["headers"])
-    ends, container = getattr(request.state, "ends", None), container_of(request)
+    container = container_of(request)
 
     async def run(watch: Watch) -> Explanation:
         explanation = await container.explainer.explain(
@@ -57,7 +56,7 @@ async def explain(request: Request) -> Response:
             workspace=workspace,
             memory=memory,
             end_user=end_user_of(request.scope["headers"], body),
-            timeout=None if ends is None else ends - container.clock.monotonic(),
+            timeout=seconds_of(request),
         )
         request.state.rag_context = explanation.context
         return explanation
@@ -67,10 +66,16 @@ async def explain(request: Request) -> Response:
         if not _wants_events(request):
             return _json(await while_connected(request.receive, _last(items)))
         # An error before the first step still has a status of its own.
-        first = await while_connected(request.receive, _next(items))
+        first = await while_connected(request.receive, first_of(items))
     except ClientGone:
         raise ClientDisconnect from None
-    return StreamingResponse(_events(request, first, items), media_type=EVENTS, headers=STREAMED)
+
+    async def events() -> Events:
+        yield _event(first)
+        async for item in items:
+            yield _event(item)
+
+    return event_stream(request, events())
 
 
 def _wants_events(request: Request) -> bool:
@@ -90,23 +95,5 @@ async def _last(items: AsyncIterator[Step | Explanation]) -> Explanation:
     raise ProcessingError("The run ended without an explanation.")
 
 
-async def _next(items: AsyncIterator[Step | Explanation]) -> Step | Explanation:
-    return await anext(items)
-
-
-async def _events(
-    request: Request, first: Step | Explanation, items: AsyncIterator[Step | Explanation]
-) -> AsyncIterator[bytes]:
-    yield _event(first)
-    try:
-        async for item in items:
-            yield _event(item)
-    except CragsideError as error:
-        yield sent_event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
-    except Exception as error:
-        shown = hidden(error, "POST", "/v1/explain")
-        yield sent_event("failed", error_envelope(shown, getattr(request.state, "identifier", None)))
-
-
-def _event(item: Step | Explanation) -> bytes:
-    return sent_event("step" if isinstance(item, Step) else "done", item.as_dict())
+def _event(item: Step | Explanation) -> ServerSentEvent:
+    return ServerSentEvent(event="step" if isinstance(item, Step) else "done", data=item.as_dict())

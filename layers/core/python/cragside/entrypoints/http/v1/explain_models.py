@@ -6,8 +6,7 @@ from pydantic import BaseModel, Field
 
 from cragside.domain.candidates import Dropped
 from cragside.domain.preferences import EvidenceMode
-from cragside.domain.verdict import Verdict
-from cragside.entrypoints.http.models import Citation, Degraded, Recalled
+from cragside.entrypoints.http.v1.enrich_models import EvidenceFound
 
 
 class StepBody(BaseModel):
@@ -93,7 +92,7 @@ class CandidateBody(BaseModel):
     reasons: ReasonsBody = Field(description="What spoke for it.")
 
 
-class ExplanationBody(BaseModel):
+class ExplanationBody(EvidenceFound):
     """A run of the graph on a question. Times are measured, and texts are as they were found."""
 
     id: str = Field(description="Id of the request; generated if missing.")
@@ -103,17 +102,8 @@ class ExplanationBody(BaseModel):
     )
     steps: list[StepBody] = Field(description="The steps that ran, in their order.")
     candidates: list[CandidateBody] = Field(description="Local passages, best first, then web results, best first.")
-    closest: list[Citation] | None = Field(
-        None,
-        description="With the verdict `none` only: up to three nearest passages. They did not pass and are not in the "
-        "prompt.",
-    )
     mode: EvidenceMode = Field(description="How the workspace gets its evidence.")
     threshold: float = Field(description="A local passage with a higher score suffices.")
-    verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")
-    search_performed: bool = Field(description="Whether the web was searched.")
-    degraded: list[Degraded] = Field(description="Components that failed. The run continued without them.")
     processing_time_ms: int = Field(description="Milliseconds of the run, without its explanation.")
-    memory: list[Recalled] | None = Field(None, description="Earlier exchanges, if the request asked for memory.")
     prompt: str | None = Field(description="What the model would get for a `prompt`.")
     messages: list[dict[str, Any]] | None = Field(description="What the model would get for `messages`.")

@@ -6,17 +6,16 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
+from fastapi.sse import ServerSentEvent
 
-from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError, DeadlineExceeded
+from cragside.domain.errors import DeadlineExceeded
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.followed_runs import followed
+from cragside.entrypoints.followed_runs import first_of, followed
 from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import error_responses, for_client, hidden
+from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import WorkspaceRequest
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
-from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
-from cragside.ports.clock import Clock
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, seconds_of
+from cragside.entrypoints.http.sent_events import EVENTS, Events, event_stream
 from cragside.ports.workspaces import Workspaces
 
 # A refusal comes at once and has a status of its own. What takes longer has begun.
@@ -45,17 +44,17 @@ async def reindex_workspace(request: Request, body: WorkspaceRequest, container:
     workspaces = container.workspaces
     await (await workspaces.open(workspace)).documents.check_writable()
     total = sum([(await workspaces.stored(name)).documents for name in (workspace, memory_of(workspace))])
-    items = followed(_run(workspaces, workspace, getattr(request.state, "ends", None), container.clock))
-    first = asyncio.ensure_future(_next(items))
+    items = followed(_run(workspaces, workspace, seconds_of(request)))
+    first = asyncio.ensure_future(first_of(items))
     await asyncio.wait({first}, timeout=_PATIENCE_SECONDS)
     if first.done() and (refused := first.exception()) is not None:
         raise refused
-    return StreamingResponse(_events(request, first, items, total), media_type=EVENTS, headers=STREAMED)
+    return event_stream(request, _events(first, items, total))
 
 
-def _run(workspaces: Workspaces, workspace: str, ends: float | None, clock: Clock) -> Any:
+def _run(workspaces: Workspaces, workspace: str, left: float | None) -> Any:
     async def run(progress: Callable[[str], None]) -> int:
-        seconds = None if ends is None else max(0.0, ends - clock.monotonic() - _MARGIN_SECONDS)
+        seconds = None if left is None else max(0.0, left - _MARGIN_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 return await workspaces.reindex(workspace, progress)
@@ -66,28 +65,21 @@ def _run(workspaces: Workspaces, workspace: str, ends: float | None, clock: Cloc
     return run
 
 
-async def _next(items: AsyncIterator[str | int]) -> str | int:
-    return await anext(items)
-
-
-async def _events(
-    request: Request, first: asyncio.Future[str | int], items: AsyncIterator[str | int], total: int
-) -> AsyncIterator[bytes]:
+async def _events(first: asyncio.Future[str | int], items: AsyncIterator[str | int], total: int) -> Events:
     done = 0
     if not first.done():
-        yield sent_event("progress", {"done": 0, "total": total, "name": ""})
-    identifier = getattr(request.state, "identifier", None)
+        yield _progress(0, total, "")
     try:
         item = await first
         while isinstance(item, str):
             done += 1
-            yield sent_event("progress", {"done": done, "total": max(total, done), "name": item})
+            yield _progress(done, max(total, done), item)
             item = await anext(items)
-        yield sent_event("done", {"documents": item})
-    except CragsideError as error:
-        yield sent_event("failed", error_envelope(for_client(error), identifier))
-    except Exception as error:
-        yield sent_event("failed", error_envelope(hidden(error, "POST", "/v1/reindex"), identifier))
+        yield ServerSentEvent(event="done", data={"documents": item})
     finally:
         first.cancel()
         await items.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+def _progress(done: int, total: int, name: str) -> ServerSentEvent:
+    return ServerSentEvent(event="progress", data={"done": done, "total": total, "name": name})

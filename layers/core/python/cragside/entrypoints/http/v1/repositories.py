@@ -5,19 +5,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import for_client, hidden, json_error_responses
-from cragside.entrypoints.http.models import WorkspaceRequest
+from cragside.entrypoints.http.errors import json_error_responses
+from cragside.entrypoints.http.models import Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
     AppContainer,
     choose_workspace,
+    end_of,
     note_documents,
     token_of,
 )
+from cragside.entrypoints.http.sent_events import Events, with_failure
 from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
 
 
@@ -34,7 +34,7 @@ class RepositoryRequest(WorkspaceRequest):
     branch: str | None = Field(None, max_length=250, description="A branch or a tag; the repository's own without it.")
 
 
-class RepositoryProgress(BaseModel):
+class RepositoryProgress(Shape):
     """The data of `progress`."""
 
     accepted: int = Field(description="How many files were accepted so far.")
@@ -42,14 +42,14 @@ class RepositoryProgress(BaseModel):
     name: str = Field(description="Path of the latest file.")
 
 
-class RefusedRepositoryFile(BaseModel):
+class RefusedRepositoryFile(Shape):
     """A refused file, and why."""
 
     name: str = Field(description="Path of the file.")
     message: str = Field(description="Why it was refused.")
 
 
-class RepositoryDone(BaseModel):
+class RepositoryDone(Shape):
     """The data of `done`."""
 
     accepted: int = Field(description="How many files were accepted.")
@@ -71,9 +71,10 @@ async def _run(
     turns: RepositoryTurns = request.app.state.repository_turns
     turns.take(workspace, token_of(request, workspace))
     run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
-    ends: float | None = getattr(request.state, "ends", None)
     # A client that leaves ends the request, and with it the clone.
-    async with followed(run, ends=ends, clock=container.clock, over=lambda: turns.give_back(workspace)) as progress:
+    async with followed(
+        run, ends=end_of(request), clock=container.clock, over=lambda: turns.give_back(workspace)
+    ) as progress:
         yield progress
 
 
@@ -85,24 +86,14 @@ async def add_repository(
 
     The files are indexed afterwards. What was accepted before a failure stays. A client that leaves stops the run.
     """
-    try:
-        async for taken in run:
-            if taken.complete:
-                yield ServerSentEvent(event="done", data=_done(taken))
-                return
-            note_documents(request, [taken.document] if taken.document else [])
-            progress = RepositoryProgress(accepted=taken.accepted, refused=taken.refused, name=taken.name)
-            yield ServerSentEvent(event="progress", data=progress)
-    except CragsideError as error:
-        yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
-    except Exception as error:
-        yield ServerSentEvent(event="failed", data=error_envelope(hidden(error, "POST", "/v1/repositories")))
+    async for event in with_failure(request, _events(request, run)):
+        yield event
 
 
-def _done(taken: Taken) -> RepositoryDone:
-    return RepositoryDone(
-        accepted=taken.accepted,
-        refused=taken.refused,
-        errors=[RefusedRepositoryFile(name=each.name, message=each.message) for each in taken.errors],
-        repo_id=taken.repo_id,
-    )
+async def _events(request: Request, run: AsyncIterator[Taken]) -> Events:
+    async for taken in run:
+        if taken.complete:
+            yield ServerSentEvent(event="done", data=RepositoryDone.model_validate(taken))
+            return
+        note_documents(request, [taken.document] if taken.document else [])
+        yield ServerSentEvent(event="progress", data=RepositoryProgress.model_validate(taken))

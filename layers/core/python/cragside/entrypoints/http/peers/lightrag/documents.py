@@ -6,7 +6,7 @@ Any other text is a document. These routes report both.
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -30,6 +30,14 @@ DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 _SUMMARY_CHARACTERS = 100
 # Most documents of one track in an answer.
 _MOST_TRACKED = 1000
+
+# The names of the stages in `Progress`.
+_STAGES: dict[DocumentStage, str] = {
+    "PENDING": "waiting",
+    "PROCESSING": "underway",
+    "PROCESSED": "done",
+    "FAILED": "failed",
+}
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
@@ -126,10 +134,7 @@ router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
 @router.post("/text")
 async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
     """Add a text. A worker makes it searchable within seconds."""
-    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
-    await insertion.take(body.text, body.file_source)
-    note_documents(request, insertion.documents)
-    return insertion.answer()
+    return await _insert(request, container, [(body.text, body.file_source)])
 
 
 @router.post("/texts")
@@ -139,11 +144,7 @@ async def insert_texts(request: Request, body: InsertTextsRequest, container: Ap
     if len(names) != len(body.texts):
         counts = f"{counted(len(body.texts), 'text')} and {counted(len(names), 'name')} in file_sources"
         raise ValidationError(f"There are {counts}. Name each text, or leave file_sources out.")
-    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
-    for text, name in zip(body.texts, names, strict=True):
-        await insertion.take(text, name)
-    note_documents(request, insertion.documents)
-    return insertion.answer()
+    return await _insert(request, container, zip(body.texts, names, strict=True))
 
 
 @router.get("/track_status/{track_id}")
@@ -162,7 +163,8 @@ async def track_status(request: Request, container: AppContainer, track_id: Anno
 @router.get("/status_counts")
 async def status_counts(request: Request, container: AppContainer) -> StatusCounts:
     """The number of documents in each stage."""
-    return StatusCounts(status_counts=_stage_counts(await _progress_counts(container, choose_workspace(request))))
+    progress = await _progress_counts(container, choose_workspace(request))
+    return StatusCounts(status_counts={stage: progress[name] for stage, name in _STAGES.items()})
 
 
 @router.get("/pipeline_status")
@@ -213,40 +215,27 @@ async def _progress_counts(container: Container, workspace: str) -> Counter[str]
     return counts
 
 
-class _Insertion:
-    """The texts of one request, which share a track."""
-
-    def __init__(self, container: Container, workspace: str, end_user: str) -> None:
-        self._intake = container.intake
-        self._memory = container.memory
-        self._workspace = workspace
-        self._end_user = end_user
-        self._track = _stamped("insert")
-        self._acceptances: list[Acceptance] = []
-
-    async def take(self, text: str, name: str | None) -> None:
-        """Add a text under a name of its own."""
-        named = name if name and name.strip() else f"{_stamped('text')}.txt"
-        workspace, track = self._workspace, self._track
-        if is_exchange(named, text):
-            taken = await self._memory.keep(text, name=named, workspace=workspace, track=track, end_user=self._end_user)
+async def _insert(request: Request, container: Container, texts: Iterable[tuple[str, str | None]]) -> InsertAnswer:
+    """Add texts, which share a track. Texts that existed already keep the track of their first insertion."""
+    workspace, end_user = choose_workspace(request), end_user_of(request.scope["headers"])
+    track = _stamped("insert")
+    acceptances: list[Acceptance] = []
+    for text, given in texts:
+        name = given if given and given.strip() else f"{_stamped('text')}.txt"
+        if is_exchange(name, text):
+            kept = container.memory.keep(text, name=name, workspace=workspace, track=track, end_user=end_user)
         else:
-            taken = await self._intake.written(text, name=named, workspace=workspace, track=track, rename=True)
-        self._acceptances.append(taken)
-
-    @property
-    def documents(self) -> list[str]:
-        """The ids of the added documents."""
-        return [acceptance.record.id for acceptance in self._acceptances]
-
-    def answer(self) -> InsertAnswer:
-        """The answer. Texts that existed already keep the track of their first insertion."""
-        records = [acceptance.record for acceptance in self._acceptances]
-        taken = sum(acceptance.outcome != "unchanged" for acceptance in self._acceptances)
-        known = "" if taken == len(records) else f" {counted(len(records) - taken, 'text')} known already."
-        track = self._track if taken else records[0].track or self._track
-        message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background.{known}"
-        return InsertAnswer(status="success", message=message, track_id=track)
+            kept = container.intake.written(text, name=name, workspace=workspace, track=track, rename=True)
+        acceptances.append(await kept)
+    note_documents(request, (each.record.id for each in acceptances))
+    taken = sum(each.outcome != "unchanged" for each in acceptances)
+    known = len(acceptances) - taken
+    message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background."
+    return InsertAnswer(
+        status="success",
+        message=message + (f" {counted(known, 'text')} known already." if known else ""),
+        track_id=track if taken else acceptances[0].record.track or track,
+    )
 
 
 def _stamped(kind: str) -> str:
@@ -282,12 +271,3 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
         metadata=dict(record.metadata),
         file_path=record.label,
     )
-
-
-def _stage_counts(progress: Mapping[str, int]) -> dict[DocumentStage, int]:
-    return {
-        "PENDING": progress["waiting"],
-        "PROCESSING": progress["underway"],
-        "PROCESSED": progress["done"],
-        "FAILED": progress["failed"],
-    }

@@ -14,8 +14,7 @@ from cragside.domain.errors import Forbidden, PayloadTooLarge
 from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
-from cragside.ports.clock import Clock
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents, seconds_of
 from cragside.ports.page_fetcher import FetchFailed
 
 _MOST_ITEMS = 1000
@@ -123,8 +122,7 @@ router = peer_router("rag-stack", RagStackFailure)
 async def ingest(request: Request, body: IngestRequest, container: AppContainer) -> IngestAnswer:
     """Add texts and pages. Items in the answer are stored durably; refused items are in `errors`."""
     workspace = choose_workspace(request, body.collection)
-    ends, clock = getattr(request.state, "ends", None), container.clock
-    batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=ends, clock=clock)
+    batch = _Batch(request, container.intake, workspace, enrich=body.enrich)
     outcomes = await asyncio.gather(*map(batch.take, body.items))
     note_documents(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
     return _answer(outcomes, enrich=body.enrich)
@@ -133,12 +131,11 @@ async def ingest(request: Request, body: IngestRequest, container: AppContainer)
 class _Batch:
     """Adds the items of one request."""
 
-    def __init__(self, intake: Intake, workspace: str, *, enrich: bool, ends: float | None, clock: Clock) -> None:
+    def __init__(self, request: Request, intake: Intake, workspace: str, *, enrich: bool) -> None:
+        self._request = request
         self._intake = intake
         self._workspace = workspace
         self._enrich = enrich
-        self._ends = ends
-        self._clock = clock
         self._seen: dict[tuple[str, str | None], str | None] = {}
         self._fetches = asyncio.Semaphore(_FETCHES)
         self._texts = asyncio.Semaphore(_TEXTS)
@@ -167,29 +164,17 @@ class _Batch:
             return _refused(item, "timeout")
 
     async def _page(self, item: IngestItem) -> Acceptance:
-        left = None if self._ends is None else self._ends - self._clock.monotonic()
-        async with asyncio.timeout(left):
-            return await self._intake.page(
-                item.url or "",
-                name=_given(item.source),
-                workspace=self._workspace,
-                doc_type=item.doc_type,
-                metadata=item.metadata,
-                enrich=self._enrich,
-                track=item.id or "",
-            )
+        async with asyncio.timeout(seconds_of(self._request)):
+            return await self._intake.page(item.url or "", name=_given(item.source), **self._options(item))
 
     async def _text(self, item: IngestItem) -> Acceptance:
         return await self._intake.written(
-            item.text or "",
-            name=_name(item),
-            source=item.identity,
-            workspace=self._workspace,
-            doc_type=item.doc_type,
-            metadata=item.metadata,
-            enrich=self._enrich,
-            track=item.id or "",
+            item.text or "", name=_name(item), source=item.identity, **self._options(item)
         )
+
+    def _options(self, item: IngestItem) -> dict[str, Any]:
+        about = {"doc_type": item.doc_type, "metadata": item.metadata, "track": item.id or ""}
+        return {**about, "workspace": self._workspace, "enrich": self._enrich}
 
 
 def _given(text: str | None) -> str | None:
