@@ -12,8 +12,9 @@ from cragside.adapters.rerank.calibration import Calibration
 from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.adapters.rerank.grader import RerankGrader
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints import component_checks, model_checks
-from cragside.entrypoints.findings import FOR_OPERATORS, Finding
+from cragside.entrypoints import component_checks
+from cragside.entrypoints import component_checks as model_checks
+from cragside.entrypoints.component_checks import FOR_OPERATORS, Finding
 from cragside.settings import load_settings
 from tests.fakes import ScriptedJudge
 from tests.services.stub_reranker import StubReranker

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from cragside.adapters.lightrag.files.baking import Baking
 from cragside.domain.document import SourceText
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.v1.components import FOR_CLIENTS, component_report
+from cragside.entrypoints.http.health import FOR_CLIENTS, component_report
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
 from tests.clocks import MovedClock
 from tests.knowledge import Knowledge

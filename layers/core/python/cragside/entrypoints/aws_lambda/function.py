@@ -22,10 +22,16 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.request_id import plain_id, request_id
-from cragside.entrypoints.aws_lambda import snapshot
-from cragside.entrypoints.aws_lambda.deadline import seconds_left
-from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe, observe_secrets, observed
-from cragside.entrypoints.aws_lambda.trace_header import traceparent_of
+from cragside.entrypoints.aws_lambda import runtime as snapshot
+from cragside.entrypoints.aws_lambda.runtime import (
+    Handler,
+    logger,
+    observe,
+    observe_secrets,
+    observed,
+    seconds_left,
+    traceparent_of,
+)
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.errors import error_response
 from cragside.settings import load_settings

@@ -144,7 +144,7 @@ class Service:
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
     """Store a local file without an HTTP form, which cannot hold every file name."""
-    from cragside.entrypoints.http.v1.document_models import DocumentDetail
+    from cragside.entrypoints.http.v1.documents import DocumentDetail
 
     acceptance = await container.intake.file(
         content,

@@ -1,13 +1,18 @@
-"""Answers errors with the agent contract's envelope, or in the form of the peer whose route it is."""
+"""Answers errors with the agent contract's envelope, or in the form of the peer whose route it is.
+
+rag-stack's failures have `error` and LightRAG's `detail`. `/query` belongs to both and has both. LightRAG's
+`/query/data` has a form of its own.
+"""
 
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
@@ -25,7 +30,11 @@ from cragside.domain.errors import (
 )
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.http.models import ErrorBody
-from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+
+# The compatibility routes are at these paths and below them.
+PEER_PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
+_QUERY, _QUERY_DATA, _LIGHTRAG = "/query", "/query/data", "/documents"
 
 STATUS = {
     "validation_error": 400,
@@ -42,6 +51,58 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # How long a client should wait after a 503 before it tries again.
 RETRY_AFTER_SECONDS = 5
 _log = logging.getLogger("cragside")
+
+
+class RagStackFailure(BaseModel):
+    """A failure in rag-stack's form."""
+
+    error: str = Field(description="What is wrong, and what to do.")
+
+
+class LightRagFailure(BaseModel):
+    """A failure in LightRAG's form."""
+
+    detail: str = Field(description="What is wrong, and what to do.")
+
+
+class QueryFailure(RagStackFailure, LightRagFailure):
+    """A failure in the form of both."""
+
+
+class QueryDataFailure(LightRagFailure):
+    """A failure of LightRAG's `/query/data`."""
+
+    status: Literal["failure"] = Field("failure", description="Always `failure`.")
+    message: str = Field(description="What is wrong, and what to do.")
+    data: dict[str, Any] = Field({}, description="Always empty.")
+    metadata: dict[str, Any] = Field({}, description="Always empty.")
+
+
+def is_peer_path(path: str) -> bool:
+    """Whether a path is below one of the compatibility routes' prefixes."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PEER_PREFIXES)
+
+
+def peer_failure(path: str, message: str) -> RagStackFailure | LightRagFailure:
+    """The body of a failure at a compatibility route."""
+    if path == _QUERY:
+        return QueryFailure(error=message, detail=message)
+    if path == _QUERY_DATA:
+        return QueryDataFailure(message=message, detail=message)
+    return LightRagFailure(detail=message) if path.startswith(_LIGHTRAG) else RagStackFailure(error=message)
+
+
+def failure_responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The failures of a compatibility route for the OpenAPI document."""
+    return {
+        "4XX": {"model": model, "description": "The request is at fault; the message says what to do."},
+        "5XX": {"model": model, "description": "It could not be done; 503 and 504 may be tried again."},
+    }
+
+
+def peer_router(tag: str, failure: type[BaseModel]) -> APIRouter:
+    """A router for a peer's routes, which all fail in one form."""
+    return APIRouter(tags=[tag], route_class=BoundedRoute, responses=failure_responses(failure))
 
 
 def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.end_user_in_request import USER_HEADERS
 from cragside.entrypoints.mcp.server import create_server, reaching
+from cragside.entrypoints.request_headers import USER_HEADERS
+from cragside.entrypoints.runs import ClientGone, while_connected
 
 _PASSED_ON = (b"authorization", b"x-api-key", *USER_HEADERS, *WORKSPACE_HEADERS)
 _SECONDS = 300.0

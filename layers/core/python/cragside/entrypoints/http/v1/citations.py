@@ -5,9 +5,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.citations import CitedPassage
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import AppContainer, holder_of
+from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 _LONGEST_ANSWER = 50_000
 _LONGEST_PASSAGE = 50_000

@@ -12,8 +12,6 @@ from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
-from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Citation, Degraded, Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
@@ -22,6 +20,8 @@ from cragside.entrypoints.http.request_access import (
     choose_workspace,
     note_documents,
 )
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.entrypoints.request_headers import end_user_of
 
 _MOST_RESULTS = 100
 _LONGEST_END_USER = 1000

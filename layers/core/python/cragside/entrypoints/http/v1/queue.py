@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AliasPath, BaseModel, Field
 
 from cragside.domain.indexing import Stage
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
@@ -15,6 +14,7 @@ from cragside.entrypoints.http.request_access import (
     choose_workspace,
     note_documents,
 )
+from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 
 class DeadTask(Shape):

@@ -1,4 +1,4 @@
-"""LightRAG's document routes: add texts, and follow their progress.
+"""LightRAG's routes: add texts and follow their progress, and passages with the graph around them.
 
 LightRAG's bots store conversations by these routes. A text with the name or the form of an exchange goes into memory.
 Any other text is a document. These routes report both.
@@ -6,7 +6,7 @@ Any other text is a document. These routes report both.
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -14,15 +14,19 @@ from typing import Annotated, Any, Literal
 from fastapi import Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
+from cragside.entrypoints.http.errors import LightRagFailure, QueryDataFailure, failure_responses, peer_router
+from cragside.entrypoints.http.peers.query import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
+from cragside.entrypoints.http.v1.query import PassageSearch
+from cragside.entrypoints.request_headers import end_user_of
+from cragside.ports.knowledge_graph import Neighbourhood, Relationship
 from cragside.ports.library import Library
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
@@ -40,6 +44,10 @@ _STAGES: dict[DocumentStage, str] = {
 }
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+router = peer_router("LightRAG", LightRagFailure)
+# LightRAG's separator in lists of ids and paths.
+_SEPARATOR = "<SEP>"
 
 
 class InsertTextRequest(BaseModel):
@@ -128,16 +136,13 @@ class DeleteAnswer(BaseModel):
     doc_id: str = Field(description="The ids, separated by commas.")
 
 
-router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
-
-
-@router.post("/text")
+@router.post("/documents/text")
 async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
     """Add a text. A worker makes it searchable within seconds."""
     return await _insert(request, container, [(body.text, body.file_source)])
 
 
-@router.post("/texts")
+@router.post("/documents/texts")
 async def insert_texts(request: Request, body: InsertTextsRequest, container: AppContainer) -> InsertAnswer:
     """Add texts."""
     names = body.file_sources or [""] * len(body.texts)
@@ -147,7 +152,7 @@ async def insert_texts(request: Request, body: InsertTextsRequest, container: Ap
     return await _insert(request, container, zip(body.texts, names, strict=True))
 
 
-@router.get("/track_status/{track_id}")
+@router.get("/documents/track_status/{track_id}")
 async def track_status(request: Request, container: AppContainer, track_id: Annotated[str, Path()]) -> TrackStatus:
     """The progress of the texts of a request. An unknown track has no documents."""
     documents: list[TrackedDocument] = []
@@ -160,14 +165,14 @@ async def track_status(request: Request, container: AppContainer, track_id: Anno
     return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
 
 
-@router.get("/status_counts")
+@router.get("/documents/status_counts")
 async def status_counts(request: Request, container: AppContainer) -> StatusCounts:
     """The number of documents in each stage."""
     progress = await _progress_counts(container, choose_workspace(request))
     return StatusCounts(status_counts={stage: progress[name] for stage, name in _STAGES.items()})
 
 
-@router.get("/pipeline_status")
+@router.get("/documents/pipeline_status")
 async def pipeline_status(request: Request, container: AppContainer) -> PipelineStatus:
     """The unfinished work of a workspace."""
     workspace = choose_workspace(request)
@@ -186,7 +191,7 @@ async def pipeline_status(request: Request, container: AppContainer) -> Pipeline
     )
 
 
-@router.delete("/delete_document")
+@router.delete("/documents/delete_document")
 async def delete_documents(
     request: Request, container: AppContainer, body: Annotated[DeleteRequest, Body()]
 ) -> DeleteAnswer:
@@ -270,4 +275,145 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
         error_msg=record.error or None,
         metadata=dict(record.metadata),
         file_path=record.label,
+    )
+
+
+class DataEntity(BaseModel):
+    """An entity that the passages mention. `source_id` has the ids of these passages."""
+
+    entity_name: str = Field(description="Name of the entity.")
+    entity_type: str = Field(description="Its type.")
+    description: str = Field(description="What the documents say about it.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
+
+
+class DataRelationship(BaseModel):
+    """A relationship between two of the entities. `weight` is the number of passages that mention both."""
+
+    src_id: str = Field(description="Name of the first entity.")
+    tgt_id: str = Field(description="Name of the second entity.")
+    description: str = Field(description="What the documents say about it.")
+    keywords: str = Field(description="Words that describe it.")
+    weight: float = Field(description="Its strength.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
+
+
+class DataChunk(BaseModel):
+    """A passage."""
+
+    reference_id: str = Field(description="Number of its reference.")
+    content: str = Field(description="The text of the passage.")
+    file_path: str = Field(description="Name of its document.")
+    chunk_id: str = Field(description="Id of the passage.")
+
+
+class QueryData(BaseModel):
+    """The passages, and the graph around them."""
+
+    entities: list[DataEntity] = Field(description="Entities in the passages or near them.")
+    relationships: list[DataRelationship] = Field(description="Relationships between the entities.")
+    chunks: list[DataChunk] = Field(description="The passages.")
+    references: list[Reference] = Field(description="The passages' documents, numbered.")
+
+
+class QueryDataAnswer(BaseModel):
+    """The data from which LightRAG would generate an answer. `failure`: nothing was found."""
+
+    status: Literal["success", "failure"] = Field(description="`failure` if nothing was found.")
+    message: str = Field(description="What happened, for people.")
+    data: QueryData = Field(description="What was found.")
+    metadata: dict[str, Any] = Field(description="The mode, the keywords and the numbers of results.")
+
+
+@router.post("/query/data", responses=failure_responses(QueryDataFailure))
+async def query_data(request: Request, body: LookupBody, container: AppContainer) -> QueryDataAnswer:
+    """The data from which LightRAG would generate an answer: passages, and the entities and relationships in them."""
+    search = PassageSearch(container, request, choose_workspace(request))
+    return await search.within(_data(search, body))
+
+
+async def _data(search: PassageSearch, body: LookupBody) -> QueryDataAnswer:
+    mode = body.mode or "mix"
+    hits = (await search.find(Lookup(body.question, body.limit or DEFAULT_PASSAGES, mode=mode))).hits
+    if not hits:
+        return _nothing(mode)
+    mentions = {} if mode == "naive" else await search.passages.mentions(hits, workspace=search.workspace)
+    around = await search.passages.among(mentions, workspace=search.workspace)
+    numbers = {hit.passage.id: str(number) for number, hit in enumerate(hits, 1)}
+    data = QueryData(
+        entities=_entities(around, mentions, numbers),
+        relationships=[_relationship(each, mentions, numbers) for each in around.relationships],
+        chunks=[_chunk(hit, numbers) for hit in hits],
+        references=references_of(hits),
+    )
+    sizes = {
+        "total_entities_found": len(mentions),
+        "total_relations_found": len(data.relationships),
+        "entities_after_truncation": len(data.entities),
+        "relations_after_truncation": len(data.relationships),
+        "final_chunks_count": len(hits),
+    }
+    keywords = {"high_level": body.hl_keywords, "low_level": body.ll_keywords}
+    metadata = {"query_mode": mode, "keywords": keywords, "processing_info": sizes}
+    return QueryDataAnswer(status="success", message="Passages were found.", data=data, metadata=metadata)
+
+
+def _nothing(mode: str) -> QueryDataAnswer:
+    empty = QueryData(entities=[], relationships=[], chunks=[], references=[])
+    metadata = {"failure_reason": "no_results", "mode": mode}
+    return QueryDataAnswer(status="failure", message="No passages were found.", data=empty, metadata=metadata)
+
+
+def _entities(
+    around: Neighbourhood, mentions: Mapping[str, Sequence[Hit]], numbers: Mapping[str, str]
+) -> list[DataEntity]:
+    return [
+        DataEntity(
+            entity_name=entity.name,
+            entity_type=entity.type,
+            description=entity.description,
+            created_at=entity.last_seen or "",
+            **_provenance(mentions[entity.name], numbers),
+        )
+        for entity in around.entities
+        if entity.name in mentions
+    ]
+
+
+def _relationship(
+    relationship: Relationship, mentions: Mapping[str, Sequence[Hit]], numbers: Mapping[str, str]
+) -> DataRelationship:
+    others = {hit.passage.id for hit in mentions.get(relationship.target, ())}
+    both = [hit for hit in mentions.get(relationship.source, ()) if hit.passage.id in others]
+    return DataRelationship(
+        src_id=relationship.source,
+        tgt_id=relationship.target,
+        description=relationship.description,
+        keywords=relationship.type,
+        weight=float(len(both)),
+        created_at="",
+        **_provenance(both, numbers),
+    )
+
+
+def _provenance(hits: Sequence[Hit], numbers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "source_id": _SEPARATOR.join(hit.passage.id for hit in hits),
+        "file_path": _SEPARATOR.join(dict.fromkeys(hit.record.label for hit in hits)),
+        "reference_id": numbers[hits[0].passage.id] if hits else "",
+    }
+
+
+def _chunk(hit: Hit, numbers: Mapping[str, str]) -> DataChunk:
+    return DataChunk(
+        reference_id=numbers[hit.passage.id],
+        content=hit.passage.text,
+        file_path=hit.record.label,
+        chunk_id=hit.passage.id,
     )

@@ -1,8 +1,9 @@
-"""The headers that say whether a prompt gets evidence and earlier exchanges, and whether the answer shows them."""
+"""Reads what the headers of a request ask for, and who its end user is."""
 
-from collections.abc import Iterable
-from typing import Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, cast
 
+from cragside.domain.end_user_name import end_user_name
 from cragside.domain.errors import ValidationError
 
 RAG_HEADER = b"x-rag"
@@ -11,6 +12,13 @@ MEMORY_HEADER = b"x-rag-memory"
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 Wish = Literal["always", "never"]
+
+USER_HEADER = b"x-rag-user"
+# Ours, Open WebUI's with ENABLE_FORWARD_USER_INFO_HEADERS, and LiteLLM's. The first one that is there counts.
+USER_HEADERS = (USER_HEADER, b"x-openwebui-user-id", b"x-litellm-end-user-id", b"x-litellm-customer-id")
+# Ours, OpenAI's (which LiteLLM and LibreChat pass on), and the one that replaces it. Anthropic's stands in
+# `metadata`.
+_FIELDS = ("user_id", "user", "safety_identifier")
 
 
 def wish_of(headers: RawHeaders) -> Wish | None:
@@ -40,3 +48,22 @@ def _value_of(headers: RawHeaders, name: bytes, shown: str, values: tuple[str, s
     if len(given) == 1 and (value := given.pop()) in values:
         return value
     raise ValidationError(f"{shown} must be {values[0]} or {values[1]}.", field=shown)
+
+
+def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] | None = None) -> str:
+    """The user whom the headers (names in lower case) or else the body name; "" if neither does."""
+    given = dict(headers)
+    names: list[object] = [_text(given[header]) for header in USER_HEADERS if header in given]
+    if body:
+        names += [body.get(field) for field in _FIELDS]
+        metadata = body.get("metadata")
+        names += [metadata.get("user_id")] if isinstance(metadata, Mapping) else []
+    return next(filter(None, map(end_user_name, names)), "")
+
+
+def _text(value: bytes) -> str:
+    """The text of a header. Bytes that differ give texts that differ."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
