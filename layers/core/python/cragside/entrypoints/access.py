@@ -1,4 +1,4 @@
-"""What a request may do: the known tokens, its grant and its workspace."""
+"""Decides what a request may do: the known tokens, its grant and its workspace."""
 
 import hashlib
 import hmac
@@ -33,7 +33,7 @@ ANONYMOUS = "anonymous"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one token allows. `id` and `name` are for people and logs. `workspaces` None means all."""
+    """Says what one token allows. `id` and `name` are for people and logs. `workspaces` None means all."""
 
     id: str = ANONYMOUS
     name: str = ANONYMOUS
@@ -43,13 +43,13 @@ class Pass:
     expires: datetime | None = None
 
     def opens(self, workspace: str) -> bool:
-        """Whether the token opens the workspace."""
+        """Tell if the token opens the workspace."""
         return self.workspaces is None or workspace in self.workspaces
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the tokens of a request allow. Each token's scopes apply only to its own workspaces.
+    """Says what the tokens of a request allow. Each token's scopes apply only to its own workspaces.
 
     `headers` are the names of the headers with our tokens. They are not forwarded to Ollama.
     """
@@ -65,11 +65,11 @@ class Grant:
         return tuple(dict.fromkeys(name for each in self.passes for name in each.workspaces or ()))
 
     def allows(self, *scopes: TokenScope) -> bool:
-        """Whether a token has one of these scopes."""
+        """Tell if a token has one of these scopes."""
         return any(not each.scopes.isdisjoint(scopes) for each in self.passes)
 
     def narrowed(self, *scopes: TokenScope) -> "Grant":
-        """The grant of the tokens with one of these scopes. Raises `Forbidden` if there is none."""
+        """Return the grant of the tokens with one of these scopes. Raises `Forbidden` if there is none."""
         passes = tuple(each for each in self.passes if not each.scopes.isdisjoint(scopes))
         if not passes:
             raise Forbidden(
@@ -80,7 +80,7 @@ class Grant:
         return self if len(passes) == len(self.passes) else Grant(passes, self.headers)
 
     def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
-        """The token to which a request is attributed: one with one of the scopes that opens the workspace.
+        """Return the token to which a request is attributed: one with one of the scopes that opens the workspace.
 
         Of several such tokens it is the one with the widest limits. Without any it is the first token.
         """
@@ -89,12 +89,12 @@ class Grant:
         return max(opening, key=lambda each: each.limits.width, default=self.passes[0])
 
     def allowance(self, workspace: str) -> Allowance:
-        """How much may be stored in a workspace with the token that opens it."""
+        """Return how much may be stored in a workspace with the token that opens it."""
         bearer = self.bearer(workspace)
         return Allowance(bearer.id, bearer.limits, bearer.workspaces)
 
     def choose(self, named: str | None, default: str) -> str:
-        """The named workspace, else the only granted one, else the default.
+        """Return the named workspace, else the only granted one, else the default.
 
         Raises `Unauthorized` for a workspace that is not granted, whether it exists or not.
         """
@@ -111,7 +111,7 @@ class Grant:
 
 
 def credential(name: bytes, value: bytes) -> bytes | None:
-    """The token in a header, or None if the header has none."""
+    """Return the token in a header, or None if the header has none."""
     if name == b"x-api-key":
         return value.strip()
     if name == b"authorization":
@@ -121,7 +121,7 @@ def credential(name: bytes, value: bytes) -> bytes | None:
 
 
 def workspace_of(grant: Grant, headers: RawHeaders, named: object, default: str) -> str:
-    """The workspace of a request: `named` in a field, else `X-RAG-Workspace`, else `LIGHTRAG-WORKSPACE`.
+    """Return the workspace of a request: `named` in a field, else `X-RAG-Workspace`, else `LIGHTRAG-WORKSPACE`.
 
     Without a name it is the only granted workspace, else the default. Raises `ValidationError` for an invalid name, and
     `Unauthorized` for a workspace that is not granted, whether it exists or not.
@@ -131,7 +131,7 @@ def workspace_of(grant: Grant, headers: RawHeaders, named: object, default: str)
 
 
 def _named_by_header(headers: RawHeaders) -> str | None:
-    """The workspace in the headers. Blank headers do not count."""
+    """Return the workspace in the headers. Blank headers do not count."""
     values: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in WORKSPACE_HEADERS:
@@ -207,11 +207,11 @@ class Keyring:
 
     @property
     def empty(self) -> bool:
-        """Whether requests need no token."""
+        """Tell if requests need no token."""
         return self._open
 
     def grant(self, headers: RawHeaders) -> Grant | None:
-        """What the tokens in the headers (lower-case names) allow, None for nothing.
+        """Return what the tokens in the headers (lower-case names) allow, None for nothing.
 
         Reads `Authorization: Bearer` and `X-API-Key`. Each token is compared with all known tokens in constant time, so
         that the time reveals nothing. Raises `ServiceUnavailable` for an unknown token while some cannot be read.
@@ -245,7 +245,7 @@ def _pass_of(token: IssuedToken, limits: Limits) -> Pass:
 
 
 def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
-    """The names in their normal form. Invalid names are left out."""
+    """Return the names in their normal form. Invalid names are left out."""
     names = []
     for workspace in workspaces:
         with suppress(ValidationError):
@@ -269,11 +269,11 @@ class Keys:
 
     @property
     def asked(self) -> bool:
-        """Whether requests need a token."""
+        """Tell if requests need a token."""
         return self._asked
 
     def keyring(self) -> Keyring:
-        """The tokens that are valid now. The keyring is built again only when they change."""
+        """Return the tokens that are valid now. The keyring is built again only when they change."""
         tokens: tuple[str, ...] = ()
         issued: Sequence[IssuedToken] = ()
         outage: ServiceUnavailable | None = None
@@ -302,5 +302,5 @@ class Keys:
 
 
 def _digest(token: bytes) -> bytes:
-    """A hash. All have one length, so that a comparison does not reveal the length of a known token."""
+    """Return a hash. All have one length, so that a comparison does not reveal the length of a known token."""
     return hashlib.sha256(token).digest()

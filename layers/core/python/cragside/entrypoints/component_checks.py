@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How components are examined. Each has `seconds` to answer.
+    """Says how components are examined. Each has `seconds` to answer.
 
     A `thorough` examination reads whole stores and tries models and searches. With `places`, it tells paths and
     addresses. `message` makes one line of an error.
@@ -140,7 +140,7 @@ async def _opinion(container: "Container") -> list[Finding]:
 
 
 def host_component(settings: "Settings") -> str:
-    """What the host of models is called in reports."""
+    """Name the host of models as reports do."""
     return "ollama" if settings.openai_address is None else "model_host"
 
 
@@ -167,7 +167,7 @@ async def _tried(
 
 
 def _listed(models: frozenset[str], component: str, chosen: str | None, _default: str, variable: str) -> Finding:
-    """A model of a host with OpenAI's API, which has no models of usual names, and may list none."""
+    """Check a model of a host with OpenAI's API, which has no models of usual names, and may list none."""
     if chosen == EMBEDDED:
         return Finding(component, "ok", detail=f"embedded, as {variable} says")
     if chosen is None:
@@ -212,7 +212,7 @@ async def examine_searxng(container: "Container", manner: Manner) -> list[Findin
 
 
 async def version_at(address: str) -> str:
-    """The version from SearXNG's /config, "" if it has none."""
+    """Return the version from SearXNG's /config, "" if it has none."""
     import httpx
 
     try:
@@ -223,7 +223,7 @@ async def version_at(address: str) -> str:
 
 
 async def _remedy(status: int | None, remedy: str, address: str) -> str:
-    """The `remedy` with the lines that carry it out."""
+    """Return the `remedy` with the lines that carry it out."""
     if lines := _LINES.get(status or 0):
         shown = f"{remedy} Its settings.yml then has these lines. Restart it:\n{_indented(lines)}"
         return shown + (_PASSING if status == 429 else "")
@@ -246,7 +246,7 @@ async def _remedy(status: int | None, remedy: str, address: str) -> str:
 
 
 async def _elsewhere(parts: SplitResult) -> str | None:
-    """The address on the same host at which a SearXNG answers: above the path, or below a usual one."""
+    """Return the address on the same host at which a SearXNG answers: above the path, or below a usual one."""
     names = parts.path.strip("/").split("/")
     above = ["".join(f"/{name}" for name in names[:count]) for count in range(len(names) - 1, 0, -1)]
     for path in list(dict.fromkeys((*above, *_USUAL)))[:_MOST_PROBES]:
@@ -373,7 +373,7 @@ async def _database(
 
 
 async def _agreement(container: "Container") -> list[Finding]:
-    """Whether the other databases have what PostgreSQL says that they have."""
+    """Check that the other databases have what PostgreSQL says that they have."""
     if container.graphs is None and container.redis is None and container.vectors is None:
         return []
     wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]
@@ -422,13 +422,13 @@ async def _store(container: "Container", manner: Manner) -> list[Finding]:
 
 
 def _holds_something(settings: "Settings") -> bool:
-    """Whether there is a store to open. A baked store is always opened, to check it."""
+    """Tell if there is a store to open. A baked store is always opened, to check it."""
     home = settings.home
     return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
 
 
 def _damage(settings: "Settings") -> str:
-    """The differences from a baked store's manifest, by hash. A fetched store was checked already."""
+    """Return the differences from a baked store's manifest, by hash. A fetched store was checked already."""
     return damage_in(settings.home) if isinstance(settings.home, Path) else ""
 
 

@@ -44,13 +44,13 @@ def message_of(error: Exception) -> str:
 
 
 def address_of(url: str | None) -> str:
-    """An address without its credentials; "" if there is none."""
+    """Return an address without its credentials; "" if there is none."""
     parts = urlsplit(url or "")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks and repeated blanks."""
+    """Return a text without line breaks and repeated blanks."""
     return " ".join(text.split())
 
 

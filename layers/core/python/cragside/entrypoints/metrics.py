@@ -58,7 +58,7 @@ def counting_folder() -> Iterator[str | None]:
 
 
 def counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry:
-    """A registry for metrics of these kinds, whose files have the process's name.
+    """Return a registry for metrics of these kinds, whose files have the process's name.
 
     Raises `OSError` if the disk has no room for them.
     """
@@ -172,7 +172,7 @@ def database_counts(process: Callable[[], object] = os.getpid) -> DatabaseCounts
 
 
 class Shared(Collector):
-    """What all processes that share PostgreSQL have there."""
+    """Collects what all processes that share PostgreSQL have there."""
 
     def __init__(self, standing: Standing) -> None:
         self._standing = standing
@@ -233,7 +233,7 @@ class RequestCounts:
 
 
 def worker() -> str:
-    """The name of a server's workers, which run one after the other."""
+    """Return the name of a server's workers, which run one after the other."""
     return "worker"
 
 

@@ -22,7 +22,7 @@ _FIELDS = ("user_id", "user", "safety_identifier")
 
 
 def wish_of(headers: RawHeaders) -> Wish | None:
-    """The value of `X-RAG`, None without one.
+    """Return the value of `X-RAG`, None without one.
 
     Here and below, names of headers are in lower case, values in any case. Any other value raises `ValidationError`,
     and so do two that differ.
@@ -31,13 +31,13 @@ def wish_of(headers: RawHeaders) -> Wish | None:
 
 
 def memory_asked(headers: RawHeaders) -> bool | None:
-    """The value of `X-RAG-Memory`, true or false, None without one."""
+    """Return the value of `X-RAG-Memory`, true or false, None without one."""
     value = _value_of(headers, MEMORY_HEADER, "X-RAG-Memory", ("true", "false"))
     return None if value is None else value == "true"
 
 
 def context_asked(headers: RawHeaders) -> bool:
-    """Whether `X-RAG-Context` is true: the answer is to show the evidence."""
+    """Tell if `X-RAG-Context` is true: the answer is to show the evidence."""
     return _value_of(headers, CONTEXT_HEADER, "X-RAG-Context", ("true", "false")) == "true"
 
 
@@ -51,7 +51,7 @@ def _value_of(headers: RawHeaders, name: bytes, shown: str, values: tuple[str, s
 
 
 def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] | None = None) -> str:
-    """The user whom the headers (names in lower case) or else the body name; "" if neither does."""
+    """Return the user whom the headers (names in lower case) or else the body name; "" if neither does."""
     given = dict(headers)
     names: list[object] = [_text(given[header]) for header in USER_HEADERS if header in given]
     if body:
@@ -62,7 +62,7 @@ def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] 
 
 
 def _text(value: bytes) -> str:
-    """The text of a header. Bytes that differ give texts that differ."""
+    """Return the text of a header. Bytes that differ give texts that differ."""
     try:
         return value.decode()
     except UnicodeDecodeError:

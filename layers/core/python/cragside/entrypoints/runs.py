@@ -42,7 +42,7 @@ async def until_gone(receive: Receive) -> None:
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of the work. If the client leaves, cancels the work and raises `ClientGone`."""
+    """Return the result of the work. If the client leaves, cancels the work and raises `ClientGone`."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(until_gone(receive))
     try:

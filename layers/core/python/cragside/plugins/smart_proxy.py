@@ -38,7 +38,7 @@ class PluginConfiguration:
     enabled: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """The contract's JSON form."""
+        """Return the contract's JSON form."""
         return asdict(self)
 
 
@@ -79,7 +79,7 @@ class RagAgent:
         return self.configuration.name
 
     async def on_retrieve(self, request: ProxyRequest) -> ProxyRequest:
-        """The agent contract's hook: the enhanced request, or the same object if it has no command."""
+        """Answer the agent contract's hook: the enhanced request, or the same object if it has no command."""
         return await self._answer(request, lambda same: same)
 
     async def on_request(self, request: ProxyRequest) -> ProxyRequest:
@@ -90,7 +90,7 @@ class RagAgent:
         return await self._answer(request, self._as_commanded)
 
     async def on_response(self, request: ProxyRequest, response: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The unchanged response. The contract passes only the response; the proxy passes the request first."""
+        """Return the unchanged response. The contract passes only the response; the proxy passes the request first."""
         return request if response is None else response
 
     async def close(self) -> None:

@@ -1,4 +1,7 @@
-"""What the index function does beside indexing, when an event asks for it: `{"sweep": true}` or `{"migrate": true}`."""
+"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue.
+
+An event can ask for something else: `{"sweep": true}` as a schedule does, or `{"migrate": true}`.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -27,7 +30,7 @@ _TOO_LONG = "It takes longer than the function may run."
 
 
 def job_of(event: Any) -> Job | None:
-    """The job that an event asks for, None if it asks for none. A job gets the seconds that it may take."""
+    """Return the job that an event asks for, None if it asks for none. A job gets the seconds that it may take."""
     asked = [name for name in _JOBS if isinstance(event, Mapping) and event.get(name) is True]
     return _JOBS[asked[0]] if asked else None
 
@@ -86,7 +89,7 @@ class IndexFunction:
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
-        """The partial batch response to an SQS event, or what a job did. Other events have no effect."""
+        """Return the partial batch response to an SQS event, or what a job did. Other events have no effect."""
         try:
             return self._answered(event, context)
         finally:
@@ -117,7 +120,7 @@ class IndexFunction:
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
-        """The outcome of each message, by its id."""
+        """Return the outcome of each message, by its id."""
         if (seconds := _seconds(context)) <= 0:
             return {record["messageId"]: await self._stopped(record, alone=False) for record in records}
         turns = asyncio.Semaphore(self._container.settings.index_parallel)
@@ -172,7 +175,7 @@ class IndexFunction:
 
 
 def start() -> Handler:
-    """The function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
+    """Return the function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     function = IndexFunction(Container(load_settings()))
     if snapshot.ahead():
         function.load()
@@ -184,7 +187,7 @@ def _seconds(context: Context) -> float:
 
 
 def _records(event: Any) -> list[dict[str, Any]]:
-    """The messages of an event. A message without an id can be neither processed nor reported."""
+    """Return the messages of an event. A message without an id can be neither processed nor reported."""
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         logger.error("the event is not from SQS")
@@ -196,7 +199,7 @@ def _records(event: Any) -> list[dict[str, Any]]:
 
 
 def _message(record: Mapping[str, Any]) -> tuple[str, str, int]:
-    """The body, the receipt, and the number of the attempt."""
+    """Return the body, the receipt, and the number of the attempt."""
     return str(record.get("body") or ""), str(record.get("receiptHandle")), _attempt(record)
 
 

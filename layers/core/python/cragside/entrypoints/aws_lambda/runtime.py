@@ -1,4 +1,4 @@
-"""What both functions share: the time of an invocation, its trace, snapshots, logs and metrics."""
+"""Serves both functions: the time of an invocation, its trace, snapshots, logs and metrics."""
 
 import logging
 import os
@@ -41,7 +41,7 @@ class Context(Protocol):
 
 
 def seconds_left(event: Mapping[str, Any], context: Context, clock: Clock) -> float:
-    """The seconds that a request may take, at least 0.05."""
+    """Return the seconds that a request may take, at least 0.05."""
     gateway = GATEWAY_SECONDS - _waited(event, clock.time())
     function = context.get_remaining_time_in_millis() / 1000
     return max(LEAST_SECONDS, min(gateway, function) - MARGIN_SECONDS)
@@ -66,7 +66,7 @@ def traceparent_of(event: Any) -> str:
 
 
 def ahead() -> bool:
-    """Whether INIT runs before any request waits for it, so that it should load everything."""
+    """Tell if INIT runs before any request waits for it, so that it should load everything."""
     return os.environ.get(_TYPE) in ("snap-start", "provisioned-concurrency")
 
 
@@ -134,7 +134,7 @@ def observe_secrets(*, unreadable: bool) -> None:
 
 
 def observed(handler: Handler) -> Handler:
-    """A handler whose log lines have the request's id, and that sends metrics."""
+    """Return a handler whose log lines have the request's id, and that sends metrics."""
     logged: Handler = logger.inject_lambda_context(
         metrics.log_metrics(handler, capture_cold_start_metric=True),
         log_event=False,

@@ -1,4 +1,4 @@
-"""All of cragside's own routes, built once for all applications of the process: FastAPI needs some time for it."""
+"""The FastAPI application with all of cragside's own routes, and their OpenAPI document."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -113,6 +113,7 @@ def _all() -> APIRouter:
     return routes
 
 
+# Built once for all applications of the process: FastAPI needs some time for it.
 ROUTES = _all()
 
 

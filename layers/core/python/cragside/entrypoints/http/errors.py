@@ -1,17 +1,19 @@
 """Answers errors with the agent contract's envelope, or in the form of the peer whose route it is.
 
 rag-stack's failures have `error` and LightRAG's `detail`. `/query` belongs to both and has both. LightRAG's
-`/query/data` has a form of its own.
+`/query/data` has a form of its own. A failure is the last event of a stream.
 """
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.sse import ServerSentEvent, format_sse_event
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -52,6 +54,11 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 RETRY_AFTER_SECONDS = 5
 _log = logging.getLogger("cragside")
 
+EVENTS = "text/event-stream"
+# Proxies on the way should pass each event on when it comes.
+_STREAMED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Events = AsyncGenerator[ServerSentEvent, None]
+
 
 class RagStackFailure(BaseModel):
     """A failure in rag-stack's form."""
@@ -79,12 +86,12 @@ class QueryDataFailure(LightRagFailure):
 
 
 def is_peer_path(path: str) -> bool:
-    """Whether a path is below one of the compatibility routes' prefixes."""
+    """Tell if a path is below one of the compatibility routes' prefixes."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PEER_PREFIXES)
 
 
 def peer_failure(path: str, message: str) -> RagStackFailure | LightRagFailure:
-    """The body of a failure at a compatibility route."""
+    """Return the body of a failure at a compatibility route."""
     if path == _QUERY:
         return QueryFailure(error=message, detail=message)
     if path == _QUERY_DATA:
@@ -93,7 +100,7 @@ def peer_failure(path: str, message: str) -> RagStackFailure | LightRagFailure:
 
 
 def failure_responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    """The failures of a compatibility route for the OpenAPI document."""
+    """Return the failures of a compatibility route for the OpenAPI document."""
     return {
         "4XX": {"model": model, "description": "The request is at fault; the message says what to do."},
         "5XX": {"model": model, "description": "It could not be done; 503 and 504 may be tried again."},
@@ -101,12 +108,12 @@ def failure_responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]
 
 
 def peer_router(tag: str, failure: type[BaseModel]) -> APIRouter:
-    """A router for a peer's routes, which all fail in one form."""
+    """Return a router for a peer's routes, which all fail in one form."""
     return APIRouter(tags=[tag], route_class=BoundedRoute, responses=failure_responses(failure))
 
 
 def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """A route's error responses for the OpenAPI document: these codes, or all."""
+    """Return a route's error responses for the OpenAPI document: these codes, or all."""
     named: dict[int | str, dict[str, Any]] = {
         STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS
     }
@@ -138,12 +145,12 @@ def error_response(
 
 
 def retry_headers(status: int) -> dict[str, str]:
-    """The header that tells a client when to try again after a 503; none for other statuses."""
+    """Return the header that tells a client when to try again after a 503; none for other statuses."""
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == STATUS["service_unavailable"] else {}
 
 
 def for_client(error: CragsideError) -> CragsideError:
-    """The error as a client may see it. Details of settings and paths go to the log instead."""
+    """Return the error as a client may see it. Details of settings and paths go to the log instead."""
     if not isinstance(error, ConfigurationError):
         if error.where:
             _log.warning("%s", error.message_with_place)
@@ -223,3 +230,30 @@ async def _gone(request: Request, _: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     return error_response(hidden(error, request.method, request.url.path), request)
+
+
+async def with_failure(request: Request, events: Events) -> AsyncIterator[ServerSentEvent]:
+    """Pass events on. If they fail, the last one is `failed` with what the client may know."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except CragsideError as error:
+        shown = for_client(error)
+    except Exception as error:
+        shown = hidden(error, request.method, request.url.path)
+    else:
+        return
+    envelope = error_envelope(shown, getattr(request.state, "identifier", None))
+    yield ServerSentEvent(event="failed", data=envelope)
+
+
+def event_stream(request: Request, events: Events) -> StreamingResponse:
+    """Answer with events, of which a failure is the last."""
+
+    async def encoded() -> AsyncIterator[bytes]:
+        async for event in with_failure(request, events):
+            # JSON in ASCII is one line, whatever texts are in it.
+            yield format_sse_event(event=event.event, data_str=json.dumps(event.data))
+
+    return StreamingResponse(encoded(), media_type=EVENTS, headers=_STREAMED)

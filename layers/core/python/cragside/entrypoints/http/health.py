@@ -191,7 +191,7 @@ class ComponentsBody(Shape):
 
 @router.get("/v1/components", responses=error_responses())
 async def list_components(request: Request) -> ComponentsBody:
-    """What `cragside doctor` examines, without its long tests: no model is called, and no store is read as a whole.
+    """Examine what `cragside doctor` does, without its long tests: no model is called, no store is read as a whole.
 
     It is about the whole service, so a token must open all workspaces. An answer holds for five seconds.
     """
@@ -232,7 +232,7 @@ class QueueHealth(Shape):
 
 
 class ComponentHealth(BaseModel):
-    """Whether a component answers, and if not, why, and what to do."""
+    """Says if a component answers, and if not, why, and what to do."""
 
     ok: bool = Field(description="Whether the component answers.")
     reason: str = Field("", description="Why it does not, and what to do; empty if it does.")
@@ -269,12 +269,12 @@ class Health(BaseModel):
 
 @open_router.get("/healthz")
 async def healthz() -> dict[str, bool]:
-    """Whether the process answers; never asks for a token."""
+    """Tell that the process answers; never ask for a token."""
     return {"ok": True}
 
 
 class Ready(BaseModel):
-    """Whether the server can do all its work, and if not, what does not answer."""
+    """Says if the server can do all its work, and if not, what does not answer."""
 
     ready: bool = Field(description="Whether everything that is configured answers.")
     not_ready: list[str] = Field(
@@ -285,7 +285,7 @@ class Ready(BaseModel):
 
 @open_router.get("/ready", responses={503: {"model": Ready, "description": "Something does not answer."}})
 async def ready(request: Request, response: Response) -> Ready:
-    """Whether the store, the queue and the configured hosts answer; never asks for a token.
+    """Tell if the store, the queue and the configured hosts answer; never ask for a token.
 
     A load balancer that sends requests elsewhere on 503 can use this. The log has the reasons.
     """

@@ -92,6 +92,6 @@ class AuditedRoutes:
 
 
 def _named(scope: Scope) -> list[str]:
-    """The id of the document or exchange in the path."""
+    """Return the id of the document or exchange in the path."""
     parameters = scope.get("path_params", {})
     return [parameters[name] for name in ("document_id", "memory_id") if name in parameters]

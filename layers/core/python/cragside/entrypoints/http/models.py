@@ -55,7 +55,7 @@ class ErrorBody(BaseModel):
     """The error envelope."""
 
     class Error(BaseModel):
-        """What went wrong."""
+        """The code, the message and the facts of an error."""
 
         type: str = Field(description="Code of the error, such as `validation_error`.")
         message: str = Field(description="What is wrong, and what to do.")
@@ -88,7 +88,7 @@ class MustCondition(BaseModel):
     match: Match = Field(description="The condition.")
 
     def condition(self) -> Condition:
-        """The domain's condition. Raises `ValidationError` unless the match is exactly one."""
+        """Return the domain's condition. Raises `ValidationError` unless the match is exactly one."""
         given = self.match.model_fields_set
         if len(given) != 1:
             raise ValidationError(f"filter: the match of {self.key} needs one of value, text and prefix.")
@@ -107,7 +107,7 @@ class PayloadFilter(BaseModel):
     must: list[MustCondition] = Field(default_factory=list, max_length=50, description="Conditions that must all hold.")
 
     def conditions(self) -> Filter:
-        """The domain's filter. Raises `ValidationError` for a condition that is not exactly one."""
+        """Return the domain's filter. Raises `ValidationError` for a condition that is not exactly one."""
         return Filter(tuple(each.condition() for each in self.must))
 
 

@@ -1,4 +1,4 @@
-"""What a request may use: the rules of the routes, the container, and the workspaces that its tokens open."""
+"""Decides what a request may use: the rules of the routes, the container, and the workspaces that its tokens open."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
@@ -78,12 +78,12 @@ RULES: Mapping[str, RouteRule] = {
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no token."""
+    """Tell if a path needs no token."""
     return path in OPEN_ROUTES or path.startswith(_OPEN_FOLDER)
 
 
 def check_rules(router: APIRouter) -> APIRouter:
-    """The same router. Raises `KeyError` that names a route without a rule."""
+    """Return the same router. Raises `KeyError` that names a route without a rule."""
     for route in router.routes:
         for method in getattr(route, "methods", None) or {"*"}:
             if not isinstance(route, APIRoute) or f"{method} {route.path}" not in RULES:
@@ -92,7 +92,7 @@ def check_rules(router: APIRouter) -> APIRouter:
 
 
 def container_of(request: Request) -> Container:
-    """The container of the application that answers the request."""
+    """Return the container of the application that answers the request."""
     container: Container = request.app.state.container
     return container
 
@@ -103,7 +103,7 @@ async def authorise(request: Request) -> None:
 
 
 def choose_workspace(request: Request, named: object = None) -> str:
-    """The workspace that the request may use: `named`, else `?workspace=`, else as `workspace_of` finds it."""
+    """Return the workspace that the request may use: `named`, else `?workspace=`, else as `workspace_of` finds it."""
     if named is None:
         named = request.query_params.get("workspace")
     grant = _grant(request)
@@ -114,13 +114,13 @@ def choose_workspace(request: Request, named: object = None) -> str:
 
 
 def token_of(request: Request, workspace: str) -> str | None:
-    """The id of the token that opens the workspace; None if the service has no tokens."""
+    """Return the id of the token that opens the workspace; None if the service has no tokens."""
     bearer = _grant(request).bearer(workspace)
     return None if bearer.id == ANONYMOUS else bearer.id
 
 
 def holder_of(request: Request) -> str:
-    """The id of the token to which a request without a workspace is attributed."""
+    """Return the id of the token to which a request without a workspace is attributed."""
     return _grant(request).bearer(None).id
 
 

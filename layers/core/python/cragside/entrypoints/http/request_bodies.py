@@ -60,13 +60,13 @@ class _ReadRequest(Request):
 
 
 def media_type(request: Request) -> str | None:
-    """The body's type in lower case, without parameters. None if the request has no type or several."""
+    """Return the body's type in lower case, without parameters. None if the request has no type or several."""
     types = request.headers.getlist("content-type")
     return types[0].partition(";")[0].strip().lower() if len(types) == 1 else None
 
 
 async def json_body(request: Request) -> bytes:
-    """The body of a route that reads JSON. A request without a body needs no type.
+    """Return the body of a route that reads JSON. A request without a body needs no type.
 
     Raises `UnsupportedMediaType` for another type before it reads the body, `PayloadTooLarge` for a body above
     `RAG_MAX_BODY_BYTES`, and `ValidationError` for more than 20,000 keys or 200,000 values.
@@ -99,7 +99,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 
 
 def bounded(body: bytes) -> bytes:
-    """The same body. Raises `ValidationError` if it has too many keys or values.
+    """Return the same body. Raises `ValidationError` if it has too many keys or values.
 
     This counts marks instead of parsing, because parsing would take too long. Invalid JSON is left to the parser.
     """
@@ -122,7 +122,7 @@ def _too_many(most: int, what: str) -> ValidationError:
 
 
 async def _whole_body(request: Request, limit: int) -> bytes:
-    """The body. One that is too large is refused before it comes, as far as its length is told.
+    """Return the body. One that is too large is refused before it comes, as far as its length is told.
 
     The server keeps the connection for a client that still sends, so that it gets the answer.
     """
@@ -181,7 +181,7 @@ class FormPart:
 
     @property
     def too_large(self) -> bool:
-        """Whether its size exceeds the limit."""
+        """Tell if its size exceeds the limit."""
         return self.size > self.limit
 
     @property

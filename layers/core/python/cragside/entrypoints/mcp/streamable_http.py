@@ -63,7 +63,7 @@ async def _handled(manager: StreamableHTTPSessionManager, scope: Scope, receive:
 
 
 def _as_caller(request: Request) -> ASGIApp:
-    """The request's application, which takes all requests for the caller's."""
+    """Return the request's application, which takes all requests for the caller's."""
     headers = [(name, value) for name, value in request.scope["headers"] if name in _PASSED_ON]
     state = {"ends": request.state.ends} if hasattr(request.state, "ends") else {}
 
@@ -75,7 +75,7 @@ def _as_caller(request: Request) -> ASGIApp:
 
 
 def _manager(*, max_body_bytes: int) -> StreamableHTTPSessionManager:
-    """A new manager of sessions, each of which ends with its request."""
+    """Return a new manager of sessions, each of which ends with its request."""
     server = _server()
     server.streamable_http_app(
         json_response=True,

@@ -209,7 +209,7 @@ async def delete_documents(
 
 
 async def _libraries(container: Container, workspace: str) -> list[Library]:
-    """The workspace's documents and its memory."""
+    """Return the workspace's documents and its memory."""
     return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
 
 
@@ -244,12 +244,12 @@ async def _insert(request: Request, container: Container, texts: Iterable[tuple[
 
 
 def _stamped(kind: str) -> str:
-    """A unique name: the kind, the time in UTC, and a random part."""
+    """Return a unique name: the kind, the time in UTC, and a random part."""
     return f"{kind}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
 def _stage(record: DocumentRecord) -> DocumentStage:
-    """The stage of a document. A document is searchable before it is annotated, and processed after that."""
+    """Return the stage of a document. A document is searchable before it is annotated, and processed after that."""
     match record.status:
         case "failed":
             return "FAILED"

@@ -112,7 +112,7 @@ class QueryBody(LookupBody):
     include_chunk_content: bool | None = Field(False, description="Whether references have their text.")
 
     def lookup(self) -> Lookup:
-        """The search that the body asks for: by relevance, or with a `strategy` by similarity.
+        """Return the search that the body asks for: by relevance, or with a `strategy` by similarity.
 
         Raises `ValidationError` for options that do not belong to the search.
         """
@@ -200,7 +200,7 @@ class QueryAnswer(BaseModel):
 
 
 def references_of(hits: Sequence[Hit], *, content: bool = False) -> list[Reference]:
-    """The passages as numbered references."""
+    """Return the passages as numbered references."""
     return [
         Reference(
             reference_id=str(number), file_path=hit.record.label, content=[hit.evidence.content] if content else None

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query, Request
@@ -64,12 +63,12 @@ class IngestItem(CamelModel):
 
     @property
     def identity(self) -> str:
-        """What identifies it besides its id: its URL, else its source."""
+        """Its URL, else its source, which identify it besides its id."""
         return self.url or self.source or ""
 
     @property
     def to_fetch(self) -> bool:
-        """Whether its text must be fetched."""
+        """Tell if its text must be fetched."""
         return not self.text
 
 
@@ -117,7 +116,7 @@ class Enqueued(CamelModel):
 
 
 class IngestAnswer(BaseModel):
-    """What was added: `upserted` counts passages, `fetched` pages. A worker makes them searchable within seconds."""
+    """Counts what was added: passages (`upserted`) and pages (`fetched`). A worker soon makes them searchable."""
 
     ok: Literal[True] = Field(description="Always true.")
     upserted: int = Field(description="Number of passages that were stored.")
@@ -126,21 +125,15 @@ class IngestAnswer(BaseModel):
     errors: list[ItemFailure] | None = Field(None, description="The refused items.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    item: IngestItem
-    acceptance: Acceptance | None = None
-    failure: ItemFailure | None = None
-
-
 @router.post("/ingest", response_model_exclude_unset=True)
 async def ingest(request: Request, body: IngestRequest, container: AppContainer) -> IngestAnswer:
     """Add texts and pages. Items in the answer are stored durably; refused items are in `errors`."""
     workspace = choose_workspace(request, body.collection)
     batch = _Batch(request, container.intake, workspace, enrich=body.enrich)
     outcomes = await asyncio.gather(*map(batch.take, body.items))
-    note_documents(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
-    return _answer(outcomes, enrich=body.enrich)
+    taken = [(item, each) for item, each in zip(body.items, outcomes, strict=True) if isinstance(each, Acceptance)]
+    note_documents(request, (acceptance.record.id for _, acceptance in taken))
+    return _answer(taken, [each for each in outcomes if isinstance(each, ItemFailure)], enrich=body.enrich)
 
 
 class _Batch:
@@ -155,7 +148,7 @@ class _Batch:
         self._fetches = asyncio.Semaphore(_FETCHES)
         self._texts = asyncio.Semaphore(_TEXTS)
 
-    async def take(self, item: IngestItem) -> _Outcome:
+    async def take(self, item: IngestItem) -> Acceptance | ItemFailure:
         """Add an item, or say why not."""
         if self._seen.setdefault((item.identity, item.id), item.text) != item.text:
             # Both would be one document, and the later text would replace the earlier.
@@ -163,12 +156,12 @@ class _Batch:
         try:
             if item.to_fetch:
                 async with self._fetches:
-                    return _Outcome(item, await self._page(item))
+                    return await self._page(item)
             refused = _unusable(item)
             if refused is not None:
                 return refused
             async with self._texts:
-                return _Outcome(item, await self._text(item))
+                return await self._text(item)
         except FetchFailed as error:
             return _refused(item, error.reason, error.status)
         except PayloadTooLarge:
@@ -197,13 +190,13 @@ def _given(text: str | None) -> str | None:
 
 
 def _name(item: IngestItem) -> str:
-    """The source, else the URL without query and fragment."""
+    """Return the source, else the URL without query and fragment."""
     if source := _given(item.source):
         return source
     return (item.url or "").partition("#")[0].partition("?")[0]
 
 
-def _unusable(item: IngestItem) -> _Outcome | None:
+def _unusable(item: IngestItem) -> ItemFailure | None:
     if _given(item.text) is None:
         return _refused(item, "missing_text: item has no text content")
     if item.url is None and _given(item.source) is None:
@@ -211,13 +204,14 @@ def _unusable(item: IngestItem) -> _Outcome | None:
     return None
 
 
-def _refused(item: IngestItem, reason: str, status: int | None = None) -> _Outcome:
+def _refused(item: IngestItem, reason: str, status: int | None = None) -> ItemFailure:
     named = {"url": item.url} if item.url else {"source": item.source}
-    return _Outcome(item, failure=ItemFailure(**named, status=status, reason=reason))
+    return ItemFailure(**named, status=status, reason=reason)
 
 
-def _answer(outcomes: list[_Outcome], *, enrich: bool) -> IngestAnswer:
-    taken = [(outcome.item, outcome.acceptance) for outcome in outcomes if outcome.acceptance is not None]
+def _answer(
+    taken: Sequence[tuple[IngestItem, Acceptance]], refused: Sequence[ItemFailure], *, enrich: bool
+) -> IngestAnswer:
     to_annotate: Counter[str] = Counter()
     for _, acceptance in taken:
         if enrich and acceptance.tasks:
@@ -225,7 +219,7 @@ def _answer(outcomes: list[_Outcome], *, enrich: bool) -> IngestAnswer:
     optional = {
         "fetched": sum(item.to_fetch for item, _ in taken),
         "enrichment": Enqueued(enqueued=to_annotate.total(), doc_types=dict(to_annotate)) if to_annotate else None,
-        "errors": [outcome.failure for outcome in outcomes if outcome.failure is not None],
+        "errors": refused,
     }
     upserted = sum(acceptance.record.passages for _, acceptance in taken)
     return IngestAnswer(ok=True, upserted=upserted, **{name: value for name, value in optional.items() if value})
@@ -280,7 +274,7 @@ class EnrichmentStats(BaseModel):
 
 
 class EnqueueRequest(BaseModel):
-    """What to annotate: everything unfinished or failed, or with `force` everything."""
+    """Says what to annotate: everything unfinished or failed, or with `force` everything."""
 
     collection: str | None = Field(
         None,
@@ -291,7 +285,7 @@ class EnqueueRequest(BaseModel):
 
 
 class EnqueueAnswer(BaseModel):
-    """How many tasks were queued."""
+    """The number of tasks that were queued."""
 
     ok: Literal[True] = Field(description="Always true.")
     enqueued: int = Field(description="Number of tasks that were queued.")
@@ -334,7 +328,7 @@ async def enqueue_enrichment(
 
 
 async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
-    """The document by its id, the client's id for it, its source, or its name. Raises for a name of several."""
+    """Return the document by its id, the client's id for it, its source, or its name. Raises for a name of several."""
     record = await library.document(base_id)
     if record is not None:
         return record

@@ -1,4 +1,4 @@
-"""Whether the passages that an answer cites support it."""
+"""Checks if the passages that an answer cites support it."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field

@@ -20,12 +20,11 @@ from cragside.domain.errors import NotFound, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, DocumentStatus, EnrichmentStatus
 from cragside.domain.listing import DocumentSort, Listing
 from cragside.domain.passage_places import place_of
-from cragside.entrypoints.http.errors import error_responses, json_error_responses
+from cragside.entrypoints.http.errors import Events, error_responses, json_error_responses, with_failure
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.entrypoints.http.sent_events import Events, with_failure
 from cragside.ports.library import Library
 
 MOST_NAME_CHARACTERS = 1024
@@ -44,7 +43,7 @@ _MARGIN = 1.0
 
 
 def document_name(name: str) -> str:
-    """A valid name of a document. Raises `ValueError`."""
+    """Return a valid name of a document. Raises `ValueError`."""
     name = name.strip()
     if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
         raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters: rename it")
@@ -52,7 +51,7 @@ def document_name(name: str) -> str:
 
 
 def document_source(source: str) -> str:
-    """A valid source of a document. Raises `ValueError`."""
+    """Return a valid source of a document. Raises `ValueError`."""
     source = source.strip()
     if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
         raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
@@ -141,7 +140,7 @@ class DocumentPage(Shape):
 
 
 class PassagePlace(Shape):
-    """Where a passage stands in the text of its document, in Unicode code points. Null where it was not found."""
+    """The place of a passage in the text of its document, in Unicode code points. Null where it was not found."""
 
     id: str = Field(description="Id of the passage.")
     start: int | None = Field(description="Its first character, from 0.")
@@ -176,7 +175,7 @@ class DocumentProgress(Shape):
 
 
 class Restarted(BaseModel):
-    """How many tasks were queued."""
+    """The number of tasks that were queued."""
 
     tasks: int = Field(description="Number of tasks that were queued.")
 
@@ -248,12 +247,12 @@ def _end_of(record: DocumentRecord) -> str | None:
 
 
 def unknown_document(document_id: str) -> NotFound:
-    """The error for an unknown id."""
+    """Return the error for an unknown id."""
     return NotFound(f"There is no document {document_id} in this workspace.")
 
 
 def progress_of(record: DocumentRecord) -> DocumentProgress:
-    """The progress of a document."""
+    """Return the progress of a document."""
     return DocumentProgress(
         id=record.id,
         status=record.status,
@@ -268,7 +267,7 @@ def progress_of(record: DocumentRecord) -> DocumentProgress:
 
 
 async def place_in_document(library: Library, document_id: str, source: SourceText, passage_id: str) -> PassagePlace:
-    """The place of a passage. Raises `NotFound` for a passage that the document does not have."""
+    """Return the place of a passage. Raises `NotFound` for a passage that the document does not have."""
     passages = await library.passages(document_id)
     passage = next((each for each in passages if each.id == passage_id), None)
     if passage is None:
@@ -310,7 +309,7 @@ async def _listing(
         Query(description="Default: `desc` for `added` and `changed`, else `asc`."),
     ] = None,
 ) -> tuple[Listing, bool]:
-    """The list that a request asks for, and whether the request says how it is sorted."""
+    """Return the list that a request asks for, and whether the request says how it is sorted."""
     descending = None if order is None else order == "desc"
     return Listing(search.strip(), file_type, unread, sort or "added", descending), (sort or order) is not None
 

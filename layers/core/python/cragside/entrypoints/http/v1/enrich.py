@@ -18,11 +18,10 @@ from cragside.domain.preferences import EvidenceMode
 from cragside.domain.prompt import any_question_in, question_in
 from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import Verdict
-from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.errors import EVENTS, Events, error_responses, event_stream
 from cragside.entrypoints.http.models import Citation, Degraded, Recalled
 from cragside.entrypoints.http.request_access import choose_workspace, container_of, seconds_of
 from cragside.entrypoints.http.request_bodies import json_object
-from cragside.entrypoints.http.sent_events import EVENTS, Events, event_stream
 from cragside.entrypoints.request_headers import end_user_of, memory_asked, wish_of
 from cragside.entrypoints.runs import ClientGone, first_of, followed, while_connected
 
@@ -69,7 +68,7 @@ class EnrichRequest(BaseModel):
 
 
 class EvidenceFound(BaseModel):
-    """What a run found: evidence with a verdict, or what was nearest to it."""
+    """The evidence of a run with its verdict, or the passages that were nearest to it."""
 
     closest: list[Citation] | None = Field(
         None,
@@ -166,7 +165,7 @@ class JudgementBody(BaseModel):
 
 
 class ReasonsBody(BaseModel):
-    """What spoke for a candidate."""
+    """The reasons for a candidate."""
 
     words: list[str] = Field(description="The question's content words that it or its title has, in any inflection.")
     read: list[ReadWordBody] = Field(

@@ -1,6 +1,6 @@
 """The routes that add documents: files of a form, a text, URL or upload as JSON, and samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Literal, TypedDict, cast, get_args
@@ -136,9 +136,7 @@ async def add_documents(request: Request) -> AcceptedDocuments:
         await intake.form()
     else:
         await intake.json()
-    answer = intake.answer()
-    note_documents(request, (document.id for document in answer.documents))
-    return answer
+    return intake.answer()
 
 
 class _Options(TypedDict):
@@ -231,46 +229,43 @@ class RequestIntake:
             raise ValidationError(
                 "source identifies one document: send each file with a source in a form of its own.", field="source"
             )
+        await self.take(part.filename or "", self._read(part, options, before))
+
+    async def _read(self, part: FormPart, options: _Options, before: Sequence[str]) -> Acceptance:
         name = part.filename or ""
-        try:
-            if part.too_large:
-                raise PayloadTooLarge(
-                    f"{name} has {part.size} bytes; the limit is {part.limit} (RAG_MAX_FILE_BYTES).", limit=part.limit
-                )
-            if name in before:
-                raise ValidationError(
-                    f"The form has another file {name}, which this one would replace. Send each in a form of its own "
-                    "with a source.",
-                    field="filename",
-                )
-            accepted = await self._intake.file(
-                bytes(part.content),
-                name=_valid(document_name, name, "filename"),
-                content_type=part.content_type,
-                **options,
+        if part.too_large:
+            raise PayloadTooLarge(
+                f"{name} has {part.size} bytes; the limit is {part.limit} (RAG_MAX_FILE_BYTES).", limit=part.limit
             )
+        if name in before:
+            raise ValidationError(
+                f"The form has another file {name}, which this one would replace. Send each in a form of its own "
+                "with a source.",
+                field="filename",
+            )
+        named = _valid(document_name, name, "filename")
+        return await self._intake.file(bytes(part.content), name=named, content_type=part.content_type, **options)
+
+    async def take(self, name: str, adding: Awaitable[Acceptance]) -> None:
+        """Add a document. If it is refused, the others are not."""
+        try:
+            self._accepted.append(await adding)
         except CragsideError as error:
             self._refused.append((name, for_client(error)))
-        else:
-            self._accepted.append(accepted)
 
     def answer(self) -> AcceptedDocuments:
-        """The answer. Raises the first refusal if no document was accepted."""
-        return answer_of(self._accepted, self._refused)
-
-
-def answer_of(accepted: Sequence[Acceptance], refusals: Sequence[tuple[str, CragsideError]]) -> AcceptedDocuments:
-    """What became of documents. Raises the first refusal if no document was accepted."""
-    refused = [
-        RefusedDocument(name=name, type=error.code, message=error.message, details=dict(error.details))
-        for name, error in refusals
-    ]
-    if not accepted and refusals:
-        first = refusals[0][1]
-        if len(refused) > 1:
-            first.details = {**first.details, "errors": [each.model_dump() for each in refused]}
-        raise first
-    return AcceptedDocuments(documents=[accepted_of(each) for each in accepted], errors=refused)
+        """Return what became of the documents. Raises the first refusal if none was accepted."""
+        refused = [
+            RefusedDocument(name=name, type=error.code, message=error.message, details=dict(error.details))
+            for name, error in self._refused
+        ]
+        if not self._accepted and refused:
+            first = self._refused[0][1]
+            if len(refused) > 1:
+                first.details = {**first.details, "errors": [each.model_dump() for each in refused]}
+            raise first
+        note_documents(self._request, (each.record.id for each in self._accepted))
+        return AcceptedDocuments(documents=[accepted_of(each) for each in self._accepted], errors=refused)
 
 
 def _asked(body: bytes) -> DocumentRequest:
@@ -327,7 +322,7 @@ def _metadata(value: str | None) -> dict[str, Any]:
 
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
-    """An accepted document."""
+    """Return an accepted document."""
     fields = {**dict(DocumentBody.model_validate(acceptance.record)), "unread": acceptance.unread}
     return AcceptedDocument(**fields, outcome=acceptance.outcome)
 
@@ -357,7 +352,7 @@ class Samples(BaseModel):
 
 @router.get("/v1/samples")
 async def get_samples() -> Samples:
-    """How many sample documents come with cragside, and questions to try them with."""
+    """Count the sample documents that come with cragside, and list questions to try them with."""
     return Samples(documents=count(), questions=list(QUESTIONS))
 
 
@@ -366,12 +361,7 @@ async def add_samples(request: Request, asked: WorkspaceRequest, container: AppC
     """Add the sample documents to a workspace. They are indexed afterwards, like any others."""
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()
-    accepted: list[Acceptance] = []
-    refused: list[tuple[str, CragsideError]] = []
+    intake = RequestIntake(request)
     for text in corpus():
-        try:
-            accepted.append(await container.intake.text(text, workspace=workspace))
-        except CragsideError as error:
-            refused.append((text.name, for_client(error)))
-    note_documents(request, (acceptance.record.id for acceptance in accepted))
-    return answer_of(accepted, refused)
+        await intake.take(text.name, container.intake.text(text, workspace=workspace))
+    return intake.answer()

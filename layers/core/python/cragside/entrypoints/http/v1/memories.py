@@ -32,7 +32,7 @@ _MOST_OFFSET = 10**9
 
 
 class ExchangeBody(WorkspaceRequest):
-    """What a user said and what the assistant answered."""
+    """An exchange: a user's words and the assistant's answer."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -48,7 +48,7 @@ class ExchangeBody(WorkspaceRequest):
 
 
 class RememberedBody(BaseModel):
-    """Whether the exchange was added to memory, its id there, or why it was not added."""
+    """Says if the exchange was added to memory, its id there, or why it was not added."""
 
     indexed: bool = Field(description="Whether it was added.")
     reason: str | None = Field(
@@ -70,7 +70,7 @@ class MemoryQuery(WorkspaceRequest):
 
 
 class RecollectionBody(Shape):
-    """What memory has on a question: a section for a system prompt ("" for nothing) and its passages."""
+    """Earlier exchanges on a question: a section for a system prompt ("" for nothing) and its passages."""
 
     text: str = Field(description="Under `# Relevant Memory`.")
     documents: list[Citation] = Field(description="The passages, best first.")
@@ -153,7 +153,7 @@ async def delete_memory(memory_id: str, container: AppContainer, workspace: Quer
 
 @router.post("/search", response_model=RecollectionBody)
 async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> Recollection:
-    """What memory has on a question, as a section for a system prompt."""
+    """Recall earlier exchanges on a question, as a section for a system prompt."""
     workspace = choose_workspace(request, asked.workspace)
     return await container.memory.recall(
         asked.query,

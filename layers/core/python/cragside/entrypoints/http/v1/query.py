@@ -33,12 +33,12 @@ class PassageSearch:
         self._request = request
 
     def seconds_left(self) -> float:
-        """The time that is left: that of the host, `RAG_TIMEOUT_SECONDS` at most."""
+        """Return the time that is left: that of the host, `RAG_TIMEOUT_SECONDS` at most."""
         left, most = seconds_of(self._request), self._settings.timeout_seconds
         return most if left is None else min(left, most)
 
     async def within(self, work: Awaitable[T]) -> T:
-        """The work's result. Raises `DeadlineExceeded`."""
+        """Return the work's result. Raises `DeadlineExceeded`."""
         try:
             async with asyncio.timeout(self.seconds_left()):
                 return await work
@@ -46,7 +46,7 @@ class PassageSearch:
             raise DeadlineExceeded("The knowledge base did not answer in time.") from error
 
     async def find(self, lookup: Lookup) -> Found:
-        """The passages. Raises `ValidationError` for a question that is too long."""
+        """Return the passages. Raises `ValidationError` for a question that is too long."""
         limit = self._settings.max_prompt_characters
         if len(lookup.question) > limit:
             raise ValidationError(f"The query has {len(lookup.question)} characters; the limit is {limit}.")
@@ -54,7 +54,7 @@ class PassageSearch:
         return await self.passages.find(lookup, workspace=self.workspace, seconds=seconds)
 
     async def with_graph(self, lookup: Lookup, *, graph: bool) -> tuple[Found, Neighbourhood | None]:
-        """The passages, and with `graph` the entities around them."""
+        """Return the passages, and with `graph` the entities around them."""
         found = await self.find(lookup)
         return found, await self.passages.around(found.hits, workspace=self.workspace) if graph else None
 
@@ -103,7 +103,7 @@ class PassageQuery(WorkspaceRequest):
     graph: bool = Field(False, description="Whether to return the graph around the passages.")
 
     def lookup(self) -> Lookup:
-        """The search. Raises `ValidationError` for options that do not belong to it."""
+        """Return the search. Raises `ValidationError` for options that do not belong to it."""
         if self.strategy == "similarity" and (self.fetch is not None or self.balance is not None):
             raise ValidationError("fetch and balance are options of the strategy mmr. Leave them out.", field="fetch")
         return Lookup(

@@ -39,13 +39,13 @@ class DeadTasks(Shape):
 
 
 class Revival(WorkspaceRequest):
-    """Which tasks to queue again."""
+    """The tasks to queue again."""
 
     document_id: str | None = Field(None, max_length=1024, description="Of one document; of all without it.")
 
 
 class Revived(BaseModel):
-    """How many tasks were queued."""
+    """The number of tasks that were queued."""
 
     tasks: int = Field(description="Number of tasks that were queued.")
 

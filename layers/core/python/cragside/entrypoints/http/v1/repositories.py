@@ -22,11 +22,10 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.entrypoints.http.errors import json_error_responses
+from cragside.entrypoints.http.errors import Events, json_error_responses, with_failure
 from cragside.entrypoints.http.models import Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, end_of, note_documents, token_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.entrypoints.http.sent_events import Events, with_failure
 from cragside.entrypoints.runs import stop
 from cragside.ports.clock import Clock
 from cragside.ports.page_fetcher import FETCHING_IS_OFF
@@ -51,7 +50,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How many files are accepted and refused, and the path of the latest one. `complete` is that of the last one."""
+    """Counts the accepted and refused files, and names the latest one. The last such value is `complete`."""
 
     accepted: int = 0
     refused: int = 0
@@ -117,7 +116,7 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
 async def followed(
     run: AsyncGenerator[Taken], *, ends: float | None, clock: Clock, over: Callable[[], None]
 ) -> AsyncIterator[AsyncIterator[Taken]]:
-    """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone.
+    """Follow a run: its values, and what it raises. The end of the block stops it, and waits until its clone is gone.
 
     A run that goes on waits for a slow reader; one that ends does not. `ends` (by `clock.monotonic`) is when the host's
     time is over. `over` is called when the run has ended, which may be long before a slow reader has heard of it.
@@ -165,7 +164,7 @@ def _too_long() -> DeadlineExceeded:
 async def _take(
     container: Container, name: str, content: bytes, metadata: dict[str, object], workspace: str
 ) -> tuple[str, str]:
-    """The id of the document, or why the file is refused. Raises what would refuse every file."""
+    """Return the id of the document, or why the file is refused. Raises what would refuse every file."""
     try:
         accepted = await container.intake.file(content, name=name, metadata=metadata, workspace=workspace)
     except (Forbidden, NotFound, ProcessingError, ValidationError) as error:

@@ -26,11 +26,10 @@ from cragside.domain.preferences import (
 from cragside.domain.search import Strategy, least_similarity
 from cragside.domain.tokens import TokenScope, in_order
 from cragside.entrypoints.access import Grant
-from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.errors import EVENTS, Events, error_responses, event_stream, for_client
 from cragside.entrypoints.http.models import WorkspaceRequest
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, choose_workspace, seconds_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.entrypoints.http.sent_events import EVENTS, Events, event_stream
 from cragside.entrypoints.runs import first_of, followed
 from cragside.ports.model_host import EMBEDDED
 from cragside.ports.workspaces import Workspaces
