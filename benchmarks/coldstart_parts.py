@@ -129,7 +129,7 @@ def warm(questions: list[str], token: str) -> dict[str, float]:
     from cragside.application.contract import enhanced_request
     from cragside.bootstrap import Container
     from cragside.entrypoints.aws_lambda.function import Function
-    from cragside.entrypoints.aws_lambda.observability import observed
+    from cragside.entrypoints.aws_lambda.runtime import observed
     from cragside.entrypoints.http.app import create_app
     from cragside.settings import load_settings
 

@@ -25,9 +25,9 @@ from typing import Any
 # reading repositories and pictures. The layers lack what it imports.
 ELSEWHERE = (
     "cragside.entrypoints.cli",
-    "cragside.entrypoints.database_metrics",
+    "cragside.entrypoints.metrics",
     "cragside.entrypoints.mcp",
-    "cragside.entrypoints.metric_files",
+    "cragside.entrypoints.metrics",
     "cragside.entrypoints.metrics",
     "cragside.entrypoints.proxy",
     "cragside.plugins",

@@ -7,8 +7,7 @@ import httpx
 import pytest
 
 from cragside.bootstrap import Container
-from cragside.entrypoints.component_checks import examine_components
-from cragside.entrypoints.findings import FOR_OPERATORS, Finding
+from cragside.entrypoints.component_checks import FOR_OPERATORS, Finding, examine_components
 from cragside.entrypoints.http.app import create_app
 
 # In no word of theirs, wherever a setting has it.

@@ -11,8 +11,8 @@ from cragside.domain.document import EvidenceSource
 from cragside.domain.indexing import DocumentStatus, Stage
 from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
 from cragside.domain.verdict import Verdict
-from cragside.entrypoints.findings import State
-from cragside.entrypoints.http.v1.explain_models import StepBody
+from cragside.entrypoints.component_checks import State
+from cragside.entrypoints.http.v1.enrich import StepBody
 from tests.console.acts import PATIENCE, expects
 from tests.console.conftest import Axe
 from tests.console.looks import EVERY_LOOK, GERMAN

@@ -19,9 +19,7 @@ from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
 from cragside.composition.databases import standing
 from cragside.domain.document import SourceText
-from cragside.entrypoints.database_metrics import DatabaseCounts
-from cragside.entrypoints.metric_files import counting_folder
-from cragside.entrypoints.metrics import exposition
+from cragside.entrypoints.metrics import DatabaseCounts, counting_folder, exposition
 from cragside.entrypoints.proxy import server
 from cragside.ports.figures import Standing
 from cragside.settings import load_settings

@@ -13,7 +13,7 @@ from redis.asyncio import Redis as Client
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.redis import RedisFailure
 from cragside.bootstrap import Container
-from cragside.entrypoints.failure_traces import trace_of
+from cragside.entrypoints.log import trace_of
 from cragside.settings import load_settings
 from tests.services.qdrant_server import QdrantStandIn
 

@@ -19,8 +19,8 @@ from cragside.adapters.otel import OtelTracer
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.aws_lambda.function import Function
-from cragside.entrypoints.failure_traces import trace_of
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.log import trace_of
 from cragside.settings import load_settings
 from tests.services.backends import migrated
 

@@ -17,7 +17,7 @@ import pytest_asyncio
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.bootstrap import Container
 from cragside.domain import neutral
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.ports.page_fetcher import FetchedPage
 from tests.forgeries import delimiters, lines_that_look_like_headings

@@ -18,8 +18,7 @@ from cragside.composition.copies import Copies
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stored
-from cragside.entrypoints.component_checks import examine_components
-from cragside.entrypoints.findings import FOR_OPERATORS
+from cragside.entrypoints.component_checks import FOR_OPERATORS, examine_components
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.services.backends import migrated

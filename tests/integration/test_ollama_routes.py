@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 from tests.services.ollama import CHAT_MODEL

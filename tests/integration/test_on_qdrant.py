@@ -16,8 +16,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.component_checks import examine_components
-from cragside.entrypoints.findings import FOR_OPERATORS
+from cragside.entrypoints.component_checks import FOR_OPERATORS, examine_components
 from cragside.settings import Settings, load_settings
 from tests.integration.test_lightrag_server import GONE, KEEPER, SWAN, asked, models, rows
 from tests.services.backends import migrated

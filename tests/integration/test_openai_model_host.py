@@ -14,9 +14,8 @@ from cragside.adapters.model_host.language_model import HostedLanguageModel
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.component_checks import examine_components
-from cragside.entrypoints.findings import Manner
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
+from cragside.entrypoints.component_checks import Manner, examine_components
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 from tests.services import llama_cpp, ollama

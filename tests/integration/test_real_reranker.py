@@ -8,8 +8,7 @@ from cragside.adapters.rerank import RerankEndpoint
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.component_checks import examine_components
-from cragside.entrypoints.findings import Manner
+from cragside.entrypoints.component_checks import Manner, examine_components
 from cragside.settings import Settings
 from tests.services.llama_cpp import KEY, RERANK_MODEL
 

@@ -27,7 +27,7 @@ import psutil
 _GRACE_SECONDS = 10.0
 _FOR_SERVING = (
     "cragside.entrypoints.cli.app",
-    "cragside.entrypoints.http.readiness",
+    "cragside.entrypoints.http.health",
     "cragside.entrypoints.proxy.forking",
     "cragside.entrypoints.proxy.server",
     "uvicorn.protocols.http.httptools_impl",

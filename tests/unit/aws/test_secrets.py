@@ -9,7 +9,7 @@ from cragside.adapters.aws.secrets import Secret, UnfitSecret, api_tokens
 from cragside.adapters.aws.secrets import SecretsManager as RealManager
 from cragside.adapters.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.keyring import Keyring
+from cragside.entrypoints.access import Keyring
 from tests.clocks import MovedClock
 
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside-token-AbCdEf"

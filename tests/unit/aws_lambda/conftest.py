@@ -6,7 +6,7 @@ import pytest
 from lambda_stub import close, container, function_of
 
 from cragside.bootstrap import Container
-from cragside.entrypoints.aws_lambda import observability
+from cragside.entrypoints.aws_lambda import runtime as observability
 from cragside.entrypoints.aws_lambda.function import Function
 
 # The function's logger is the package's. A Lambda environment has it to itself; the other tests should not meet it.

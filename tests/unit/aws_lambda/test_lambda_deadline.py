@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from lambda_stub import Context, event
 
-from cragside.entrypoints.aws_lambda.deadline import GATEWAY_SECONDS, LEAST_SECONDS, MARGIN_SECONDS, seconds_left
+from cragside.entrypoints.aws_lambda.runtime import GATEWAY_SECONDS, LEAST_SECONDS, MARGIN_SECONDS, seconds_left
 from tests.clocks import MovedClock
 
 TAKEN = datetime.fromtimestamp(1773144000, UTC)

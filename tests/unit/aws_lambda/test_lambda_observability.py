@@ -12,9 +12,9 @@ from cragside.adapters import otel
 from cragside.adapters.otel import OtelTracer
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.aws_lambda import observability
+from cragside.entrypoints.aws_lambda import runtime as observability
 from cragside.entrypoints.aws_lambda.function import Function
-from cragside.entrypoints.aws_lambda.trace_header import traceparent_of
+from cragside.entrypoints.aws_lambda.runtime import traceparent_of
 from tests.fakes import FakeSearch
 
 Started = Callable[[Container], Function]

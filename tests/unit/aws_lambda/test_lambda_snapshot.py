@@ -8,7 +8,7 @@ import pytest
 from lambda_stub import Context, close, container, event, function_of, health
 
 from cragside.bootstrap import Container
-from cragside.entrypoints.aws_lambda import snapshot
+from cragside.entrypoints.aws_lambda import runtime as snapshot
 
 Hooks = dict[str, Callable[[], None]]
 

@@ -11,7 +11,7 @@ from lambda_stub import Context, close, event, function_of
 
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.entrypoints.aws_lambda import observability
+from cragside.entrypoints.aws_lambda import runtime as observability
 from cragside.entrypoints.aws_lambda.function import Function
 from cragside.settings import Settings, load_settings
 

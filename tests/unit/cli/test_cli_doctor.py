@@ -13,9 +13,11 @@ from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.bootstrap import Container
 from cragside.composition.databases import DatabaseState
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints import component_checks, model_checks, searxng_checks
-from cragside.entrypoints import findings as findings_module
-from cragside.entrypoints.findings import FOR_OPERATORS
+from cragside.entrypoints import component_checks
+from cragside.entrypoints import component_checks as findings_module
+from cragside.entrypoints import component_checks as model_checks
+from cragside.entrypoints import component_checks as searxng_checks
+from cragside.entrypoints.component_checks import FOR_OPERATORS
 from cragside.settings import Settings
 from tests.services.stub_searxng import StubSearxng
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.entrypoints.http.v1.explain_models import ExplanationBody
+from cragside.entrypoints.http.v1.enrich import ExplanationBody
 
 TEXT = (
     "# The \x1b[31mlamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"

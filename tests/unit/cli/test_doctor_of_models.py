@@ -10,8 +10,9 @@ import pytest
 from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints import component_checks, model_checks
-from cragside.entrypoints.findings import FOR_OPERATORS, Finding
+from cragside.entrypoints import component_checks
+from cragside.entrypoints import component_checks as model_checks
+from cragside.entrypoints.component_checks import FOR_OPERATORS, Finding
 from cragside.settings import load_settings
 from tests.fakes import ScriptedJudge
 from tests.services.stub_reranker import StubReranker

@@ -2,7 +2,7 @@
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.settings import load_settings
 
 

@@ -17,10 +17,16 @@ from cragside.adapters.gate import Gate, ServerFailure
 from cragside.application.attempts import Handled
 from cragside.bootstrap import Container
 from cragside.domain.indexing import Task
-from cragside.entrypoints.database_metrics import DatabaseCounts
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.metric_files import counting_as, counting_folder, forget_figures
-from cragside.entrypoints.metrics import RequestCounts, TaskCounts, exposition
+from cragside.entrypoints.metrics import (
+    DatabaseCounts,
+    RequestCounts,
+    TaskCounts,
+    counting_as,
+    counting_folder,
+    exposition,
+    forget_figures,
+)
 from cragside.entrypoints.metrics import worker as a_worker
 from cragside.entrypoints.proxy import server
 from cragside.ports.index_queue import QueueStats

@@ -12,8 +12,7 @@ import yaml
 
 from cragside.adapters.searxng import SearxngSearch
 from cragside.bootstrap import Container
-from cragside.entrypoints.findings import FOR_OPERATORS, Finding
-from cragside.entrypoints.searxng_checks import examine_searxng
+from cragside.entrypoints.component_checks import FOR_OPERATORS, Finding, examine_searxng
 from cragside.settings import Settings
 
 RESULTS = json.dumps({"results": [{"title": "t", "url": "https://t.example/", "content": "c"}]})

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
-from cragside.entrypoints.followed_runs import followed
+from cragside.entrypoints.runs import followed
 
 
 async def test_a_run_cleans_up_although_its_request_is_cancelled_again() -> None:

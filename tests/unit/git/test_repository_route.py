@@ -16,8 +16,8 @@ from cragside.adapters.git import Checkout
 from cragside.adapters.lightrag.library import LightRagLibrary
 from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
-from cragside.entrypoints import repository_intake
-from cragside.entrypoints.repository_intake import RepositoryTurns, Taken, followed
+from cragside.entrypoints.http.v1 import repositories as repository_intake
+from cragside.entrypoints.http.v1.repositories import RepositoryTurns, Taken, followed
 from cragside.ports.clock import SYSTEM_CLOCK
 from tests.knowledge import Knowledge
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold

@@ -9,8 +9,8 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.error_lines import message_of
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.log import message_of
 from cragside.settings import Settings
 
 DEAD = "127.0.0.1:9"

@@ -11,7 +11,7 @@ from cragside.adapters.local.audit_log import AuditFile
 from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
-from cragside.entrypoints.http.route_rules import RULES
+from cragside.entrypoints.http.request_access import RULES
 from tests.clocks import BEGIN
 from tests.knowledge import Knowledge
 

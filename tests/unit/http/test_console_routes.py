@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from cragside.adapters.lightrag.files.baking import Baking
 from cragside.domain.document import SourceText
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.component_report import FOR_CLIENTS, ComponentReport
+from cragside.entrypoints.http.health import FOR_CLIENTS, component_report
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
 from tests.clocks import MovedClock
 from tests.knowledge import Knowledge
@@ -171,7 +171,7 @@ async def test_a_silent_component_is_given_up_and_those_who_ask_share_the_examin
         tmp_path, pages={}, members={"search": search, "clock": clock}, searxng_host="http://127.0.0.1:9"
     )
     manner = replace(FOR_CLIENTS, seconds=0.05)
-    knowledge.app.state.components = ComponentReport(knowledge.container, manner=manner)
+    knowledge.app.state.components = component_report(knowledge.container, manner)
     both = await asyncio.gather(components(knowledge), components(knowledge))
     assert "did not answer within" in both[0]["searxng"]["detail"]
     assert both[0] == both[1] == await components(knowledge)

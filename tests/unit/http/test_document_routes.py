@@ -11,7 +11,8 @@ from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.reading import NEEDS_OCR
 from cragside.bootstrap import Container
 from cragside.domain.indexing import DocumentRecord, Task
-from cragside.entrypoints.http.v1 import document_events
+from cragside.entrypoints.http.health import SharedLook
+from cragside.entrypoints.http.v1 import documents as document_events
 from tests.knowledge import Knowledge
 from tests.unit.documents.pictures import joined, scan_of, text_pdf
 
@@ -187,7 +188,7 @@ async def test_files_of_all_requests_together_have_bounded_room(knowledge: Knowl
 
 async def test_a_file_over_the_limit_is_not_held_in_memory(knowledge: Knowledge) -> None:
     """The file goes on for 20 MB, the limit is 2,000 bytes: what is kept of it never grows beyond."""
-    from cragside.entrypoints.http import multipart
+    from cragside.entrypoints.http import request_bodies as multipart
 
     kept: list[int] = []
     add_to = multipart.FormPart.add
@@ -330,15 +331,15 @@ async def test_the_streams_of_one_document_share_each_look_and_have_a_limit(
         await looking.wait()
         return await look(container, workspace, document_id)
 
-    waiting: list[str] = []
-    shared = document_events.ProgressStreams.look
+    waiting: list[object] = []
+    shared = SharedLook.result
 
-    async def waited(streams: document_events.ProgressStreams, workspace: str, document_id: str) -> object:
-        waiting.append(document_id)
-        return await shared(streams, workspace, document_id)
+    async def waited(asked: SharedLook[Any]) -> object:
+        waiting.append(asked)
+        return await shared(asked)
 
     monkeypatch.setattr(document_events, "document_record", counted)
-    monkeypatch.setattr(document_events.ProgressStreams, "look", waited)
+    monkeypatch.setattr(SharedLook, "result", waited)
     added = await add(knowledge)
     where = f"/v1/documents/{added['id']}/events"
     told = [asyncio.create_task(knowledge.http.get(where)) for _ in range(5)]

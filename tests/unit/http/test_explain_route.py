@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.http.v1.explain_models import CandidateBody, ExplanationBody, StepBody
+from cragside.entrypoints.http.v1.enrich import CandidateBody, ExplanationBody, StepBody
 from tests.fakes import FakeSearch, WordGrader
 from tests.knowledge import Knowledge
 

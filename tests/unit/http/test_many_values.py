@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.http.body_limit import MOST_KEYS, MOST_VALUES, bounded
+from cragside.entrypoints.http.request_bodies import MOST_KEYS, MOST_VALUES, bounded
 
 _MANY = MOST_VALUES + 1
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
-from cragside.composition.outside import faults
-from cragside.entrypoints.http.outside import Outside
+from cragside.composition.outside import faults, outside_checks
+from cragside.entrypoints.http.health import SharedLook, reasons
 from cragside.settings import load_settings
 from tests.clocks import MovedClock
 
@@ -35,36 +35,37 @@ def container(home: Path, **members: Any) -> Container:
 
 
 async def test_a_store_in_files_has_no_database_outside(tmp_path: Path) -> None:
-    assert await Outside(container(tmp_path)).reasons() == {}
+    assert await reasons(outside_checks(container(tmp_path))) == {}
 
 
 async def test_the_reason_names_the_database_and_the_remedy(tmp_path: Path) -> None:
     refused = LedgerError("the password is wrong", "is refused by Neo4j. Check NEO4J_USERNAME")
-    outside = Outside(container(tmp_path, graphs=Database(refused), vectors=Database()))
-    assert await outside.reasons() == {
+    built = container(tmp_path, graphs=Database(refused), vectors=Database())
+    assert await reasons(outside_checks(built)) == {
         "graph": "The part of the store in Neo4j is refused by Neo4j. Check NEO4J_USERNAME.",
         "vectors": "",
     }
 
 
 async def test_what_fails_unexpectedly_tells_no_detail(tmp_path: Path) -> None:
-    reasons = await Outside(container(tmp_path, graphs=Database(RuntimeError("secret-host")))).reasons()
-    assert reasons == {"graph": "Neo4j failed; the log has the details. Start it, or correct NEO4J_URI."}
+    found = await reasons(outside_checks(container(tmp_path, graphs=Database(RuntimeError("secret-host")))))
+    assert found == {"graph": "Neo4j failed; the log has the details. Start it, or correct NEO4J_URI."}
 
 
 async def test_a_database_that_is_silent_holds_up_nobody(tmp_path: Path) -> None:
-    reasons = await Outside(container(tmp_path, graphs=Database(waits=True)), patience=0.01).reasons()
-    assert reasons == {"graph": "Neo4j did not answer within 0.01 s. Start it, or correct NEO4J_URI."}
+    found = await reasons(outside_checks(container(tmp_path, graphs=Database(waits=True))), patience=0.01)
+    assert found == {"graph": "Neo4j did not answer within 0.01 s. Start it, or correct NEO4J_URI."}
 
 
 async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
     graphs, clock = Database(), MovedClock()
-    outside = Outside(container(tmp_path, graphs=graphs, clock=clock))
-    await asyncio.gather(*(outside.reasons() for _ in range(20)))
-    await outside.reasons()
+    checks = outside_checks(container(tmp_path, graphs=graphs, clock=clock))
+    outside = SharedLook(lambda: reasons(checks), clock)
+    await asyncio.gather(*(outside.result() for _ in range(20)))
+    await outside.result()
     assert graphs.asked == 1
     clock.move(1.5)
-    await outside.reasons()
+    await outside.result()
     assert graphs.asked == 2
 
 

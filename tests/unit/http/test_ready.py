@@ -13,7 +13,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli.serve import faults_logged
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.readiness import Readiness
+from cragside.entrypoints.http.health import Readiness
 from cragside.ports.index_queue import QueueStats
 from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings

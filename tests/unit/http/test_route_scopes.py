@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import SCOPES, IssuedToken, TokenScope
-from cragside.entrypoints.http import route_rules
+from cragside.entrypoints.access import Keyring
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.keyring import Keyring
+from cragside.entrypoints.http.request_access import check_rules
 from cragside.settings import Settings
 
 READING = {
@@ -86,7 +86,7 @@ def test_a_route_without_a_rule_keeps_the_application_from_starting(monkeypatch:
         """A route that somebody adds."""
 
     with pytest.raises(KeyError, match="POST /v1/new"):
-        route_rules.check(routes)
+        check_rules(routes)
 
 
 def grant(token: str, *tokens: IssuedToken, **more: Any) -> Any:

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.own_paths import is_own
 from tests.unit.http.test_http_app import container

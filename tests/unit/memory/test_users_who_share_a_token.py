@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cragside.domain.end_user_name import end_user_name
-from cragside.entrypoints.end_user_in_request import end_user_of
+from cragside.entrypoints.request_headers import end_user_of
 from tests.knowledge import Knowledge
 
 QUESTION = "What is my door code at home?"

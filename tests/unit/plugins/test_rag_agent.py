@@ -21,7 +21,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import RagContext
 from cragside.domain.prompt import inject, question_in
-from cragside.plugins.smart_proxy import RagAgent, _Own
+from cragside.plugins.smart_proxy import RagAgent
 
 BLOCK = "<evidence>\nwater power\n</evidence>"
 
@@ -209,8 +209,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def container_of(agent: RagAgent) -> Container | None:
-    assert isinstance(agent._source, _Own)
-    return agent._source._container
+    return agent._container
 
 
 async def test_an_agent_of_its_own_builds_cragside_once_at_the_first_command(home: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from proxy_stub import FakeHost, FakePreferences, Proxied, StubOllama, faked, listening, own_app
 
 from cragside.domain.tokens import IssuedToken
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.domain.errors import Unauthorized, ValidationError
-from cragside.entrypoints.access import Grant, Pass, local_host, near_host, workspace_of
-from cragside.entrypoints.keyring import Keyring
+from cragside.entrypoints.access import Grant, Keyring, Pass, local_host, near_host, workspace_of
 
 
 def opening(*workspaces):

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from proxy_stub import Proxied, listening
 
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 
 HTML = b"Accept: text/html,application/xhtml+xml,*/*;q=0.8"

@@ -10,7 +10,7 @@ from proxy_stub import OK, FakeMemory, faked
 
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy import exchanges as module
 from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.app import create_proxy

@@ -17,7 +17,7 @@ from proxy_stub import FakeHost, FakeMemory, Proxied, StubOllama, listening, own
 from cragside.application.grading import Grading
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.settings import Settings

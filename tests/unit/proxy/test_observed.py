@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 from proxy_stub import Proxied, Reply, listening
 
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.log import logged
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.clients import Clients

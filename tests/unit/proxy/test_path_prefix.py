@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.route_rules import OPEN_ROUTES
+from cragside.entrypoints.http.request_access import OPEN_ROUTES
 from cragside.entrypoints.proxy import server
 from cragside.entrypoints.proxy.ollama_scopes import KNOWN
 from cragside.settings import Settings

@@ -5,7 +5,7 @@ import pytest
 from proxy_stub import Proxied, Reply, StubOllama, faked, listening, own_app
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.settings import Settings

@@ -14,8 +14,8 @@ from proxy_stub import OK, StubOllama, faked
 from pydantic import SecretStr
 
 from cragside.bootstrap import Container
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 from tests.unit.http.test_http_app import container

@@ -1,1 +1,1 @@
-"""Where requests come in: HTTP, the Ollama-compatible proxy, the command line."""
+"""Takes requests in: HTTP, the Ollama-compatible proxy, the command line."""

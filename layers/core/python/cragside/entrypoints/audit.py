@@ -24,7 +24,7 @@ class Audit:
 
     @property
     def wanted(self) -> bool:
-        """Whether events are written."""
+        """Tell if events are written."""
         return self._log is not None
 
     def note(

@@ -4,29 +4,260 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, urlsplit
 
 from cragside import __version__
+from cragside.application.grading import GRADE_SHARE, LEAST_ASKED
 from cragside.composition.databases import DatabaseState, examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
-from cragside.domain.errors import CragsideError
+from cragside.domain.document import Document
+from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.faults import Fault
+from cragside.domain.forward_proxy import signed_proxy
 from cragside.domain.languages import REMEDY, crosses_languages, languages_of
-from cragside.entrypoints import model_checks
-from cragside.entrypoints.error_lines import address_of
-from cragside.entrypoints.findings import Finding, Manner, State
-from cragside.entrypoints.searxng_checks import examine_searxng
+from cragside.entrypoints.log import address_of, message_of
+from cragside.ports.model_host import EMBEDDED
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.settings import Settings
 
+State = Literal["ok", "warning", "error", "not configured"]
+
+# A model that is not loaded takes as long as its file takes to read.
+LOAD_SECONDS = 60
+_TEST_QUESTION = "Who designed the Eiffel Tower?"
+_TEST_PASSAGES = ("Engineers of Gustave Eiffel's company designed the Eiffel Tower.", "Cats sleep for most of the day.")
+_OPINION = "second opinion"
+_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL = "qwen2.5:7b", "nomic-embed-text"
+# What its settings.yml lacks, by the status that it answers to a search.
+_LINES = {403: "search:\n  formats:\n    - html\n    - json", 429: "server:\n  limiter: false"}
+_PASSING = (
+    "\nTo keep its limiter, let cragside's address pass in its limiter.toml:\n"
+    '  [botdetection.ip_lists]\n  pass_ip = ["ADDRESS"]'
+)
+# Paths below which reverse proxies serve it.
+_USUAL = ("", "/searxng", "/searx", "/search")
+_PROBE_SECONDS = 3.0
+_MOST_PROBES = 6
 _PACKAGES = ("lightrag-hku", "langgraph", "langchain-ollama", "wordllama", "fastapi", "uvicorn")
 _OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
+_BAKE_REMEDY = "Bake it again with `cragside bake`, or copy it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The state of one component. `remedy` says what to do, if anything."""
+
+    component: str
+    state: State
+    version: str = ""
+    detail: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """Says how components are examined. Each has `seconds` to answer.
+
+    A `thorough` examination reads whole stores and tries models and searches. With `places`, it tells paths and
+    addresses. `message` makes one line of an error.
+    """
+
+    seconds: float
+    thorough: bool
+    places: bool
+    message: Callable[[Exception], str]
+
+
+# An operator at the terminal may wait, and knows the machine.
+FOR_OPERATORS = Manner(10.0, thorough=True, places=True, message=message_of)
+
+
+async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
+    """Check the host and the models in use. A thorough examination gives each of them a test call."""
+    host, settings = container.host, container.settings
+    if host is None:
+        remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
+        return [Finding("ollama", "not configured", remedy=remedy)]
+    found, models = await host.version(), await host.models()
+    on_ollama = settings.openai_address is None
+    finding = partial(_model, models) if on_ollama else partial(_listed, models)
+    chat = finding("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL")
+    embedding = finding("embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL")
+    if manner.thorough:
+        chat = await _tried(chat, host.check_chat, manner, on_ollama)
+        embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
+    opinion = await _opinion(container) if manner.thorough and chat.state == "ok" else []
+    if not on_ollama and not models and "ok" not in (chat.state, embedding.state):
+        remedy = "Does RAG_MODEL_HOST have the right path before /v1? Some hosts list no models."
+        return [Finding("model_host", "warning", found, remedy=remedy), chat, embedding]
+    return [Finding(host_component(settings), "ok", found), chat, embedding, *opinion]
+
+
+async def examine_reranker(container: "Container", manner: Manner) -> list[Finding]:
+    """Check the rerank endpoint with one call. It may cost money, so that only a thorough examination makes it."""
+    if container.settings.rerank_url is None:
+        return []
+    if not manner.thorough:
+        return [Finding("reranker", "ok", detail="was not asked")]
+    about, other = [Document(str(n), text, "local") for n, text in enumerate(_TEST_PASSAGES)]
+    high, low = await container.grader.grade(_TEST_QUESTION, [about, other])
+    detail = f"answered a test call: {high:.2f} for a passage with the answer, {low:.2f} for another"
+    if high > container.settings.threshold > low:
+        return [Finding("reranker", "ok", detail=detail)]
+    remedy = "Calibrate it, or see whether its model is one that ranks: docs/model-hosts.md tells how."
+    return [Finding("reranker", "warning", detail=detail, remedy=remedy)]
+
+
+async def _opinion(container: "Container") -> list[Finding]:
+    """Have the chat model judge two passages, if it gives second opinions."""
+    judge = container.judge
+    if judge is None:
+        return []
+    model = await judge.ready(None)
+    if model is None:
+        detail = "none: the embedded grader decides alone, without a chat model or with one of few parameters"
+        return [Finding(_OPINION, "ok", detail=detail)]
+    about, other = [Document(str(n), text, "local") for n, text in enumerate(_TEST_PASSAGES)]
+    high, low = [await judge.probability(model, _TEST_QUESTION, each) for each in (about, other)]
+    seconds, most = judge.seconds(model), container.settings.timeout_seconds * GRADE_SHARE
+    detail = f"{model} says {high:.2f} to a passage with the answer, {low:.2f} to another, in {seconds:.1f} s each"
+    if seconds * LEAST_ASKED > most:
+        remedy = f"It has {most:.0f} s for {LEAST_ASKED} passages, so it is not asked. Raise RAG_TIMEOUT_SECONDS."
+        return [Finding(_OPINION, "warning", detail=detail, remedy=remedy)]
+    if high > low:
+        return [Finding(_OPINION, "ok", detail=detail)]
+    remedy = "It does not tell them apart. Name another RAG_CHAT_MODEL, or set RAG_SECOND_OPINION=never."
+    return [Finding(_OPINION, "warning", detail=detail, remedy=remedy)]
+
+
+def host_component(settings: "Settings") -> str:
+    """Name the host of models as reports do."""
+    return "ollama" if settings.openai_address is None else "model_host"
+
+
+async def _tried(
+    finding: Finding, call: Callable[[str], Awaitable[object]], manner: Manner, on_ollama: bool
+) -> Finding:
+    """Check a model of the host with one call."""
+    model = finding.detail
+    if finding.state != "ok" or model.startswith(EMBEDDED):
+        return finding
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            await call(model)
+    except TimeoutError:
+        tried = f"try `ollama run {model}`, then run" if on_ollama else "see its log, and run"
+        remedy = f"It may still be loading: {tried} `cragside doctor` again."
+        return Finding(finding.component, "error", detail=f"{model} gave no answer in {LOAD_SECONDS} s", remedy=remedy)
+    except ServiceUnavailable as error:
+        remedy = f"Try `ollama run {model}`, and see Ollama's log." if on_ollama else "See the log of the model host."
+        if ". " in error.message:  # a second sentence says what to do
+            remedy = ""
+        return Finding(finding.component, "error", detail=f"{model}: {manner.message(error)}", remedy=remedy)
+    return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
+
+
+def _listed(models: frozenset[str], component: str, chosen: str | None, _default: str, variable: str) -> Finding:
+    """Check a model of a host with OpenAI's API, which has no models of usual names, and may list none."""
+    if chosen == EMBEDDED:
+        return Finding(component, "ok", detail=f"embedded, as {variable} says")
+    if chosen is None:
+        remedy = f"Name one of the host's models in {variable}."
+        return Finding(component, "warning", detail="none is named; the embedded model is used", remedy=remedy)
+    if not models or not models.isdisjoint({chosen, f"{chosen}:latest"}):
+        return Finding(component, "ok", detail=chosen)
+    remedy = f"Name a model in {variable} that the host lists."
+    return Finding(component, "error", detail=f"{chosen} is not listed by the host", remedy=remedy)
+
+
+def _model(models: frozenset[str], component: str, chosen: str | None, default: str, variable: str) -> Finding:
+    if chosen == EMBEDDED:
+        return Finding(component, "ok", detail=f"embedded, as {variable} says")
+    name = chosen or default
+    if name in models or f"{name}:latest" in models:
+        return Finding(component, "ok", detail=name)
+    if chosen:
+        return Finding(
+            component, "error", detail=f"{name} is not installed", remedy=f"Get it with `ollama pull {name}`."
+        )
+    remedy = f"Get it with `ollama pull {name}`, or name an installed one in {variable}."
+    return Finding(component, "warning", detail=f"{name} is not installed; the embedded model is used", remedy=remedy)
+
+
+async def examine_searxng(container: "Container", manner: Manner) -> list[Finding]:
+    """Ask SearXNG whether it is up, or with a thorough manner for results."""
+    address = container.settings.searxng_host
+    if container.search is None or address is None:
+        return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
+    if not manner.thorough:
+        await container.search.check()
+        return [Finding("searxng", "ok", await version_at(address), "answers")]
+    try:
+        results = await container.search.search("cragside")
+    except ServiceUnavailable as error:
+        fault = Fault.of("searxng", error, manner.message(error))
+        remedy = await _remedy(error.details.get("answered"), fault.remedy, address)
+        return [Finding("searxng", "error", detail=fault.cause, remedy=remedy)]
+    found = f"answers in JSON, {len(results)} results for a test search"
+    return [Finding("searxng", "ok", await version_at(address), found)]
+
+
+async def version_at(address: str) -> str:
+    """Return the version from SearXNG's /config, "" if it has none."""
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=_PROBE_SECONDS, trust_env=False, proxy=signed_proxy(address)) as client:
+            return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
+    except (httpx.HTTPError, ValueError, AttributeError):
+        return ""
+
+
+async def _remedy(status: int | None, remedy: str, address: str) -> str:
+    """Return the `remedy` with the lines that carry it out."""
+    if lines := _LINES.get(status or 0):
+        shown = f"{remedy} Its settings.yml then has these lines. Restart it:\n{_indented(lines)}"
+        return shown + (_PASSING if status == 429 else "")
+    if status not in (200, 404):  # a page, or nothing, where the search should be
+        return remedy
+    elsewhere = await _elsewhere(urlsplit(address))
+    if elsewhere is None:
+        return (
+            "Correct SEARXNG_HOST. Behind a reverse proxy it has the path of SearXNG, without /search, such as "
+            "https://HOST/searxng."
+        )
+    there = f"Set SEARXNG_HOST={address_of(elsewhere)}, where SearXNG answers."
+    if not address.startswith(f"{elsewhere}/") or address.endswith("/search"):
+        return there
+    lines = f"server:\n  base_url: {address_of(address)}/"
+    return (
+        f"{there} Or have it answer where you look for it: write this into its settings.yml, and restart it:\n"
+        f"{_indented(lines)}"
+    )
+
+
+async def _elsewhere(parts: SplitResult) -> str | None:
+    """Return the address on the same host at which a SearXNG answers: above the path, or below a usual one."""
+    names = parts.path.strip("/").split("/")
+    above = ["".join(f"/{name}" for name in names[:count]) for count in range(len(names) - 1, 0, -1)]
+    for path in list(dict.fromkeys((*above, *_USUAL)))[:_MOST_PROBES]:
+        address = parts._replace(path=path, query="", fragment="").geturl()
+        if path != parts.path.rstrip("/") and await version_at(address):
+            return address
+    return None
+
+
+def _indented(lines: str) -> str:
+    return "\n".join(f"  {line}" for line in lines.splitlines())
 
 
 def examine_installation() -> list[Finding]:
@@ -64,19 +295,19 @@ def examine_folder(settings: "Settings", manner: Manner) -> Finding:
 async def examine_components(container: "Container", manner: Manner) -> list[Finding]:
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
-    host = model_checks.host_component(settings)
-    loading = 2 * model_checks.LOAD_SECONDS if manner.thorough else 0
+    host = host_component(settings)
+    loading = 2 * LOAD_SECONDS if manner.thorough else 0
     container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
-        _patiently(host, lambda: model_checks.examine_host(container, manner), manner, more_seconds=loading),
-        _patiently("reranker", lambda: model_checks.examine_reranker(container, manner), manner),
+        _patiently(host, lambda: examine_host(container, manner), manner, more_seconds=loading),
+        _patiently("reranker", lambda: examine_reranker(container, manner), manner),
         _patiently("searxng", lambda: examine_searxng(container, manner), manner),
     )
     shared = await asyncio.gather(
-        _patiently("postgres", lambda: _postgres(container, manner), manner),
-        _patiently("neo4j", lambda: _neo4j(container, manner), manner),
-        _patiently("qdrant", lambda: _qdrant(container, manner), manner),
-        _patiently("redis", lambda: _redis(container, manner), manner),
+        *(
+            _patiently(name, partial(_database, name, wrong, ask, manner), manner)
+            for name, wrong, ask in _databases(container)
+        ),
         _patiently("queue", lambda: _queue(container), manner),
         _patiently("workspaces", lambda: _agreement(container), manner),
     )
@@ -100,9 +331,6 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     ]
 
 
-_BAKE_REMEDY = "Bake it again with `cragside bake`, or copy it again."
-
-
 async def _patiently(
     component: str,
     ask: Callable[[], Awaitable[list[Finding]]],
@@ -123,41 +351,29 @@ async def _patiently(
     return [Finding(component, "error", detail=fault.cause, remedy=fault.remedy)]
 
 
-def _database(component: str, state: State, found: DatabaseState, manner: Manner) -> Finding:
+def _databases(container: "Container") -> Iterator[tuple[str, State, Callable[[], Awaitable[DatabaseState]]]]:
+    """List the databases that are configured: the state of each if something is wrong, and how it is examined."""
+    if (database := container.database) is not None:
+        needs_age = container.settings.graph_storage == "PGGraphStorage"
+        yield "postgres", "error", partial(examine, database, needs_age=needs_age)
+    if (graphs := container.graphs) is not None:
+        yield "neo4j", "error", partial(examine_graphs, graphs)
+    if (vectors := container.vectors) is not None:
+        yield "qdrant", "warning", partial(examine_qdrant, vectors)
+    if (redis := container.redis) is not None:
+        yield "redis", "error", partial(examine_redis, redis)
+
+
+async def _database(
+    component: str, wrong: State, ask: Callable[[], Awaitable[DatabaseState]], manner: Manner
+) -> list[Finding]:
+    found = await ask()
     parts = filter(None, (found.address if manner.places else "", found.detail))
-    return Finding(component, state, found.version, ", ".join(parts), found.remedy)
-
-
-async def _postgres(container: "Container", manner: Manner) -> list[Finding]:
-    if container.database is None:
-        return []
-    found = await examine(container.database, needs_age=container.settings.graph_storage == "PGGraphStorage")
-    return [_database("postgres", "error" if found.remedy else "ok", found, manner)]
-
-
-async def _neo4j(container: "Container", manner: Manner) -> list[Finding]:
-    if container.graphs is None:
-        return []
-    found = await examine_graphs(container.graphs)
-    return [_database("neo4j", "error" if found.remedy else "ok", found, manner)]
-
-
-async def _qdrant(container: "Container", manner: Manner) -> list[Finding]:
-    if container.vectors is None:
-        return []
-    found = await examine_qdrant(container.vectors)
-    return [_database("qdrant", "warning" if found.remedy else "ok", found, manner)]
-
-
-async def _redis(container: "Container", manner: Manner) -> list[Finding]:
-    if container.redis is None:
-        return []
-    found = await examine_redis(container.redis)
-    return [_database("redis", "error" if found.remedy else "ok", found, manner)]
+    return [Finding(component, wrong if found.remedy else "ok", found.version, ", ".join(parts), found.remedy)]
 
 
 async def _agreement(container: "Container") -> list[Finding]:
-    """Whether the other databases have what PostgreSQL says that they have."""
+    """Check that the other databases have what PostgreSQL says that they have."""
     if container.graphs is None and container.redis is None and container.vectors is None:
         return []
     wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]
@@ -206,13 +422,13 @@ async def _store(container: "Container", manner: Manner) -> list[Finding]:
 
 
 def _holds_something(settings: "Settings") -> bool:
-    """Whether there is a store to open. A baked store is always opened, to check it."""
+    """Tell if there is a store to open. A baked store is always opened, to check it."""
     home = settings.home
     return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
 
 
 def _damage(settings: "Settings") -> str:
-    """The differences from a baked store's manifest, by hash. A fetched store was checked already."""
+    """Return the differences from a baked store's manifest, by hash. A fetched store was checked already."""
     return damage_in(settings.home) if isinstance(settings.home, Path) else ""
 
 

@@ -1,8 +1,9 @@
-"""The log of `cragside serve` and of its worker: lines of text or JSON on standard error."""
+"""Lines for the operator: errors, stack traces, and the log of `cragside serve` and of its worker."""
 
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,11 +11,47 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal, TextIO
+from urllib.parse import urlsplit
 
+from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.request_id import request_id
-from cragside.entrypoints.failure_traces import trace_of
+
+_MOST_CAUSES = 5
 
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def trace_of(error: BaseException | None) -> str:
+    """The stack traces and types of an exception and its causes, without their messages: these may quote a request."""
+    shown: list[str] = []
+    while error is not None and len(shown) < _MOST_CAUSES:
+        shown.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__qualname__)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\ncaused by\n".join(shown)
+
+
+def message_of(error: Exception) -> str:
+    """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
+    if isinstance(error, ServiceUnavailable):
+        message = error.message_with_place
+        names_it = message.lower().startswith(f"the {error.component.replace('_', ' ')} ")
+        return one_line(message if names_it else f"{error.component}: {message}")
+    if isinstance(error, CragsideError):
+        return one_line(error.message_with_place)
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return f"something inside failed ({type(error).__name__}); cragside --debug shows where"
+
+
+def address_of(url: str | None) -> str:
+    """Return an address without its credentials; "" if there is none."""
+    parts = urlsplit(url or "")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and repeated blanks."""
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,198 @@
 """Figures for Prometheus, which several processes of a server count together.
 
-Each process counts in a file of its own in one folder. Whichever process is asked adds them up.
+Each process counts in files of its own in one folder. Whichever process is asked adds them up.
 """
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from cragside.application.attempts import Handled
-from cragside.entrypoints.database_metrics import Shared
-from cragside.entrypoints.metric_files import counting_as, sweep_figures
-from cragside.ports.figures import Standing
+from cragside.ports.figures import Server, Standing, StatementKind
 from cragside.ports.index_queue import QueueStats
 
+# The library reads the folder from this variable, and the worker gets it from the server.
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_PREFIX = "cragside-metrics-"
+# What is as it is now: a process that has ended has none of it.
+_LIVE = "gauge_live"
+# More than all routes, methods and statuses need.
+_RESERVED_BYTES = 1 << 20
+_log = logging.getLogger("cragside")
+
+_STATEMENT_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "other"
+
+
+@contextmanager
+def counting_folder() -> Iterator[str | None]:
+    """A temporary folder for the counts of this process and of those that it starts; None if there is no room."""
+    before = os.environ.get(FOLDER)
+    with ExitStack() as stack:
+        try:
+            _sweep()
+            prefix = f"{_PREFIX}{os.getpid()}-"
+            folder = stack.enter_context(TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True))
+        except OSError as error:
+            _log.warning("Requests are not counted for /metrics: %s", error.strerror)
+            yield None
+            return
+        os.environ[FOLDER] = folder
+        try:
+            yield folder
+        finally:
+            os.environ.pop(FOLDER) if before is None else os.environ.__setitem__(FOLDER, before)
+
+
+def counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry:
+    """Return a registry for metrics of these kinds, whose files have the process's name.
+
+    Raises `OSError` if the disk has no room for them.
+    """
+    folder = Path(os.environ[FOLDER])
+    for kind in kinds:
+        path = folder / f"{kind}_{process()}.db"
+        # A live one is that of an earlier process of this name.
+        if kind.startswith(_LIVE) or not path.exists():
+            _reserve(path)
+    values.ValueClass = _value_class(process, folder)
+    return CollectorRegistry()
+
+
+def sweep_figures(folder: Path) -> None:
+    """Remove what processes of a server had when they were killed."""
+    for process in {path.stem.rpartition("_")[2] for path in folder.glob(f"{_LIVE}*.db")}:
+        if process.isdigit() and not _lives(int(process)):
+            forget_figures(folder, process)
+
+
+def forget_figures(folder: Path, process: object) -> None:
+    """Remove what a process had that has ended; what it counted stays."""
+    for path in folder.glob(f"{_LIVE}*_{process}.db"):
+        path.unlink(missing_ok=True)
+
+
+@cache
+def _value_class(process: Callable[[], object], folder: Path) -> Any:
+    """Two of them would write over each other in the files of one process."""
+    return values.MultiProcessValue(process)  # type: ignore[no-untyped-call]
+
+
+def _reserve(path: Path) -> None:
+    """Take the space of a file before it is mapped into memory: a full disk would end a process that writes there.
+
+    Somebody may read the folder meanwhile, so the file is there whole or not at all.
+    """
+    new = path.with_suffix(".new")
+    new.write_bytes(bytes(_RESERVED_BYTES))
+    new.replace(path)
+
+
+def _sweep() -> None:
+    """Remove the folders of servers that were killed."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if process.isdigit() and not _lives(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+class DatabaseCounts:
+    """Counts what a process does with its databases, under the name that `process` gives.
+
+    Raises `OSError` if the disk has no room for the counts.
+    """
+
+    def __init__(self, process: Callable[[], object] = os.getpid) -> None:
+        registry = counting_as(process, "counter", "histogram", "gauge_livesum")
+        self._connections = Gauge(
+            "cragside_database_connections",
+            "Connections to databases.",
+            ("server", "state"),
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._statements = Histogram(
+            "cragside_postgres_statement_seconds",
+            "Seconds of a statement to PostgreSQL.",
+            ("kind",),
+            buckets=_STATEMENT_BUCKETS,
+            registry=registry,
+        )
+        self._lost = Counter(
+            "cragside_leases_lost",
+            "Writes that were refused because another process had taken their lease over.",
+            registry=registry,
+        )
+
+    def connections(self, server: Server, *, most: int, in_use: int, waiting: int, opened: int | None = None) -> None:
+        """See the port."""
+        counts = {"most": most, "in_use": in_use, "waiting": waiting, "open": opened}
+        for state, count in counts.items():
+            if count is not None:
+                self._connections.labels(server, state).set(count)
+
+    def statement(self, kind: StatementKind, seconds: float) -> None:
+        """See the port."""
+        self._statements.labels(kind).observe(seconds)
+
+    def lease_lost(self) -> None:
+        """See the port."""
+        self._lost.inc()
+
+
+def database_counts(process: Callable[[], object] = os.getpid) -> DatabaseCounts | None:
+    """Counts of a process, None if the disk has no room for them; then requests and tasks tell."""
+    try:
+        return DatabaseCounts(process)
+    except OSError:
+        return None
+
+
+class Shared(Collector):
+    """Collects what all processes that share PostgreSQL have there."""
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The leases, and the changes that wait for another database."""
+        standing = self._standing
+        leases = GaugeMetricFamily("cragside_leases", "Leases of writers in PostgreSQL.", labels=("state",))
+        leases.add_metric(("held",), standing.leases_held)
+        leases.add_metric(("expired",), standing.leases_expired)
+        changes = GaugeMetricFamily(
+            "cragside_waiting_changes", "Changes that wait for another database.", labels=("role",)
+        )
+        ages = GaugeMetricFamily(
+            "cragside_oldest_waiting_change_seconds", "How long the oldest of them has waited.", labels=("role",)
+        )
+        for role, (count, seconds) in sorted(standing.waiting.items()):
+            changes.add_metric((role,), count)
+            ages.add_metric((role,), seconds)
+        yield from (leases, changes, ages)
 
 
 class RequestCounts:
@@ -62,7 +233,7 @@ class RequestCounts:
 
 
 def worker() -> str:
-    """The name of a server's workers, which run one after the other."""
+    """Return the name of a server's workers, which run one after the other."""
     return "worker"
 
 

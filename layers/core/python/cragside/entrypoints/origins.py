@@ -1,4 +1,4 @@
-"""Which web pages may call which routes. Browsers send the origin of a page, and the page cannot change it.
+"""Decides which web pages may call which routes. Browsers send the origin of a page, and the page cannot change it.
 
 Other programs send neither `Origin` nor `Sec-Fetch-Site`. Tokens decide what they may do.
 """
@@ -31,7 +31,7 @@ class Origins:
         self._allowed = tuple(allowed)
 
     def may_call(self, headers: Iterable[_Header]) -> bool:
-        """Whether the request may use cragside's own routes.
+        """Tell if the request may use cragside's own routes.
 
         It may if no page sent it, or a page of the same origin, of an allowed origin, or of this machine if `Host`
         names this machine too.
@@ -45,7 +45,7 @@ class Origins:
         )
 
     def may_ask(self, headers: Iterable[_Header]) -> bool:
-        """Whether the request may have evidence and memory on Ollama's routes.
+        """Tell if the request may have evidence and memory on Ollama's routes.
 
         It may if no page sent it, or a page that Ollama accepts by default, or a page of an allowed origin.
         """
@@ -56,7 +56,7 @@ class Origins:
         return origin is not None and (self._lists(origin) or _ollama_accepts(origin))
 
     def lists(self, headers: Iterable[_Header]) -> bool:
-        """Whether a page of an allowed origin sent the request."""
+        """Tell if a page of an allowed origin sent the request."""
         origin = _Sender(headers).origin
         return origin is not None and self._lists(origin)
 
@@ -86,12 +86,12 @@ class _Sender:
 
     @property
     def to_this_machine(self) -> bool:
-        """Whether `Host` names this machine."""
+        """Tell if `Host` names this machine."""
         return bool(self._hosts) and local_host(self._hosts)
 
     @property
     def same_origin(self) -> bool:
-        """Whether the page comes from the server that it calls.
+        """Tell if the page comes from the server that it calls.
 
         A proxy before us may have ended TLS, so this assumes the page's scheme. `Sec-Fetch-Site` overrides it.
         """
@@ -102,7 +102,7 @@ class _Sender:
 
     @property
     def from_no_foreign_page(self) -> bool:
-        """Whether a request without `Origin` comes from no page, or from a page that is not foreign.
+        """Tell if a request without `Origin` comes from no page, or from a page that is not foreign.
 
         `same-site` are pages on other ports of a host and on its sister domains. On this machine they are the user's
         own, elsewhere they may be anybody's.
@@ -115,7 +115,7 @@ class _Sender:
 
 
 def local(origin: Origin) -> bool:
-    """Whether the page is from this machine, by the same rule as for `Host`."""
+    """Tell if the page is from this machine, by the same rule as for `Host`."""
     return origin.is_web and local_host([(b"host", origin.host.encode())])
 
 
@@ -124,7 +124,7 @@ def _ollama_accepts(origin: Origin) -> bool:
 
 
 def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
-    """Whether a browser asks what a page may send. Such a request has no body."""
+    """Tell if a browser asks what a page may send. Such a request has no body."""
     if method != "OPTIONS":
         return False
     names = {name for name, value in headers if name != b"content-length" or value.strip() != b"0"}
@@ -135,7 +135,7 @@ def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
 
 
 def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
-    """The answer to the preflight of an accepted page: it may send what it asked for."""
+    """Return the answer to the preflight of an accepted page: it may send what it asked for."""
     given = dict(headers)
     allowed = [(b"access-control-allow-origin", given[b"origin"].strip()), (b"access-control-allow-methods", _METHODS)]
     asked = given.get(b"access-control-request-headers", b"").strip()
@@ -148,7 +148,7 @@ def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
 
 
 def cors_headers(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
-    """An answer's headers, and those that let the page behind the request read it. Existing headers stay."""
+    """Return an answer's headers, and those that let the page behind the request read it. Existing headers stay."""
     origin = next((value.strip() for name, value in request if name == b"origin"), None)
     if origin is None:
         return list(answer)

@@ -32,12 +32,12 @@ class Given:
     origins: Mapping[str, str]
 
     def origin(self, variable: str) -> str:
-        """Where a setting comes from: the environment, the path of a file, or its default."""
+        """Name where a setting comes from: the environment, the path of a file, or its default."""
         return self.origins.get(variable, DEFAULT)
 
 
 def given(environment: Mapping[str, str], folder: Path) -> Given:
-    """The environment, completed from the files in `folder` and in RAG_HOME.
+    """Return the environment, completed from the files in `folder` and in RAG_HOME.
 
     An empty variable counts as unset. Raises `ConfigurationError` for a file that is unreadable, invalid, or writable
     by other users.
@@ -65,7 +65,7 @@ def _complete(values: dict[str, str], origins: dict[str, str], folder: Path) -> 
 
 
 def _text(path: Path) -> str | None:
-    """The content of a file, None if there is none."""
+    """Return the content of a file, None if there is none."""
     try:
         with open(path, "rb", opener=_at_once) as file:
             _check_owner(path, os.fstat(file.fileno()))
@@ -129,7 +129,7 @@ def _from_toml(path: Path, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _written(path: Path, key: str, value: Any) -> str:
-    """A value of TOML as an environment would have it."""
+    """Return a value of TOML as an environment would have it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

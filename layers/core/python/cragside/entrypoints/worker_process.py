@@ -61,7 +61,7 @@ class WorkerProcess:
         return stats.pending + stats.processing > 0
 
     async def _run(self, arguments: Sequence[str]) -> str:
-        """How the process failed, "" if it did not."""
+        """Run a worker, and say how it failed; "" if it did not."""
         try:
             code = await self._start(arguments)
         except OSError as error:  # no memory, process or descriptor is free, which may pass

@@ -27,7 +27,7 @@ class Filter:
     """
 
     class Valves(BaseModel):
-        """What an administrator sets."""
+        """The settings of an administrator."""
 
         priority: int = Field(0, description="Filters with a lower priority come first.")
         endpoint: str = Field(DEFAULT_ENDPOINT, description="Where `cragside serve` listens.")

@@ -25,7 +25,7 @@ class Pipeline:
     """
 
     class Valves(BaseModel):
-        """What an administrator sets. The first two are the server's."""
+        """The settings of an administrator. The first two are the server's."""
 
         pipelines: list[str] = Field(["*"], description="The models that get evidence; * for all.")
         priority: int = Field(0, description="Filters with a lower priority come first.")

@@ -21,7 +21,7 @@ _ABOUT = ("source", "title", "score", "url")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What cragside found for a question.
+    """The evidence that cragside found for a question.
 
     `block` is the text for a model, with numbered and delimited passages; it is empty without evidence. `documents`
     are these passages in the order of their numbers, as `metadata.rag_context` has them.
@@ -34,7 +34,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where cragside listens, and what a request to it says.
+    """Reaches a cragside: where it listens, and what a request to it says.
 
     `command` is its `RAG_COMMAND_PREFIX`, for messages that a user writes; `evidence` needs none.
     """
@@ -46,7 +46,7 @@ class Service:
     seconds: float = 35.0
 
     def is_asked(self, body: Mapping[str, Any]) -> bool:
-        """Whether the last message of a chat begins with the command. A body that is no chat does not."""
+        """Tell if the last message of a chat begins with the command. A body that is no chat does not."""
         try:
             return question_in({"messages": body.get("messages")}, self.command) is not None
         except ValidationError:
@@ -71,12 +71,12 @@ class Service:
         return await self._enriched(messages, {}, {"user_id": user} if isinstance(user, str) else {})
 
     async def evidence(self, question: str) -> Evidence:
-        """The evidence for a question, which needs no command. Raises cragside's errors."""
+        """Return the evidence for a question, which needs no command. Raises cragside's errors."""
         _, evidence = await self._enriched([{"role": "user", "content": question}], ALWAYS)
         return evidence
 
     def evidence_now(self, question: str) -> Evidence:
-        """The same for callers without an event loop. It also works in a thread that has one, which waits."""
+        """Return the same for callers without an event loop. It also works in a thread that has one, which waits."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self.evidence(question)).result()
 
@@ -101,14 +101,14 @@ class Service:
 
 
 def metadata_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a document beside its text, as one flat mapping."""
+    """Return what is known of a document beside its text, as one flat mapping."""
     about = {name: document[name] for name in _ABOUT if name in document}
     others = {name: value for name, value in document.get("metadata", {}).items() if name not in _ABOUT}
     return {**others, **about}
 
 
 def checked_command(command: str) -> str:
-    """The command, if it can be one. Raises `ConfigurationError`."""
+    """Return the command, if it can be one. Raises `ConfigurationError`."""
     if not command or len(command.split()) != 1 or command != command.strip():
         raise ConfigurationError("command has to be one word, such as /rag, and the same as cragside's.")
     return command
@@ -128,7 +128,7 @@ def checked_answer(answer: Any, request: Mapping[str, Any], command: str) -> dic
 
 
 def checked_context(answer: Any, command: str) -> dict[str, Any]:
-    """The `rag_context` of an answer to a request with the command. Raises `ProcessingError` if it has none."""
+    """Return the `rag_context` of an answer to a request with the command. Raises `ProcessingError` if it has none."""
     metadata = answer.get("metadata") if isinstance(answer, dict) else None
     context = metadata.get("rag_context") if isinstance(metadata, dict) else None
     if not isinstance(context, dict):

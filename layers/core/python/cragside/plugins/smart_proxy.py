@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.client import Client
@@ -38,14 +38,8 @@ class PluginConfiguration:
     enabled: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """The contract's JSON form."""
+        """Return the contract's JSON form."""
         return asdict(self)
-
-
-class _Source(Protocol):
-    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest: ...
-
-    async def close(self) -> None: ...
 
 
 class RagAgent:
@@ -74,14 +68,10 @@ class RagAgent:
         if fail_mode not in (None, *get_args(FailMode)):
             raise ConfigurationError("fail_mode is open or closed.")
         self._fail_mode = fail_mode
-        self._source: _Source
-        if endpoint is not None:
-            client = Client(endpoint, token=token) if isinstance(endpoint, str) else endpoint
-            self._source = _Elsewhere(client, command)
-        elif enricher is not None:
-            self._source = _Given(enricher)
-        else:
-            self._source = _Own(command)
+        self._command = command
+        self._enricher = enricher
+        self._client = Client(endpoint, token=token) if isinstance(endpoint, str) else endpoint
+        self._container: Container | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +79,7 @@ class RagAgent:
         return self.configuration.name
 
     async def on_retrieve(self, request: ProxyRequest) -> ProxyRequest:
-        """The agent contract's hook: the enhanced request, or the same object if it has no command."""
+        """Answer the agent contract's hook: the enhanced request, or the same object if it has no command."""
         return await self._answer(request, lambda same: same)
 
     async def on_request(self, request: ProxyRequest) -> ProxyRequest:
@@ -100,12 +90,15 @@ class RagAgent:
         return await self._answer(request, self._as_commanded)
 
     async def on_response(self, request: ProxyRequest, response: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The unchanged response. The contract passes only the response; the proxy passes the request first."""
+        """Return the unchanged response. The contract passes only the response; the proxy passes the request first."""
         return request if response is None else response
 
     async def close(self) -> None:
-        """Close what this agent opened."""
-        await self._source.close()
+        """Close what this agent opened. The caller closes its enricher."""
+        container, self._container = self._container, None
+        for opened in (self._client, container):
+            if opened is not None:
+                await opened.close()
 
     async def _answer(self, request: ProxyRequest, read: Callable[[ProxyRequest], ProxyRequest]) -> ProxyRequest:
         # A host that passes anything but a request gets it back, as after any failure.
@@ -114,7 +107,7 @@ class RagAgent:
         try:
             commanded = read(request)
             question = question_in(commanded, self.configuration.command_prefix)
-            return request if question is None else await self._source.enhanced(commanded, question)
+            return request if question is None else await self._enhanced(commanded, question)
         except CragsideError as error:
             return self._failed(error, request)
         except Exception as unexpected:
@@ -123,17 +116,30 @@ class RagAgent:
             failure.__cause__ = unexpected
             return self._failed(failure, request)
 
+    async def _enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
+        if self._client is not None:
+            return checked_answer(await self._client.post("/v1/enrich", request), request, self._command)
+        enricher = self._enricher or self._opened().enricher
+        return enhanced_request(await enricher.enrich(request, question=question))
+
+    def _opened(self) -> "Container":
+        """Return the agent's own cragside, built at its first use on the event loop that uses it."""
+        if self._container is None:
+            # Imported here because an agent with an endpoint does not need it.
+            from cragside.bootstrap import Container
+            from cragside.settings import load_settings
+
+            settings = load_settings().model_copy(update={"command_prefix": self._command})
+            self._fail_mode = self._fail_mode or settings.fail_mode
+            self._container = Container(settings)
+        return self._container
+
     def _failed(self, error: CragsideError, request: ProxyRequest) -> ProxyRequest:
         contract = error_envelope(error, request.get("id"))
         _log.error("The prompt goes on without evidence: %s", json.dumps(contract, default=str))
-        if self._closed:
+        if self._fail_mode == "closed":
             raise error
         return request
-
-    @property
-    def _closed(self) -> bool:
-        own = self._source.fail_mode if isinstance(self._source, _Own) else "open"
-        return (self._fail_mode or own) == "closed"
 
     def _as_commanded(self, request: ProxyRequest) -> ProxyRequest:
         agents = request.get("agents")
@@ -145,57 +151,3 @@ class RagAgent:
         if commands is None or user_text(request) is None:
             return request
         return inject(request, "", f"{self.configuration.command_prefix} {commands.string[commands.end() :].strip()}")
-
-
-class _Elsewhere:
-    """A cragside at an HTTP endpoint."""
-
-    def __init__(self, client: Client, command: str) -> None:
-        self._client, self._command = client, command
-
-    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
-        return checked_answer(await self._client.post("/v1/enrich", request), request, self._command)
-
-    async def close(self) -> None:
-        await self._client.close()
-
-
-class _Given:
-    """The caller's enricher. The caller closes it."""
-
-    def __init__(self, enricher: "Enricher") -> None:
-        self._enricher = enricher
-
-    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
-        return enhanced_request(await self._enricher.enrich(request, question=question))
-
-    async def close(self) -> None:
-        return
-
-
-class _Own:
-    """The agent's own cragside, built from the environment at its first use, on the event loop that uses it."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._container: Container | None = None
-        self.fail_mode: FailMode = "open"
-
-    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
-        return enhanced_request(await self._opened().enricher.enrich(request, question=question))
-
-    async def close(self) -> None:
-        container, self._container = self._container, None
-        if container is not None:
-            await container.close()
-
-    def _opened(self) -> "Container":
-        if self._container is None:
-            # Imported here because an agent with an endpoint does not need it.
-            from cragside.bootstrap import Container
-            from cragside.settings import load_settings
-
-            settings = load_settings().model_copy(update={"command_prefix": self._prefix})
-            self.fail_mode = settings.fail_mode
-            self._container = Container(settings)
-        return self._container

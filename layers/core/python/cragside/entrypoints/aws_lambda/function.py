@@ -22,10 +22,16 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.request_id import plain_id, request_id
-from cragside.entrypoints.aws_lambda import snapshot
-from cragside.entrypoints.aws_lambda.deadline import seconds_left
-from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe, observe_secrets, observed
-from cragside.entrypoints.aws_lambda.trace_header import traceparent_of
+from cragside.entrypoints.aws_lambda import runtime as snapshot
+from cragside.entrypoints.aws_lambda.runtime import (
+    Handler,
+    logger,
+    observe,
+    observe_secrets,
+    observed,
+    seconds_left,
+    traceparent_of,
+)
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.errors import error_response
 from cragside.settings import load_settings
@@ -67,7 +73,7 @@ class Function:
         self._mangum = Mangum(app, lifespan="off")
 
     def answer(self, event: Any, context: Any) -> dict[str, Any]:
-        """The answer to an event. An event that is not an HTTP request gets a validation error."""
+        """Return the answer to an event. An event that is not an HTTP request gets a validation error."""
         began = time.perf_counter()
         state: dict[str, Any] = {}
         answer, route = self._answered(event, context, state)
@@ -85,7 +91,7 @@ class Function:
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)
 
     def _answered(self, event: Any, context: Any, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """The answer and its route. The routes leave `rag_context` in `state`."""
+        """Return the answer and its route. The routes leave `rag_context` in `state`."""
         try:
             adapter = self._adapter(event, context)
             scope, body = adapter.scope, adapter.body
@@ -115,7 +121,7 @@ class Function:
 
 
 def start() -> Handler:
-    """The function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
+    """Return the function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     settings = load_settings()
     if not (settings.asks_for_token or settings.allow_anonymous):
         raise ConfigurationError(
@@ -141,7 +147,7 @@ async def try_out(container: Container) -> None:
 
 
 def _id_of(event: Any) -> str:
-    """The gateway's id of the request, which its access log has too."""
+    """Return the gateway's id of the request, which its access log has too."""
     context = event.get("requestContext")
     return plain_id(context.get("requestId") if isinstance(context, dict) else None) or secrets.token_hex(8)
 
@@ -158,7 +164,7 @@ def _bounded(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusal(error: CragsideError) -> dict[str, Any]:
-    """The error envelope in a form that every gateway accepts."""
+    """Return the error envelope in a form that every gateway accepts."""
     response = error_response(error)
     return {
         "statusCode": response.status_code,

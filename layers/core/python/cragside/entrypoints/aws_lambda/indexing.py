@@ -1,7 +1,10 @@
-"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue, and sweeps on a schedule."""
+"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue.
+
+An event can ask for something else: `{"sweep": true}` as a schedule does, or `{"migrate": true}`.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,20 +13,61 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ProcessingError
-from cragside.entrypoints.aws_lambda import snapshot
-from cragside.entrypoints.aws_lambda.deadline import Context
-from cragside.entrypoints.aws_lambda.maintenance import job_of
-from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe_secrets, observed
+from cragside.entrypoints.aws_lambda import runtime as snapshot
+from cragside.entrypoints.aws_lambda.runtime import Context, Handler, logger, observe_secrets, observed
 from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
 
+Answer = dict[str, Any]
+Job = Callable[[Container, float], Coroutine[Any, Any, Answer]]
+
 # When less time is left, no task starts, and running tasks are cancelled. They go back to SQS at once.
 MARGIN_SECONDS = 10.0
-
 # The outcome of a task, or why SQS must deliver it again.
 Outcome = str | Exception
 _SETTLED = ("done", "buried", "rejected")
 _TOO_LONG = "It takes longer than the function may run."
+
+
+def job_of(event: Any) -> Job | None:
+    """Return the job that an event asks for, None if it asks for none. A job gets the seconds that it may take."""
+    asked = [name for name in _JOBS if isinstance(event, Mapping) and event.get(name) is True]
+    return _JOBS[asked[0]] if asked else None
+
+
+async def sweep(container: Container, seconds: float) -> Answer:
+    """Queue work that the queue lacks, if it has no tasks. One that runs out of time is no failure: the next goes on.
+
+    Raises `CragsideError` if the queue cannot be used.
+    """
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            swept = await container.sweeper.sweep_if_idle()
+    except TimeoutError:
+        logger.warning("the sweep ran out of time")
+        return {"swept": False, "reason": "time"}
+    if swept is None:
+        return {"swept": False, "reason": "busy"}
+    logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
+    return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
+
+
+async def migrate(container: Container, seconds: float) -> Answer:
+    """Do what `cragside migrate` does: from inside a network that no other program of cragside is in.
+
+    Raises `CragsideError` if the database cannot be used, or its role may not make tables.
+    """
+    from cragside.composition.databases import migrate as make_tables
+
+    if container.database is None:
+        raise ConfigurationError("POSTGRES_URI is not set. There is nothing to migrate.", variable="POSTGRES_URI")
+    settings = container.settings
+    embedder = await container.open_embedder(settings.embedding_model)
+    made = await make_tables(container.database, embedder, age=settings.graph_storage == "PGGraphStorage")
+    return {"migrated": True, "made": made}
+
+
+_JOBS: dict[str, Job] = {"sweep": sweep, "migrate": migrate}
 
 
 class IndexFunction:
@@ -45,7 +89,7 @@ class IndexFunction:
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
-        """The partial batch response to an SQS event, or what a job did. Other events have no effect."""
+        """Return the partial batch response to an SQS event, or what a job did. Other events have no effect."""
         try:
             return self._answered(event, context)
         finally:
@@ -76,7 +120,7 @@ class IndexFunction:
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
-        """The outcome of each message, by its id."""
+        """Return the outcome of each message, by its id."""
         if (seconds := _seconds(context)) <= 0:
             return {record["messageId"]: await self._stopped(record, alone=False) for record in records}
         turns = asyncio.Semaphore(self._container.settings.index_parallel)
@@ -131,7 +175,7 @@ class IndexFunction:
 
 
 def start() -> Handler:
-    """The function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
+    """Return the function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     function = IndexFunction(Container(load_settings()))
     if snapshot.ahead():
         function.load()
@@ -143,7 +187,7 @@ def _seconds(context: Context) -> float:
 
 
 def _records(event: Any) -> list[dict[str, Any]]:
-    """The messages of an event. A message without an id can be neither processed nor reported."""
+    """Return the messages of an event. A message without an id can be neither processed nor reported."""
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         logger.error("the event is not from SQS")
@@ -155,7 +199,7 @@ def _records(event: Any) -> list[dict[str, Any]]:
 
 
 def _message(record: Mapping[str, Any]) -> tuple[str, str, int]:
-    """The body, the receipt, and the number of the attempt."""
+    """Return the body, the receipt, and the number of the attempt."""
     return str(record.get("body") or ""), str(record.get("receiptHandle")), _attempt(record)
 
 

@@ -37,7 +37,7 @@ from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 from cragside.entrypoints.cli.workspaces import workspaces
-from cragside.entrypoints.error_lines import message_of
+from cragside.entrypoints.log import message_of
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 

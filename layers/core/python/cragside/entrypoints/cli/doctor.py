@@ -13,7 +13,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.entrypoints.findings import Finding
+    from cragside.entrypoints.component_checks import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
@@ -38,8 +38,13 @@ def doctor(
 
 
 def _examine(session: Session) -> "list[Finding]":
-    from cragside.entrypoints.component_checks import examine_components, examine_folder, examine_installation
-    from cragside.entrypoints.findings import FOR_OPERATORS, Finding
+    from cragside.entrypoints.component_checks import (
+        FOR_OPERATORS,
+        Finding,
+        examine_components,
+        examine_folder,
+        examine_installation,
+    )
 
     findings = examine_installation()
     try:

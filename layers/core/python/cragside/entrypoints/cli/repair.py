@@ -11,7 +11,7 @@ from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.exit_codes import exit_code_of
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
-from cragside.entrypoints.error_lines import message_of
+from cragside.entrypoints.log import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

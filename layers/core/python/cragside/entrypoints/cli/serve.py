@@ -17,7 +17,7 @@ from cragside.domain.errors import ConfigurationError
 from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
-from cragside.entrypoints.error_lines import address_of
+from cragside.entrypoints.log import address_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -64,7 +64,7 @@ def serve(
     settings = session.settings()
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
-    from cragside.entrypoints.metric_files import counting_folder
+    from cragside.entrypoints.metrics import counting_folder
 
     if not (settings.asks_for_token or allow_anonymous or nearness(host) is Nearness.MACHINE):
         raise ConfigurationError(f"{host} {_EXPOSED}")
@@ -95,8 +95,7 @@ def _serve(
     metrics: str | None,
 ) -> None:
     from cragside.bootstrap import preload
-    from cragside.entrypoints.database_metrics import database_counts
-    from cragside.entrypoints.metric_files import FOLDER
+    from cragside.entrypoints.metrics import FOLDER, database_counts
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.forking import Forker
     from cragside.entrypoints.proxy.handover import Handover
@@ -156,8 +155,8 @@ def _serve(
 
 def _build_ahead(settings: "Settings") -> None:
     """Build what takes a second and would hold up the first request for it: our OpenAPI document, and MCP's types."""
+    from cragside.entrypoints.http.app import openapi_document
     from cragside.entrypoints.http.mcp import load_protocol
-    from cragside.entrypoints.http.openapi import openapi_document
 
     openapi_document(settings.path_prefix)
     load_protocol()
@@ -166,7 +165,7 @@ def _build_ahead(settings: "Settings") -> None:
 @asynccontextmanager
 async def faults_logged(container: "Container") -> AsyncIterator[None]:
     """Log beside the work what is configured and does not answer. It does not wait for that."""
-    from cragside.entrypoints.http.readiness import Readiness
+    from cragside.entrypoints.http.health import Readiness
 
     looking = asyncio.create_task(Readiness(container, patience=_PATIENCE_SECONDS).look())
     try:
@@ -199,8 +198,7 @@ async def _worker_kept(container: "Container", run: "Run", metrics: str | None) 
     if not container.keeps_worker():
         yield
         return
-    from cragside.entrypoints.metric_files import forget_figures
-    from cragside.entrypoints.metrics import worker
+    from cragside.entrypoints.metrics import forget_figures, worker
     from cragside.entrypoints.worker_process import WorkerProcess, kept
 
     async def run_once(arguments: Sequence[str]) -> int:

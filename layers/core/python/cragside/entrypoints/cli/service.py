@@ -144,7 +144,7 @@ class Service:
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
     """Store a local file without an HTTP form, which cannot hold every file name."""
-    from cragside.entrypoints.http.v1.document_models import detail_of
+    from cragside.entrypoints.http.v1.documents import DocumentDetail
 
     acceptance = await container.intake.file(
         content,
@@ -155,7 +155,7 @@ async def _read_here(container: "Container", content: bytes, offer: Offer, optio
         metadata=offer.metadata,
         enrich=options.enrich,
     )
-    progress = IndexingProgress.of(detail_of(acceptance.record).model_dump())
+    progress = IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump())
     return Taken(progress, acceptance.outcome, acceptance.unread)
 
 

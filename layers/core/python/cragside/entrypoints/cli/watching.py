@@ -13,7 +13,7 @@ from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.syncing import carry_out
 from cragside.entrypoints.cli.terminal import notices, printable
-from cragside.entrypoints.error_lines import message_of
+from cragside.entrypoints.log import message_of
 
 if TYPE_CHECKING:
     from watchfiles import Change

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
-    from cragside.entrypoints.database_metrics import DatabaseCounts
+    from cragside.entrypoints.metrics import DatabaseCounts
     from cragside.settings import Settings
 
 _ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
@@ -146,7 +146,7 @@ def _database_counts(settings: "Settings", environment: Mapping[str, str]) -> "D
     """Counts what is done with databases, if a server that counts has started this worker."""
     if _COUNTS not in environment or not settings.on_postgres:
         return None
-    from cragside.entrypoints.database_metrics import database_counts
+    from cragside.entrypoints.metrics import database_counts
     from cragside.entrypoints.metrics import worker as name
 
     return database_counts(name)

@@ -1,12 +1,20 @@
-"""Answers errors with the agent contract's envelope."""
+"""Answers errors with the agent contract's envelope, or in the form of the peer whose route it is.
+
+rag-stack's failures have `error` and LightRAG's `detail`. `/query` belongs to both and has both. LightRAG's
+`/query/data` has a form of its own. A failure is the last event of a stream.
+"""
 
 import json
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.sse import ServerSentEvent, format_sse_event
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
@@ -24,6 +32,11 @@ from cragside.domain.errors import (
 )
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.http.models import ErrorBody
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+
+# The compatibility routes are at these paths and below them.
+PEER_PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
+_QUERY, _QUERY_DATA, _LIGHTRAG = "/query", "/query/data", "/documents"
 
 STATUS = {
     "validation_error": 400,
@@ -41,9 +54,66 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 RETRY_AFTER_SECONDS = 5
 _log = logging.getLogger("cragside")
 
+EVENTS = "text/event-stream"
+# Proxies on the way should pass each event on when it comes.
+_STREAMED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Events = AsyncGenerator[ServerSentEvent, None]
+
+
+class RagStackFailure(BaseModel):
+    """A failure in rag-stack's form."""
+
+    error: str = Field(description="What is wrong, and what to do.")
+
+
+class LightRagFailure(BaseModel):
+    """A failure in LightRAG's form."""
+
+    detail: str = Field(description="What is wrong, and what to do.")
+
+
+class QueryFailure(RagStackFailure, LightRagFailure):
+    """A failure in the form of both."""
+
+
+class QueryDataFailure(LightRagFailure):
+    """A failure of LightRAG's `/query/data`."""
+
+    status: Literal["failure"] = Field("failure", description="Always `failure`.")
+    message: str = Field(description="What is wrong, and what to do.")
+    data: dict[str, Any] = Field({}, description="Always empty.")
+    metadata: dict[str, Any] = Field({}, description="Always empty.")
+
+
+def is_peer_path(path: str) -> bool:
+    """Tell if a path is below one of the compatibility routes' prefixes."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PEER_PREFIXES)
+
+
+def peer_failure(path: str, message: str) -> RagStackFailure | LightRagFailure:
+    """Return the body of a failure at a compatibility route."""
+    if path == _QUERY:
+        return QueryFailure(error=message, detail=message)
+    if path == _QUERY_DATA:
+        return QueryDataFailure(message=message, detail=message)
+    return LightRagFailure(detail=message) if path.startswith(_LIGHTRAG) else RagStackFailure(error=message)
+
+
+def failure_responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """Return the failures of a compatibility route for the OpenAPI document."""
+    return {
+        "4XX": {"model": model, "description": "The request is at fault; the message says what to do."},
+        "5XX": {"model": model, "description": "It could not be done; 503 and 504 may be tried again."},
+    }
+
+
+def peer_router(tag: str, failure: type[BaseModel]) -> APIRouter:
+    """Return a router for a peer's routes, which all fail in one form."""
+    return APIRouter(tags=[tag], route_class=BoundedRoute, responses=failure_responses(failure))
+
 
 def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """A route's error responses for the OpenAPI document: these codes, or all."""
+    """Return a route's error responses for the OpenAPI document: these codes, or all."""
     named: dict[int | str, dict[str, Any]] = {
         STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS
     }
@@ -61,27 +131,26 @@ def json_error_responses() -> dict[int | str, dict[str, Any]]:
 
 
 def error_response(
-    error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
+    error: CragsideError, request: Request | None = None, *, status: int = 0, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The envelope with the status of its code."""
-    status = STATUS[error.code]
-    return _answer(
-        error_envelope(error, identifier or request_id.get()), status, {**retry_headers(status), **(headers or {})}
-    )
+    """Return the error in the form of the request's route, with the status of its code unless one is given."""
+    status = status or STATUS[error.code]
+    headers = {**retry_headers(status), **(headers or {})}
+    if request is not None and is_peer_path(request.url.path):
+        return JSONResponse(peer_failure(request.url.path, error.message).model_dump(), status, headers)
+    identifier = None if request is None else getattr(request.state, "identifier", None)
+    # ASCII, because messages and ids may quote input that UTF-8 cannot encode.
+    body = json.dumps(error_envelope(error, identifier or request_id.get()))
+    return Response(body, status, headers, "application/json")
 
 
 def retry_headers(status: int) -> dict[str, str]:
-    """The header that tells a client when to try again after a 503; none for other statuses."""
+    """Return the header that tells a client when to try again after a 503; none for other statuses."""
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == STATUS["service_unavailable"] else {}
 
 
-def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:
-    # ASCII, because messages and ids may quote input that UTF-8 cannot encode.
-    return Response(json.dumps(body), status, headers, "application/json")
-
-
 def for_client(error: CragsideError) -> CragsideError:
-    """The error as a client may see it. Details of settings and paths go to the log instead."""
+    """Return the error as a client may see it. Details of settings and paths go to the log instead."""
     if not isinstance(error, ConfigurationError):
         if error.where:
             _log.warning("%s", error.message_with_place)
@@ -106,63 +175,85 @@ def complaint_of(error: Mapping[str, Any]) -> str:
     return f"{place}: {complaint}" if place else complaint
 
 
-def routing_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:
-    """The headers for a request without a route: with 405, all methods of the path in `Allow`."""
-    if error.status_code != 405:
-        return error.headers
-    allowed = [method for method in _METHODS if _has_route(request, method)]
-    return {**(error.headers or {}), "Allow": ", ".join(allowed)}
-
-
 def _has_route(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
 
-def raises(request: Request) -> bool:
-    """Whether the application raises errors instead of answering them."""
-    return CragsideError not in request.app.exception_handlers
-
-
 def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
-    """Answer every error with the envelope. Unexpected errors are logged, and answered without their text.
+    """Answer every error. Unexpected errors are logged, and answered without their text.
 
     With `raises`, only requests without a route and invalid requests are answered. Other errors are raised.
     """
-
-    async def known(request: Request, error: Exception) -> Response:
-        assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
-        return error_response(for_client(error), getattr(request.state, "identifier", None))
-
-    async def routing(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
-        if error.status_code == 404:
-            return error_response(NotFound(f"There is no {request.url.path} here."))
-        if error.status_code == 401:
-            return error_response(Unauthorized(str(error.detail)), headers=error.headers)
-        failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return _answer(error_envelope(failure, request_id.get()), error.status_code, routing_headers(request, error))
-
-    async def invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
-        complaints = error.errors()
-        place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
-        return error_response(
-            ValidationError("; ".join(complaint_of(each) for each in complaints[:3]) + ".", field=str(place))
-        )
-
-    async def gone(request: Request, _: Exception) -> Response:
-        """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
-        return Response(status_code=400)
-
-    async def unexpected(request: Request, error: Exception) -> Response:
-        shown = hidden(error, request.method, request.url.path)
-        return error_response(shown, getattr(request.state, "identifier", None))
-
-    app.add_exception_handler(HTTPException, routing)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(RequestValidationError, _invalid)
     if raises:
         return
-    app.add_exception_handler(CragsideError, known)
-    app.add_exception_handler(ClientDisconnect, gone)
-    app.add_exception_handler(Exception, unexpected)
+    app.add_exception_handler(CragsideError, _known)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
+    return error_response(for_client(error), request)
+
+
+async def _routing(request: Request, error: Exception) -> Response:
+    """With 405, all methods of the path are in `Allow`."""
+    assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
+    path, status, headers = request.url.path, error.status_code, error.headers
+    failure: CragsideError = ValidationError(f"{request.method} {path}: {error.detail}.")
+    if status == 405:
+        headers = {"Allow": ", ".join(method for method in _METHODS if _has_route(request, method))}
+    elif not is_peer_path(path) and status == 404:
+        failure = NotFound(f"There is no {path} here.")
+    elif not is_peer_path(path) and status == 401:
+        failure = Unauthorized(str(error.detail))
+    return error_response(failure, request, status=status, headers=headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
+    complaints = error.errors()
+    told = "; ".join(map(complaint_of, complaints[:3]))
+    if is_peer_path(request.url.path):
+        return error_response(ValidationError(f"Validation failed: {told}"), request)
+    place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
+    return error_response(ValidationError(f"{told}.", field=str(place)), request)
+
+
+async def _gone(request: Request, _: Exception) -> Response:
+    """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
+    return Response(status_code=400)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    return error_response(hidden(error, request.method, request.url.path), request)
+
+
+async def with_failure(request: Request, events: Events) -> AsyncIterator[ServerSentEvent]:
+    """Pass events on. If they fail, the last one is `failed` with what the client may know."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except CragsideError as error:
+        shown = for_client(error)
+    except Exception as error:
+        shown = hidden(error, request.method, request.url.path)
+    else:
+        return
+    envelope = error_envelope(shown, getattr(request.state, "identifier", None))
+    yield ServerSentEvent(event="failed", data=envelope)
+
+
+def event_stream(request: Request, events: Events) -> StreamingResponse:
+    """Answer with events, of which a failure is the last."""
+
+    async def encoded() -> AsyncIterator[bytes]:
+        async for event in with_failure(request, events):
+            # JSON in ASCII is one line, whatever texts are in it.
+            yield format_sse_event(event=event.event, data_str=json.dumps(event.data))
+
+    return StreamingResponse(encoded(), media_type=EVENTS, headers=_STREAMED)

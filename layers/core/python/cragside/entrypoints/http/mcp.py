@@ -7,8 +7,8 @@ from types import ModuleType
 from fastapi import APIRouter, Request, Response
 
 from cragside.domain.errors import NotFound
-from cragside.entrypoints.http.body_limit import json_body
 from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_bodies import json_body
 
 router = APIRouter(tags=["mcp"], responses=error_responses())
 

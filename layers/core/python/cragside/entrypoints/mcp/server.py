@@ -47,7 +47,7 @@ async def reaching(client: Client) -> AsyncIterator[None]:
 
 
 def create_server() -> MCPServer[Any]:
-    """A server with all tools and resources. It handles messages inside `reaching` only."""
+    """Return a server with all tools and resources. It handles messages inside `reaching` only."""
     # Nothing tells of changes, and over HTTP a subscription would hold its request for ever.
     server = _Server("cragside", version=__version__, instructions=_INSTRUCTIONS, subscriptions=False)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.end_user_in_request import USER_HEADERS
 from cragside.entrypoints.mcp.server import create_server, reaching
+from cragside.entrypoints.request_headers import USER_HEADERS
+from cragside.entrypoints.runs import ClientGone, while_connected
 
 _PASSED_ON = (b"authorization", b"x-api-key", *USER_HEADERS, *WORKSPACE_HEADERS)
 _SECONDS = 300.0
@@ -63,7 +63,7 @@ async def _handled(manager: StreamableHTTPSessionManager, scope: Scope, receive:
 
 
 def _as_caller(request: Request) -> ASGIApp:
-    """The request's application, which takes all requests for the caller's."""
+    """Return the request's application, which takes all requests for the caller's."""
     headers = [(name, value) for name, value in request.scope["headers"] if name in _PASSED_ON]
     state = {"ends": request.state.ends} if hasattr(request.state, "ends") else {}
 
@@ -75,7 +75,7 @@ def _as_caller(request: Request) -> ASGIApp:
 
 
 def _manager(*, max_body_bytes: int) -> StreamableHTTPSessionManager:
-    """A new manager of sessions, each of which ends with its request."""
+    """Return a new manager of sessions, each of which ends with its request."""
     server = _server()
     server.streamable_http_app(
         json_response=True,

@@ -9,12 +9,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.bootstrap import Container
 from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Unauthorized
-from cragside.entrypoints.access import Grant, near_host
+from cragside.entrypoints.access import Grant, Keys, near_host
 from cragside.entrypoints.audit import Audit, Sent
-from cragside.entrypoints.http.cross_origin import CrossOrigin, cors_send_if_accepted
+from cragside.entrypoints.http.middleware import CrossOrigin, cors_send_if_accepted
 from cragside.entrypoints.http.pages import START
-from cragside.entrypoints.http.route_rules import is_open
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.http.request_access import is_open
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.forwarding import Forwarder

@@ -11,7 +11,7 @@ from cragside.domain.preferences import Prompts
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.prompts import Asked, CommandFinder
 from cragside.entrypoints.proxy.request_body import parsed_if_bounded
-from cragside.entrypoints.rag_headers import wish_of
+from cragside.entrypoints.request_headers import wish_of
 
 # Prompts without the command wait so many seconds at most for the settings of their workspace, and not at all while
 # the settings cannot be read.

@@ -18,7 +18,6 @@ from cragside.domain.model_windows import brought
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
-from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.context_window import (
     SMALLEST_DEFAULT,
     ContextWindow,
@@ -29,7 +28,7 @@ from cragside.entrypoints.proxy.context_window import (
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Asked
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
-from cragside.entrypoints.rag_headers import memory_asked
+from cragside.entrypoints.request_headers import end_user_of, memory_asked
 
 _OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")
 # Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.

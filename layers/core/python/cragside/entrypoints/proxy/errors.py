@@ -7,8 +7,7 @@ from starlette.types import Send
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http.errors import STATUS, retry_headers
-from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
+from cragside.entrypoints.http.errors import STATUS, is_peer_path, peer_failure, retry_headers
 
 _STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502, "loop_detected": 508}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}

@@ -10,12 +10,12 @@ from starlette.types import Message, Send
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
-from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.codings import coding_of, decoded, is_readable
 from cragside.entrypoints.proxy.headers import Header
 from cragside.entrypoints.proxy.prompts import user_prompt
 from cragside.entrypoints.proxy.request_body import parsed
+from cragside.entrypoints.request_headers import end_user_of
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024

@@ -16,10 +16,8 @@ from cragside.domain.explanation import Explanation
 from cragside.domain.steps import Watch
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.client_gone import ClientGone, while_connected
-from cragside.entrypoints.followed_runs import followed
-from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.http.middleware import cors_send, cors_send_if_accepted
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
 from cragside.entrypoints.proxy.asking import Asking
 from cragside.entrypoints.proxy.codings import Unpacked, coding_of, decoded
@@ -44,7 +42,8 @@ from cragside.entrypoints.proxy.request_body import Body, parsed_if_bounded, rea
 from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, ROUTES
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
 from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.rag_headers import context_asked, wish_of
+from cragside.entrypoints.request_headers import context_asked, wish_of
+from cragside.entrypoints.runs import ClientGone, followed, while_connected
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 
 from cragside.domain import hops
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.end_user_in_request import USER_HEADER
-from cragside.entrypoints.rag_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER
+from cragside.entrypoints.request_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER, USER_HEADER
 
 Header = tuple[bytes, bytes]
 

@@ -4,7 +4,7 @@ import posixpath
 from functools import lru_cache
 from urllib.parse import unquote
 
-from cragside.entrypoints.http.route_rules import OPEN_ROUTES, RULES
+from cragside.entrypoints.http.request_access import OPEN_ROUTES, RULES
 
 
 def _prefix(route: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.http.body_limit import bounded
+from cragside.entrypoints.http.request_bodies import bounded
 from cragside.entrypoints.proxy.request_body import parsed
 from cragside.entrypoints.proxy.shapes import (
     COMPLETIONS,

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.types import Receive
 
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.client_gone import ClientGone
-from cragside.entrypoints.http.body_limit import bounded
+from cragside.entrypoints.http.request_bodies import bounded
+from cragside.entrypoints.runs import ClientGone
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.nearness import Nearness, nearness
+from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.metrics_route import Exposition
-from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.http.health import Exposition
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import ClientConnection
 from cragside.entrypoints.proxy.clients import Clients

@@ -1,13 +1,13 @@
-"""Whether the passages that an answer cites support it."""
+"""Checks if the passages that an answer cites support it."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.citations import CheckedCitation, CitedPassage
+from cragside.application.citations import CitedPassage
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import AppContainer, holder_of
+from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 _LONGEST_ANSWER = 50_000
 _LONGEST_PASSAGE = 50_000
@@ -73,16 +73,16 @@ async def check_citations(request: Request, body: CitedAnswer, container: AppCon
     if sum(len(each.content) for each in body.passages) > _MOST_CHARACTERS:
         raise ValidationError(f"The passages can have {_MOST_CHARACTERS:,} characters in all.", field="passages")
     checked = await container.citations.check(body.answer, passages, holder=holder_of(request))
-    return CitationsBody(citations=[_citation_body(each) for each in checked])
-
-
-def _citation_body(checked: CheckedCitation) -> CitationBody:
-    cited, support = checked.cited, checked.support
-    return CitationBody(
-        number=cited.number,
-        start=cited.start,
-        end=cited.end,
-        claim=cited.claim,
-        score=round(support.score, 4),
-        supported=support.supported,
+    return CitationsBody(
+        citations=[
+            CitationBody(
+                number=each.cited.number,
+                start=each.cited.start,
+                end=each.cited.end,
+                claim=each.cited.claim,
+                score=round(each.support.score, 4),
+                supported=each.support.supported,
+            )
+            for each in checked
+        ]
     )

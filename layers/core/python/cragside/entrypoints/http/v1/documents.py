@@ -1,51 +1,281 @@
-"""The routes of documents: add, list, read, move, delete and reprocess them, and follow their progress."""
+"""The routes of documents: list, read, move, delete and reprocess them, and follow their progress."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any, Literal
+from unicodedata import category
+from weakref import WeakValueDictionary
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cragside.application.allowance import taking_turns
-from cragside.domain.indexing import DocumentRecord, DocumentStatus
+from cragside.bootstrap import Container
+from cragside.domain.document import DocType, SourceText
+from cragside.domain.errors import NotFound, ServiceUnavailable
+from cragside.domain.indexing import DocumentRecord, DocumentStatus, EnrichmentStatus
 from cragside.domain.listing import DocumentSort, Listing
-from cragside.entrypoints.http.body_limit import json_body, media_type
-from cragside.entrypoints.http.errors import error_responses, json_error_responses
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
-from cragside.entrypoints.http.v1.document_events import (
-    ProgressStreams,
-    document_record,
-    progress_events,
-    unknown_document,
-)
-from cragside.entrypoints.http.v1.document_models import (
-    MOST_SEARCH_CHARACTERS,
-    MOST_SOURCE_CHARACTERS,
-    MOST_TYPE_CHARACTERS,
-    AcceptedDocuments,
-    DocumentDetail,
-    DocumentForm,
-    DocumentMove,
-    DocumentPage,
-    DocumentRequest,
-    DocumentText,
-    Restarted,
-    body_of,
-    detail_of,
-)
-from cragside.entrypoints.http.v1.document_passages import place_in_document
-from cragside.entrypoints.http.v1.request_intake import RequestIntake, parsed
+from cragside.domain.passage_places import place_of
+from cragside.entrypoints.http.errors import Events, error_responses, json_error_responses, with_failure
+from cragside.entrypoints.http.health import SharedLook
+from cragside.entrypoints.http.models import Shape
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.ports.library import Library
 
+MOST_NAME_CHARACTERS = 1024
+# As long as a path can be on Linux.
+MOST_SOURCE_CHARACTERS = 4096
+MOST_SEARCH_CHARACTERS = 200
+MOST_TYPE_CHARACTERS = 40
+SOURCE = "What identifies it in its workspace: a path, an address or the client's own id."
 _MOST_OFFSET = 1_000_000_000
-_BODIES = {
-    "multipart/form-data": {"schema": DocumentForm.model_json_schema()},
-    "application/json": {"schema": DocumentRequest.model_json_schema()},
-}
-# In the query, the workspace is known before the fields of a form.
-_WORKSPACE = {"name": "workspace", "in": "query", "schema": {"type": "string"}, "description": WORKSPACE}
-_MOVE = {
-    "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
-}
+# Seconds between two looks at the progress.
+_LOOKS_EVERY = 0.5
+# Streams that one token may have open; without tokens, all clients together.
+_MOST_STREAMS = 100
+# Seconds that a host with a time limit needs after the last event.
+_MARGIN = 1.0
+
+
+def document_name(name: str) -> str:
+    """Return a valid name of a document. Raises `ValueError`."""
+    name = name.strip()
+    if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
+        raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters: rename it")
+    return name
+
+
+def document_source(source: str) -> str:
+    """Return a valid source of a document. Raises `ValueError`."""
+    source = source.strip()
+    if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
+        raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
+    return source
+
+
+DocumentName = Annotated[str, AfterValidator(document_name)]
+DocumentSource = Annotated[str, AfterValidator(document_source)]
+
+
+class DocumentMove(BaseModel):
+    """The new source and name of a document."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: DocumentSource = Field(description=SOURCE)
+    name: DocumentName = Field(description="The name that people see.")
+
+
+class DocumentBody(Shape):
+    """A document, without its content. Times are ISO 8601 in UTC, sizes in bytes."""
+
+    id: str = Field(description="Id of the document.")
+    name: str = Field(description="Name of the document.")
+    source: str = Field(description="What identifies it in its workspace.")
+    label: str = Field(description="Its name, with a part of its source if others have the same name.")
+    title: str = Field(description="Title of the document, for citations.")
+    file_type: str = Field(description="Type of the file, such as `pdf`.")
+    doc_type: DocType = Field(description="Kind of text.")
+    status: DocumentStatus = Field(
+        description="`searchable` once its whole text is, `enriched` once all of it is annotated."
+    )
+    searchable: bool = Field(description="Whether its whole text is searchable.")
+    enrichment: EnrichmentStatus | Literal["mixed"] = Field(
+        description="Progress of the annotation; `mixed` if parts differ."
+    )
+    error: str = Field(description="Why it failed; empty if it did not.")
+    unread: str = Field(description="What of the file was not read, and why; empty if all of it was.")
+    size: int = Field(description="Size of the file in bytes.")
+    characters: int = Field(description="Length of the text.")
+    content_hash: str = Field(description="Equal for equal texts.")
+    passages: int = Field(description="Number of passages.")
+    track: str = Field(description="The client's id for the document or its request; empty if there is none.")
+    created_at: str = Field(description="When it was added, ISO 8601 in UTC.")
+    updated_at: str = Field(description="When it changed last, ISO 8601 in UTC.")
+    metadata: dict[str, Any] = Field(description="Fields by which passages can be filtered.")
+
+
+class PartBody(Shape):
+    """The passages `first` to `last` of a document, which are annotated together."""
+
+    number: int = Field(description="Number of the part, from 0.")
+    first: int = Field(description="Number of its first passage, from 0.")
+    last: int = Field(description="Number of its last passage.")
+    embedded: bool = Field(description="Whether its text is searchable.")
+    enrichment: EnrichmentStatus = Field(description="Progress of its annotation.")
+    error: str = Field(description="Why it failed; empty if it did not.")
+    enriched_at: str | None = Field(description="When it was annotated, ISO 8601 in UTC.")
+    tier3: dict[str, Any] | None = Field(
+        description="A model's annotations: those of the document in its first part, and the `extraction` of each part."
+    )
+
+
+class DocumentDetail(DocumentBody):
+    """A document with its parts, and its annotations without a model (`tier1`) and by a model (`tier3`).
+
+    `extraction` in `tier3` counts what the graph got: `entities`, `relations`, `malformed` lines of answers (left out),
+    and passages with an `unusable` answer.
+    """
+
+    tier1: dict[str, Any] = Field(description="Annotations that need no model, such as headings and links.")
+    tier3: dict[str, Any] = Field(description="Annotations by a model or by rules, by type of document.")
+    parts: list[PartBody] = Field(description="The parts, in their order.")
+
+
+class DocumentPage(Shape):
+    """Some of the documents, in the order that was asked for."""
+
+    documents: list[DocumentBody] = Field(description="The documents.")
+    total: int = Field(description="How many there are in all.")
+    limit: int = Field(description="The requested number.")
+    offset: int = Field(description="How many were skipped.")
+    file_types: dict[str, int] = Field(
+        description="How many documents of each type of file the whole workspace has, whatever is asked for."
+    )
+
+
+class PassagePlace(Shape):
+    """The place of a passage in the text of its document, in Unicode code points. Null where it was not found."""
+
+    id: str = Field(description="Id of the passage.")
+    start: int | None = Field(description="Its first character, from 0.")
+    end: int | None = Field(description="The character after its last one.")
+    page: int | None = Field(description="Its page, where known.")
+    section: str | None = Field(description="Its section, where known.")
+
+
+class DocumentText(BaseModel):
+    """The text of a document as it was read."""
+
+    id: str = Field(description="Id of the document.")
+    name: str = Field(description="Name of the document.")
+    text: str = Field(description="The text as it was extracted.")
+    passage: PassagePlace | None = Field(None, description="The passage that was asked for.")
+
+
+class DocumentProgress(Shape):
+    """The progress of a document."""
+
+    id: str = Field(description="Id of the document.")
+    status: DocumentStatus = Field(description="Status of the document.")
+    enrichment: EnrichmentStatus | Literal["mixed"] = Field(
+        description="Progress of the annotation; `mixed` if parts differ."
+    )
+    parts: int = Field(description="Number of parts.")
+    embedded_parts: int = Field(description="Number of searchable parts.")
+    enriched_parts: int = Field(description="Number of annotated parts.")
+    failed_parts: int = Field(description="Number of failed parts.")
+    passages: int = Field(description="Number of passages.")
+    error: str = Field(description="Why it failed; empty if it did not.")
+
+
+class Restarted(BaseModel):
+    """The number of tasks that were queued."""
+
+    tasks: int = Field(description="Number of tasks that were queued.")
+
+
+class ProgressStreams:
+    """The open streams of a service. Those of one document share each look at it."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self.clock = container.clock
+        self._open: Counter[str] = Counter()
+        self._looks = WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]]()
+
+    @contextmanager
+    def opened(self, holder: str) -> Iterator[None]:
+        """Count a stream during the block. Raises `ServiceUnavailable` if the holder has too many."""
+        if self._open[holder] >= _MOST_STREAMS:
+            raise ServiceUnavailable(
+                "streams", f"{_MOST_STREAMS} streams are open. Close some, or list documents with ?status=pending."
+            )
+        self._open[holder] += 1
+        try:
+            yield
+        finally:
+            self._open[holder] -= 1
+            if not self._open[holder]:
+                del self._open[holder]
+
+    def look(self, workspace: str, document_id: str) -> SharedLook[DocumentRecord | None]:
+        """Return how to see a document as it was half a second ago at most."""
+        ask = partial(document_record, self._container, workspace, document_id)
+        return self._looks.setdefault((workspace, document_id), SharedLook(ask, self.clock, _LOOKS_EVERY))
+
+
+async def progress_events(
+    streams: ProgressStreams, workspace: str, record: DocumentRecord, *, ends: float | None
+) -> Events:
+    """`progress` at each change, then `done` or `failed`, or `later` if the host's time `ends` before that."""
+    look = streams.look(workspace, record.id)
+    sent: BaseModel | None = None
+    current: DocumentRecord | None = record
+    while current is not None:
+        progress = progress_of(current)
+        if progress != sent:
+            yield ServerSentEvent(event="progress", data=progress)
+            sent = progress
+        if (end := _end_of(current)) is not None:
+            yield ServerSentEvent(event=end, data=progress)
+            return
+        if ends is not None and streams.clock.monotonic() + _LOOKS_EVERY + _MARGIN > ends:
+            yield ServerSentEvent(event="later", data=progress, retry=1000)
+            return
+        await streams.clock.sleep(_LOOKS_EVERY)
+        current = await look.result()
+    raise unknown_document(record.id)
+
+
+async def document_record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
+    """A document. A task of its own looks it up, so that a stream does not keep the workspace open while it waits."""
+    library = (await container.workspaces.open(workspace)).documents
+    return await asyncio.create_task(library.document(document_id))
+
+
+def _end_of(record: DocumentRecord) -> str | None:
+    if record.status == "failed":
+        return "failed"
+    unfinished = record.status == "pending" or record.enrichment in ("pending", "processing", "mixed")
+    return None if unfinished else "done"
+
+
+def unknown_document(document_id: str) -> NotFound:
+    """Return the error for an unknown id."""
+    return NotFound(f"There is no document {document_id} in this workspace.")
+
+
+def progress_of(record: DocumentRecord) -> DocumentProgress:
+    """Return the progress of a document."""
+    return DocumentProgress(
+        id=record.id,
+        status=record.status,
+        enrichment=record.enrichment,
+        parts=len(record.parts),
+        embedded_parts=sum(part.embedded for part in record.parts),
+        enriched_parts=sum(part.enrichment == "enriched" for part in record.parts),
+        failed_parts=sum(part.enrichment == "failed" or bool(part.error) for part in record.parts),
+        passages=record.passages,
+        error=record.error,
+    )
+
+
+async def place_in_document(library: Library, document_id: str, source: SourceText, passage_id: str) -> PassagePlace:
+    """Return the place of a passage. Raises `NotFound` for a passage that the document does not have."""
+    passages = await library.passages(document_id)
+    passage = next((each for each in passages if each.id == passage_id), None)
+    if passage is None:
+        raise NotFound(f"Document {document_id} has no passage {passage_id}.")
+    # In a thread: a text of 50 MB takes a while to search.
+    found = await asyncio.to_thread(place_of, passage, passages, source)
+    start, end = found or (None, None)
+    return PassagePlace(id=passage.id, start=start, end=end, page=passage.page, section=passage.section or None)
 
 
 async def _found(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentRecord:
@@ -57,27 +287,7 @@ async def _found(document_id: str, container: AppContainer, workspace: QueryWork
 
 FoundDocument = Annotated[DocumentRecord, Depends(_found)]
 
-router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=error_responses())
-
-
-@router.post(
-    "",
-    status_code=202,
-    openapi_extra={"requestBody": {"content": _BODIES, "required": True}, "parameters": [_WORKSPACE]},
-)
-async def add_documents(request: Request) -> AcceptedDocuments:
-    """Add documents: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.
-
-    Refused documents do not affect the others. If all are refused, the answer is the first error.
-    """
-    intake = RequestIntake(request)
-    if media_type(request) == "multipart/form-data":
-        await intake.form()
-    else:
-        await intake.json()
-    answer = intake.answer()
-    note_documents(request, (document.id for document in answer.documents))
-    return answer
+router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=BoundedRoute, responses=error_responses())
 
 
 async def _listing(
@@ -99,7 +309,7 @@ async def _listing(
         Query(description="Default: `desc` for `added` and `changed`, else `asc`."),
     ] = None,
 ) -> tuple[Listing, bool]:
-    """The list that a request asks for, and whether the request says how it is sorted."""
+    """Return the list that a request asks for, and whether the request says how it is sorted."""
     descending = None if order is None else order == "desc"
     return Listing(search.strip(), file_type, unread, sort or "added", descending), (sort or order) is not None
 
@@ -130,7 +340,7 @@ async def list_documents(
         inside = [each for each in await library.below(below) if status in (None, each.status) and listing.takes(each)]
         records, total = (listing.ordered(inside) if sorts else inside)[offset : offset + limit], len(inside)
     return DocumentPage(
-        documents=[body_of(record) for record in records],
+        documents=records,
         total=total,
         limit=limit,
         offset=offset,
@@ -138,10 +348,10 @@ async def list_documents(
     )
 
 
-@router.get("/{document_id}")
-async def get_document(record: FoundDocument) -> DocumentDetail:
+@router.get("/{document_id}", response_model=DocumentDetail)
+async def get_document(record: FoundDocument) -> DocumentRecord:
     """A document with its parts, without its content."""
-    return detail_of(record)
+    return record
 
 
 @router.get("/{document_id}/content")
@@ -160,14 +370,12 @@ async def get_document_text(
     return DocumentText(id=document_id, name=source.name, text=source.text, passage=place)
 
 
-@router.patch("/{document_id}", openapi_extra=_MOVE)
+@router.patch("/{document_id}", response_model=DocumentDetail)
 async def move_document(
-    request: Request, document_id: str, container: AppContainer, workspace: QueryWorkspace
-) -> DocumentDetail:
+    document_id: str, asked: DocumentMove, container: AppContainer, workspace: QueryWorkspace
+) -> DocumentRecord:
     """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
-    asked = parsed(DocumentMove, await json_body(request))
-    moved = await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
-    return detail_of(moved)
+    return await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
 
 
 @router.delete("/{document_id}", status_code=204)
@@ -211,5 +419,6 @@ async def follow_document(
 
     If the host limits the time of a request, the last event may be `later`. EventSource then asks again.
     """
-    async for event in progress_events(streams, workspace, record, ends=getattr(request.state, "ends", None)):
+    events = progress_events(streams, workspace, record, ends=end_of(request))
+    async for event in with_failure(request, events):
         yield event

@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.passage_models import GraphEntity, GraphRelationship
+from cragside.entrypoints.http.models import GraphEntity, GraphRelationship, Shape
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
-from cragside.ports.knowledge_graph import Entity, Neighbourhood
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.ports.knowledge_graph import Neighbourhood
 
 # More than any name that a model reads out of a text.
 _LONGEST_NAME = 1000
@@ -29,7 +29,7 @@ class FoundEntities(BaseModel):
     entities: list[GraphNode] = Field(description="The entities.")
 
 
-class GraphPart(BaseModel):
+class GraphPart(Shape):
     """Some entities, and the relationships among them: at most four for each entity, the strongest first."""
 
     entities: list[GraphNode] = Field(description="The entities.")
@@ -81,7 +81,13 @@ async def show_graph(
     types = await graph.kinds()
     part = await graph.overview(limit=limit, kind=kind)
     named = {name: count for name, count in types.items() if name}
-    return GraphOverview(**dict(_part(part)), total=sum(types.values()), types=named)
+    return GraphOverview(
+        entities=part.entities,
+        relationships=part.relationships,
+        capped=part.capped,
+        total=sum(types.values()),
+        types=named,
+    )
 
 
 @router.get("/search")
@@ -94,10 +100,10 @@ async def search_graph(
 ) -> FoundEntities:
     """Entities by a part of their name, the best connected first; without a text all of them."""
     graph = (await container.workspaces.open(workspace)).graph
-    return FoundEntities(entities=[_node(each) for each in await graph.search(text, limit=limit, kind=kind)])
+    return FoundEntities(entities=await graph.search(text, limit=limit, kind=kind))
 
 
-@router.get("/neighbourhood")
+@router.get("/neighbourhood", response_model=GraphPart)
 async def graph_neighbourhood(
     container: AppContainer,
     workspace: QueryWorkspace,
@@ -107,13 +113,13 @@ async def graph_neighbourhood(
     kind: Annotated[
         str, Query(alias="type", max_length=_LONGEST_NAME, description="Only neighbours of this type, and by them.")
     ] = "",
-) -> GraphPart:
+) -> Neighbourhood:
     """An entity, what is around it and the relationships among them. The strongest connections come first."""
     graph = (await container.workspaces.open(workspace)).graph
     part = await graph.expand([entity], depth=depth, limit=limit, kind=kind)
     if not part.entities:
         raise _unknown(entity)
-    return _part(part)
+    return part
 
 
 @router.get("/passages")
@@ -138,18 +144,6 @@ async def graph_passages(
     known = await opened.documents.passages_by_id(ids)
     note_documents(request, dict.fromkeys(record.id for record, _ in known.values()))
     return NamingPassages(passages=[_passage(*known[each]) for each in ids if each in known], total=total)
-
-
-def _part(part: Neighbourhood) -> GraphPart:
-    return GraphPart(
-        entities=[_node(each) for each in part.entities],
-        relationships=[GraphRelationship.model_validate(each, from_attributes=True) for each in part.relationships],
-        capped=part.capped,
-    )
-
-
-def _node(entity: Entity) -> GraphNode:
-    return GraphNode.model_validate(entity, from_attributes=True)
 
 
 def _passage(record: DocumentRecord, passage: Passage) -> NamingPassage:

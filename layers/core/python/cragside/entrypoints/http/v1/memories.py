@@ -7,22 +7,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.memory import DEFAULT_LIMIT
+from cragside.application.memory import DEFAULT_LIMIT, Recollection
 from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
-from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.models import Citation, Degraded
+from cragside.entrypoints.http.models import Citation, Degraded, Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
-    WORKSPACE,
     AppContainer,
     QueryWorkspace,
     choose_workspace,
     note_documents,
 )
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.entrypoints.request_headers import end_user_of
 
 _MOST_RESULTS = 100
 _LONGEST_END_USER = 1000
@@ -32,11 +31,10 @@ _MOST_LISTED = 100
 _MOST_OFFSET = 10**9
 
 
-class ExchangeBody(BaseModel):
-    """What a user said and what the assistant answered."""
+class ExchangeBody(WorkspaceRequest):
+    """An exchange: a user's words and the assistant's answer."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"user": "Who lights the lamp?", "assistant": "The keeper lights it at dusk."}]
         },
@@ -47,11 +45,10 @@ class ExchangeBody(BaseModel):
     skill: str | None = Field(None, max_length=200, description="The skill that was active, if any.")
     date: datetime | None = Field(None, description="ISO 8601, in UTC without a zone; now when missing.")
     end_user: EndUser = None
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class RememberedBody(BaseModel):
-    """Whether the exchange was added to memory, its id there, or why it was not added."""
+    """Says if the exchange was added to memory, its id there, or why it was not added."""
 
     indexed: bool = Field(description="Whether it was added.")
     reason: str | None = Field(
@@ -61,20 +58,19 @@ class RememberedBody(BaseModel):
     retryable: bool = Field(False, description="Whether the same request may succeed later.")
 
 
-class MemoryQuery(BaseModel):
+class MemoryQuery(WorkspaceRequest):
     """A search in memory."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?"}]})
 
     query: str = Field(description="The question.")
     mode: Mode | None = Field(None, description="As LightRAG's; RAG_MEMORY_MODE when missing.")
     limit: Annotated[int, Field(ge=1, le=_MOST_RESULTS, description="Most passages.")] = DEFAULT_LIMIT
     end_user: EndUser = None
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
-class RecollectionBody(BaseModel):
-    """What memory has on a question: a section for a system prompt ("" for nothing) and its passages."""
+class RecollectionBody(Shape):
+    """Earlier exchanges on a question: a section for a system prompt ("" for nothing) and its passages."""
 
     text: str = Field(description="Under `# Relevant Memory`.")
     documents: list[Citation] = Field(description="The passages, best first.")
@@ -155,18 +151,17 @@ async def delete_memory(memory_id: str, container: AppContainer, workspace: Quer
         raise NotFound(f"There is no exchange {memory_id} in memory. GET /v1/memories lists them.")
 
 
-@router.post("/search")
-async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
-    """What memory has on a question, as a section for a system prompt."""
+@router.post("/search", response_model=RecollectionBody)
+async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> Recollection:
+    """Recall earlier exchanges on a question, as a section for a system prompt."""
     workspace = choose_workspace(request, asked.workspace)
-    found = await container.memory.recall(
+    return await container.memory.recall(
         asked.query,
         workspace=workspace,
         mode=asked.mode,
         limit=asked.limit,
         end_user=_end_user(request, asked.end_user),
     )
-    return RecollectionBody.model_validate(found, from_attributes=True)
 
 
 def _end_user(request: Request, given: str | None) -> str:

@@ -1,31 +1,71 @@
 """`POST /v1/query`: passages for a question, with their relevance and their similarity."""
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cragside.application.grading import GRADE_SHARE
 from cragside.application.passages import Found, Hit, Lookup
-from cragside.domain.errors import ValidationError
+from cragside.bootstrap import Container
+from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.domain.filter import EVERYTHING
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Ranking, Strategy
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.models import Degraded
-from cragside.entrypoints.http.passage_models import GraphAround, PayloadFilter
-from cragside.entrypoints.http.passage_search import PassageSearch
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+from cragside.entrypoints.http.models import Degraded, GraphAround, PayloadFilter, WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, seconds_of
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.ports.knowledge_graph import Neighbourhood
+
+T = TypeVar("T")
+
+
+class PassageSearch:
+    """Finds passages in a workspace within the time that a request has."""
+
+    def __init__(self, container: Container, request: Request, workspace: str) -> None:
+        self.workspace = workspace
+        self.passages = container.passages
+        self._settings = container.settings
+        self._request = request
+
+    def seconds_left(self) -> float:
+        """Return the time that is left: that of the host, `RAG_TIMEOUT_SECONDS` at most."""
+        left, most = seconds_of(self._request), self._settings.timeout_seconds
+        return most if left is None else min(left, most)
+
+    async def within(self, work: Awaitable[T]) -> T:
+        """Return the work's result. Raises `DeadlineExceeded`."""
+        try:
+            async with asyncio.timeout(self.seconds_left()):
+                return await work
+        except TimeoutError as error:
+            raise DeadlineExceeded("The knowledge base did not answer in time.") from error
+
+    async def find(self, lookup: Lookup) -> Found:
+        """Return the passages. Raises `ValidationError` for a question that is too long."""
+        limit = self._settings.max_prompt_characters
+        if len(lookup.question) > limit:
+            raise ValidationError(f"The query has {len(lookup.question)} characters; the limit is {limit}.")
+        seconds = self.seconds_left() * GRADE_SHARE
+        return await self.passages.find(lookup, workspace=self.workspace, seconds=seconds)
+
+    async def with_graph(self, lookup: Lookup, *, graph: bool) -> tuple[Found, Neighbourhood | None]:
+        """Return the passages, and with `graph` the entities around them."""
+        found = await self.find(lookup)
+        return found, await self.passages.around(found.hits, workspace=self.workspace) if graph else None
+
 
 _MOST_PASSAGES = 100
 
 
-class PassageQuery(BaseModel):
+class PassageQuery(WorkspaceRequest):
     """A search for passages. By similarity, the settings of the workspace are the defaults."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?", "limit": 3}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?", "limit": 3}]})
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
     by: Ranking = Field(
@@ -61,10 +101,9 @@ class PassageQuery(BaseModel):
     compress: bool = Field(False, description="Whether to return only the relevant strips of passages.")
     filter: PayloadFilter | None = Field(None, description="Conditions on the payload of passages.")
     graph: bool = Field(False, description="Whether to return the graph around the passages.")
-    workspace: str | None = Field(None, description=WORKSPACE)
 
     def lookup(self) -> Lookup:
-        """The search. Raises `ValidationError` for options that do not belong to it."""
+        """Return the search. Raises `ValidationError` for options that do not belong to it."""
         if self.strategy == "similarity" and (self.fetch is not None or self.balance is not None):
             raise ValidationError("fetch and balance are options of the strategy mmr. Leave them out.", field="fetch")
         return Lookup(
@@ -120,16 +159,12 @@ async def query_passages(request: Request, body: PassageQuery, container: AppCon
     """Passages for a question with their relevance and their similarity, without a web search."""
     search = PassageSearch(container, request, choose_workspace(request, body.workspace))
     found, around = await search.within(search.with_graph(body.lookup(), graph=body.graph))
-    return _answer(body.by, found, None if around is None else GraphAround.model_validate(around, from_attributes=True))
-
-
-def _answer(by: Ranking, found: Found, graph: GraphAround | None) -> PassageAnswer:
     return PassageAnswer(
-        by=by,
+        by=body.by,
         results=[_ranked(hit) for hit in found.hits],
         best=_rounded(found.best),
-        graph=graph,
-        degraded=[Degraded.model_validate(each, from_attributes=True) for each in found.degraded],
+        graph=around,
+        degraded=found.degraded,
     )
 
 

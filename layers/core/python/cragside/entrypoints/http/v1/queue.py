@@ -3,33 +3,33 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from cragside.domain.indexing import Stage
-from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.models import Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
-    WORKSPACE,
     AppContainer,
     QueryWorkspace,
     choose_workspace,
     note_documents,
 )
+from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 
-class DeadTask(BaseModel):
+class DeadTask(Shape):
     """A task that failed for good, and why. `at` is ISO 8601 in UTC."""
 
     id: str = Field(description="Id of the task.")
-    document_id: str = Field(description="Id of its document.")
-    part: int = Field(description="Number of its part, from 0.")
-    stage: Stage = Field(description="What it was to do.")
+    document_id: str = Field(validation_alias=AliasPath("task", "document_id"), description="Id of its document.")
+    part: int = Field(validation_alias=AliasPath("task", "part"), description="Number of its part, from 0.")
+    stage: Stage = Field(validation_alias=AliasPath("task", "stage"), description="What it was to do.")
     reason: str = Field(description="Why it was given up.")
     attempts: int = Field(description="How often it was tried.")
     at: str = Field(description="When it was given up, ISO 8601 in UTC.")
 
 
-class DeadTasks(BaseModel):
+class DeadTasks(Shape):
     """The tasks that failed for good, latest first, and how many tasks a workspace and its memory have."""
 
     letters: list[DeadTask] = Field(description="The tasks, latest first.")
@@ -38,17 +38,14 @@ class DeadTasks(BaseModel):
     dead: int = Field(description="Tasks that were given up.")
 
 
-class Revival(BaseModel):
-    """Which tasks to queue again."""
-
-    model_config = ConfigDict(extra="forbid")
+class Revival(WorkspaceRequest):
+    """The tasks to queue again."""
 
     document_id: str | None = Field(None, max_length=1024, description="Of one document; of all without it.")
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class Revived(BaseModel):
-    """How many tasks were queued."""
+    """The number of tasks that were queued."""
 
     tasks: int = Field(description="Number of tasks that were queued.")
 
@@ -63,23 +60,7 @@ async def list_dead_letters(
     """The tasks that failed for good, with the reasons."""
     letters = await container.intake.given_up(workspace, limit=limit)
     stats = await container.intake.backlog(workspace)
-    return DeadTasks(
-        letters=[
-            DeadTask(
-                id=letter.id,
-                document_id=letter.task.document_id,
-                part=letter.task.part,
-                stage=letter.task.stage,
-                reason=letter.reason,
-                attempts=letter.attempts,
-                at=letter.at,
-            )
-            for letter in letters
-        ],
-        pending=stats.pending,
-        processing=stats.processing,
-        dead=stats.dead,
-    )
+    return DeadTasks(letters=letters, pending=stats.pending, processing=stats.processing, dead=stats.dead)
 
 
 @router.post("/revive", status_code=202)

@@ -1,32 +1,187 @@
-"""Repositories, whose files are added to a workspace."""
+"""The route that adds the files of a repository to a workspace."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http.body_limit import BoundedRoute
-from cragside.entrypoints.http.errors import for_client, hidden, json_error_responses
-from cragside.entrypoints.http.request_access import (
-    WORKSPACE,
-    AppContainer,
-    choose_workspace,
-    note_documents,
-    token_of,
+from cragside.bootstrap import Container
+from cragside.composition.local_files import Refused
+from cragside.composition.repositories import clone
+from cragside.domain.errors import (
+    CragsideError,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    ProcessingError,
+    ServiceUnavailable,
+    ValidationError,
 )
-from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
+from cragside.entrypoints.http.errors import Events, json_error_responses, with_failure
+from cragside.entrypoints.http.models import Shape, WorkspaceRequest
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, end_of, note_documents, token_of
+from cragside.entrypoints.http.request_bodies import BoundedRoute
+from cragside.entrypoints.runs import stop
+from cragside.ports.clock import Clock
+from cragside.ports.page_fetcher import FETCHING_IS_OFF
+
+# The longest time that a repository is taken in, with the clone's own ten minutes.
+_MOST_SECONDS = 1800.0
+# Of so many refused files the reasons are told; all of them are counted.
+MOST_ERRORS = 500
+# Runs of a process at once: each takes disk for a clone, and a thread for its files.
+_MOST_RUNS = 2
+# A run is at most so many files ahead of a client that reads slowly.
+_AHEAD = 8
 
 
-class RepositoryRequest(BaseModel):
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A file that is not taken in, and why."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Counts the accepted and refused files, and names the latest one. The last such value is `complete`."""
+
+    accepted: int = 0
+    refused: int = 0
+    name: str = ""
+    document: str = ""
+    repo_id: str = ""
+    errors: tuple[RefusedFile, ...] = field(default=(), repr=False)
+    complete: bool = False
+
+
+class RepositoryTurns:
+    """Lets few repositories be taken in at once: one of a workspace, and one of a token."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, str | None] = {}
+
+    def take(self, workspace: str, token: str | None) -> None:
+        """Take a turn. `token` is None without tokens. Raises `ServiceUnavailable`."""
+        busy = "Other repositories are being added."
+        if workspace in self._tokens:
+            busy = "A repository is being added to this workspace."
+        elif token is not None and token in self._tokens.values():
+            busy = "A repository is being added with this token."
+        elif len(self._tokens) < _MOST_RUNS:
+            self._tokens[workspace] = token
+            return
+        raise ServiceUnavailable("repositories", f"{busy} Try again later.")
+
+    def give_back(self, workspace: str) -> None:
+        """End a turn."""
+        self._tokens.pop(workspace, None)
+
+
+async def taken_in(container: Container, url: str, *, branch: str | None, workspace: str) -> AsyncGenerator[Taken]:
+    """Each file of the newest commit when it is accepted or refused, and at last the whole run.
+
+    Guards and limits are those of `cragside index`, but no folder of this machine is read. Raises what ends the run,
+    `ValidationError` for a repository that is not cloned.
+    """
+    if not container.settings.fetch_pages:
+        raise ValidationError(FETCHING_IS_OFF, field="url")
+    allow = (container.settings.fetch_allow or "").split(",")
+    errors: list[RefusedFile] = []
+    taken = Taken()
+    cloned = clone(url, branch=branch, allow=allow, folders=False)
+    async with cloned as repository, aclosing(repository.files()) as files:
+        taken = Taken(repo_id=repository.checkout.repo_id)
+        async for found in files:
+            if isinstance(found, Refused):
+                name, document, reason = found.name, "", found.reason
+            else:
+                name = found.path
+                document, reason = await _take(container, found.name, found.content, found.metadata, workspace)
+            if reason and len(errors) < MOST_ERRORS:
+                errors.append(RefusedFile(name, reason))
+            accepted, refused = taken.accepted + (not reason), taken.refused + bool(reason)
+            taken = replace(taken, accepted=accepted, refused=refused, name=name, document=document)
+            yield taken
+    yield replace(taken, errors=tuple(errors), complete=True)
+
+
+@asynccontextmanager
+async def followed(
+    run: AsyncGenerator[Taken], *, ends: float | None, clock: Clock, over: Callable[[], None]
+) -> AsyncIterator[AsyncIterator[Taken]]:
+    """Follow a run: its values, and what it raises. The end of the block stops it, and waits until its clone is gone.
+
+    A run that goes on waits for a slow reader; one that ends does not. `ends` (by `clock.monotonic`) is when the host's
+    time is over. `over` is called when the run has ended, which may be long before a slow reader has heard of it.
+    """
+    seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - clock.monotonic())
+    limit, room = asyncio.timeout(seconds), asyncio.Semaphore(_AHEAD)
+    told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+
+    async def work() -> None:
+        try:
+            async with limit, aclosing(run):
+                async for taken in run:
+                    if not taken.complete:
+                        await room.acquire()
+                    told.put_nowait(taken)
+        except Exception as error:
+            told.put_nowait(_too_long() if limit.expired() else error)
+
+    async def read() -> AsyncIterator[Taken]:
+        complete = False
+        while not complete:
+            taken = await told.get()
+            if isinstance(taken, Exception):
+                raise taken
+            room.release()
+            yield taken
+            complete = taken.complete
+
+    # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
+    working = asyncio.create_task(work())
+    working.add_done_callback(lambda _: over())
+    try:
+        yield read()
+    finally:
+        if limit.expired():
+            await asyncio.wait({working})  # it is cleaning up already
+        else:
+            await stop(working)
+
+
+def _too_long() -> DeadlineExceeded:
+    return DeadlineExceeded("The repository takes too long. What was accepted stays: add it again for the rest.")
+
+
+async def _take(
+    container: Container, name: str, content: bytes, metadata: dict[str, object], workspace: str
+) -> tuple[str, str]:
+    """Return the id of the document, or why the file is refused. Raises what would refuse every file."""
+    try:
+        accepted = await container.intake.file(content, name=name, metadata=metadata, workspace=workspace)
+    except (Forbidden, NotFound, ProcessingError, ValidationError) as error:
+        if isinstance(error, Forbidden) and "limit" not in error.details:
+            raise
+        return "", _reason(error)
+    return accepted.record.id, ""
+
+
+def _reason(error: CragsideError) -> str:
+    return str(error.details.get("reason", error.message))
+
+
+class RepositoryRequest(WorkspaceRequest):
     """A repository to add."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"url": "https://git.example/sea/lighthouse.git"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://git.example/sea/lighthouse.git"}]})
 
     url: str = Field(
         min_length=1,
@@ -34,10 +189,9 @@ class RepositoryRequest(BaseModel):
         description="Its https URL. Credentials in it are sent to its host, and are neither stored nor shown.",
     )
     branch: str | None = Field(None, max_length=250, description="A branch or a tag; the repository's own without it.")
-    workspace: str | None = Field(None, description=WORKSPACE)
 
 
-class RepositoryProgress(BaseModel):
+class RepositoryProgress(Shape):
     """The data of `progress`."""
 
     accepted: int = Field(description="How many files were accepted so far.")
@@ -45,14 +199,14 @@ class RepositoryProgress(BaseModel):
     name: str = Field(description="Path of the latest file.")
 
 
-class RefusedRepositoryFile(BaseModel):
+class RefusedRepositoryFile(Shape):
     """A refused file, and why."""
 
     name: str = Field(description="Path of the file.")
     message: str = Field(description="Why it was refused.")
 
 
-class RepositoryDone(BaseModel):
+class RepositoryDone(Shape):
     """The data of `done`."""
 
     accepted: int = Field(description="How many files were accepted.")
@@ -74,9 +228,10 @@ async def _run(
     turns: RepositoryTurns = request.app.state.repository_turns
     turns.take(workspace, token_of(request, workspace))
     run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
-    ends: float | None = getattr(request.state, "ends", None)
     # A client that leaves ends the request, and with it the clone.
-    async with followed(run, ends=ends, clock=container.clock, over=lambda: turns.give_back(workspace)) as progress:
+    async with followed(
+        run, ends=end_of(request), clock=container.clock, over=lambda: turns.give_back(workspace)
+    ) as progress:
         yield progress
 
 
@@ -88,24 +243,14 @@ async def add_repository(
 
     The files are indexed afterwards. What was accepted before a failure stays. A client that leaves stops the run.
     """
-    try:
-        async for taken in run:
-            if taken.complete:
-                yield ServerSentEvent(event="done", data=_done(taken))
-                return
-            note_documents(request, [taken.document] if taken.document else [])
-            progress = RepositoryProgress(accepted=taken.accepted, refused=taken.refused, name=taken.name)
-            yield ServerSentEvent(event="progress", data=progress)
-    except CragsideError as error:
-        yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
-    except Exception as error:
-        yield ServerSentEvent(event="failed", data=error_envelope(hidden(error, "POST", "/v1/repositories")))
+    async for event in with_failure(request, _events(request, run)):
+        yield event
 
 
-def _done(taken: Taken) -> RepositoryDone:
-    return RepositoryDone(
-        accepted=taken.accepted,
-        refused=taken.refused,
-        errors=[RefusedRepositoryFile(name=each.name, message=each.message) for each in taken.errors],
-        repo_id=taken.repo_id,
-    )
+async def _events(request: Request, run: AsyncIterator[Taken]) -> Events:
+    async for taken in run:
+        if taken.complete:
+            yield ServerSentEvent(event="done", data=RepositoryDone.model_validate(taken))
+            return
+        note_documents(request, [taken.document] if taken.document else [])
+        yield ServerSentEvent(event="progress", data=RepositoryProgress.model_validate(taken))

@@ -1,4 +1,4 @@
-"""LightRAG's document routes: add texts, and follow their progress.
+"""LightRAG's routes: add texts and follow their progress, and passages with the graph around them.
 
 LightRAG's bots store conversations by these routes. A text with the name or the form of an exchange goes into memory.
 Any other text is a document. These routes report both.
@@ -6,7 +6,7 @@ Any other text is a document. These routes report both.
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -14,15 +14,19 @@ from typing import Annotated, Any, Literal
 from fastapi import Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.end_user_in_request import end_user_of
-from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
+from cragside.entrypoints.http.errors import LightRagFailure, QueryDataFailure, failure_responses, peer_router
+from cragside.entrypoints.http.peers.query import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
+from cragside.entrypoints.http.v1.query import PassageSearch
+from cragside.entrypoints.request_headers import end_user_of
+from cragside.ports.knowledge_graph import Neighbourhood, Relationship
 from cragside.ports.library import Library
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
@@ -31,7 +35,19 @@ _SUMMARY_CHARACTERS = 100
 # Most documents of one track in an answer.
 _MOST_TRACKED = 1000
 
+# The names of the stages in `Progress`.
+_STAGES: dict[DocumentStage, str] = {
+    "PENDING": "waiting",
+    "PROCESSING": "underway",
+    "PROCESSED": "done",
+    "FAILED": "failed",
+}
+
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+router = peer_router("LightRAG", LightRagFailure)
+# LightRAG's separator in lists of ids and paths.
+_SEPARATOR = "<SEP>"
 
 
 class InsertTextRequest(BaseModel):
@@ -120,33 +136,23 @@ class DeleteAnswer(BaseModel):
     doc_id: str = Field(description="The ids, separated by commas.")
 
 
-router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
-
-
-@router.post("/text")
+@router.post("/documents/text")
 async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
     """Add a text. A worker makes it searchable within seconds."""
-    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
-    await insertion.take(body.text, body.file_source)
-    note_documents(request, insertion.documents)
-    return insertion.answer()
+    return await _insert(request, container, [(body.text, body.file_source)])
 
 
-@router.post("/texts")
+@router.post("/documents/texts")
 async def insert_texts(request: Request, body: InsertTextsRequest, container: AppContainer) -> InsertAnswer:
     """Add texts."""
     names = body.file_sources or [""] * len(body.texts)
     if len(names) != len(body.texts):
         counts = f"{counted(len(body.texts), 'text')} and {counted(len(names), 'name')} in file_sources"
         raise ValidationError(f"There are {counts}. Name each text, or leave file_sources out.")
-    insertion = _Insertion(container, choose_workspace(request), end_user_of(request.scope["headers"]))
-    for text, name in zip(body.texts, names, strict=True):
-        await insertion.take(text, name)
-    note_documents(request, insertion.documents)
-    return insertion.answer()
+    return await _insert(request, container, zip(body.texts, names, strict=True))
 
 
-@router.get("/track_status/{track_id}")
+@router.get("/documents/track_status/{track_id}")
 async def track_status(request: Request, container: AppContainer, track_id: Annotated[str, Path()]) -> TrackStatus:
     """The progress of the texts of a request. An unknown track has no documents."""
     documents: list[TrackedDocument] = []
@@ -159,13 +165,14 @@ async def track_status(request: Request, container: AppContainer, track_id: Anno
     return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
 
 
-@router.get("/status_counts")
+@router.get("/documents/status_counts")
 async def status_counts(request: Request, container: AppContainer) -> StatusCounts:
     """The number of documents in each stage."""
-    return StatusCounts(status_counts=_stage_counts(await _progress_counts(container, choose_workspace(request))))
+    progress = await _progress_counts(container, choose_workspace(request))
+    return StatusCounts(status_counts={stage: progress[name] for stage, name in _STAGES.items()})
 
 
-@router.get("/pipeline_status")
+@router.get("/documents/pipeline_status")
 async def pipeline_status(request: Request, container: AppContainer) -> PipelineStatus:
     """The unfinished work of a workspace."""
     workspace = choose_workspace(request)
@@ -184,7 +191,7 @@ async def pipeline_status(request: Request, container: AppContainer) -> Pipeline
     )
 
 
-@router.delete("/delete_document")
+@router.delete("/documents/delete_document")
 async def delete_documents(
     request: Request, container: AppContainer, body: Annotated[DeleteRequest, Body()]
 ) -> DeleteAnswer:
@@ -202,7 +209,7 @@ async def delete_documents(
 
 
 async def _libraries(container: Container, workspace: str) -> list[Library]:
-    """The workspace's documents and its memory."""
+    """Return the workspace's documents and its memory."""
     return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
 
 
@@ -213,49 +220,36 @@ async def _progress_counts(container: Container, workspace: str) -> Counter[str]
     return counts
 
 
-class _Insertion:
-    """The texts of one request, which share a track."""
-
-    def __init__(self, container: Container, workspace: str, end_user: str) -> None:
-        self._intake = container.intake
-        self._memory = container.memory
-        self._workspace = workspace
-        self._end_user = end_user
-        self._track = _stamped("insert")
-        self._acceptances: list[Acceptance] = []
-
-    async def take(self, text: str, name: str | None) -> None:
-        """Add a text under a name of its own."""
-        named = name if name and name.strip() else f"{_stamped('text')}.txt"
-        workspace, track = self._workspace, self._track
-        if is_exchange(named, text):
-            taken = await self._memory.keep(text, name=named, workspace=workspace, track=track, end_user=self._end_user)
+async def _insert(request: Request, container: Container, texts: Iterable[tuple[str, str | None]]) -> InsertAnswer:
+    """Add texts, which share a track. Texts that existed already keep the track of their first insertion."""
+    workspace, end_user = choose_workspace(request), end_user_of(request.scope["headers"])
+    track = _stamped("insert")
+    acceptances: list[Acceptance] = []
+    for text, given in texts:
+        name = given if given and given.strip() else f"{_stamped('text')}.txt"
+        if is_exchange(name, text):
+            kept = container.memory.keep(text, name=name, workspace=workspace, track=track, end_user=end_user)
         else:
-            taken = await self._intake.written(text, name=named, workspace=workspace, track=track, rename=True)
-        self._acceptances.append(taken)
-
-    @property
-    def documents(self) -> list[str]:
-        """The ids of the added documents."""
-        return [acceptance.record.id for acceptance in self._acceptances]
-
-    def answer(self) -> InsertAnswer:
-        """The answer. Texts that existed already keep the track of their first insertion."""
-        records = [acceptance.record for acceptance in self._acceptances]
-        taken = sum(acceptance.outcome != "unchanged" for acceptance in self._acceptances)
-        known = "" if taken == len(records) else f" {counted(len(records) - taken, 'text')} known already."
-        track = self._track if taken else records[0].track or self._track
-        message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background.{known}"
-        return InsertAnswer(status="success", message=message, track_id=track)
+            kept = container.intake.written(text, name=name, workspace=workspace, track=track, rename=True)
+        acceptances.append(await kept)
+    note_documents(request, (each.record.id for each in acceptances))
+    taken = sum(each.outcome != "unchanged" for each in acceptances)
+    known = len(acceptances) - taken
+    message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background."
+    return InsertAnswer(
+        status="success",
+        message=message + (f" {counted(known, 'text')} known already." if known else ""),
+        track_id=track if taken else acceptances[0].record.track or track,
+    )
 
 
 def _stamped(kind: str) -> str:
-    """A unique name: the kind, the time in UTC, and a random part."""
+    """Return a unique name: the kind, the time in UTC, and a random part."""
     return f"{kind}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
 def _stage(record: DocumentRecord) -> DocumentStage:
-    """The stage of a document. A document is searchable before it is annotated, and processed after that."""
+    """Return the stage of a document. A document is searchable before it is annotated, and processed after that."""
     match record.status:
         case "failed":
             return "FAILED"
@@ -284,10 +278,142 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
     )
 
 
-def _stage_counts(progress: Mapping[str, int]) -> dict[DocumentStage, int]:
-    return {
-        "PENDING": progress["waiting"],
-        "PROCESSING": progress["underway"],
-        "PROCESSED": progress["done"],
-        "FAILED": progress["failed"],
+class DataEntity(BaseModel):
+    """An entity that the passages mention. `source_id` has the ids of these passages."""
+
+    entity_name: str = Field(description="Name of the entity.")
+    entity_type: str = Field(description="Its type.")
+    description: str = Field(description="What the documents say about it.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
+
+
+class DataRelationship(BaseModel):
+    """A relationship between two of the entities. `weight` is the number of passages that mention both."""
+
+    src_id: str = Field(description="Name of the first entity.")
+    tgt_id: str = Field(description="Name of the second entity.")
+    description: str = Field(description="What the documents say about it.")
+    keywords: str = Field(description="Words that describe it.")
+    weight: float = Field(description="Its strength.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
+
+
+class DataChunk(BaseModel):
+    """A passage."""
+
+    reference_id: str = Field(description="Number of its reference.")
+    content: str = Field(description="The text of the passage.")
+    file_path: str = Field(description="Name of its document.")
+    chunk_id: str = Field(description="Id of the passage.")
+
+
+class QueryData(BaseModel):
+    """The passages, and the graph around them."""
+
+    entities: list[DataEntity] = Field(description="Entities in the passages or near them.")
+    relationships: list[DataRelationship] = Field(description="Relationships between the entities.")
+    chunks: list[DataChunk] = Field(description="The passages.")
+    references: list[Reference] = Field(description="The passages' documents, numbered.")
+
+
+class QueryDataAnswer(BaseModel):
+    """The data from which LightRAG would generate an answer. `failure`: nothing was found."""
+
+    status: Literal["success", "failure"] = Field(description="`failure` if nothing was found.")
+    message: str = Field(description="What happened, for people.")
+    data: QueryData = Field(description="What was found.")
+    metadata: dict[str, Any] = Field(description="The mode, the keywords and the numbers of results.")
+
+
+@router.post("/query/data", responses=failure_responses(QueryDataFailure))
+async def query_data(request: Request, body: LookupBody, container: AppContainer) -> QueryDataAnswer:
+    """The data from which LightRAG would generate an answer: passages, and the entities and relationships in them."""
+    search = PassageSearch(container, request, choose_workspace(request))
+    return await search.within(_data(search, body))
+
+
+async def _data(search: PassageSearch, body: LookupBody) -> QueryDataAnswer:
+    mode = body.mode or "mix"
+    hits = (await search.find(Lookup(body.question, body.limit or DEFAULT_PASSAGES, mode=mode))).hits
+    if not hits:
+        return _nothing(mode)
+    mentions = {} if mode == "naive" else await search.passages.mentions(hits, workspace=search.workspace)
+    around = await search.passages.among(mentions, workspace=search.workspace)
+    numbers = {hit.passage.id: str(number) for number, hit in enumerate(hits, 1)}
+    data = QueryData(
+        entities=_entities(around, mentions, numbers),
+        relationships=[_relationship(each, mentions, numbers) for each in around.relationships],
+        chunks=[_chunk(hit, numbers) for hit in hits],
+        references=references_of(hits),
+    )
+    sizes = {
+        "total_entities_found": len(mentions),
+        "total_relations_found": len(data.relationships),
+        "entities_after_truncation": len(data.entities),
+        "relations_after_truncation": len(data.relationships),
+        "final_chunks_count": len(hits),
     }
+    keywords = {"high_level": body.hl_keywords, "low_level": body.ll_keywords}
+    metadata = {"query_mode": mode, "keywords": keywords, "processing_info": sizes}
+    return QueryDataAnswer(status="success", message="Passages were found.", data=data, metadata=metadata)
+
+
+def _nothing(mode: str) -> QueryDataAnswer:
+    empty = QueryData(entities=[], relationships=[], chunks=[], references=[])
+    metadata = {"failure_reason": "no_results", "mode": mode}
+    return QueryDataAnswer(status="failure", message="No passages were found.", data=empty, metadata=metadata)
+
+
+def _entities(
+    around: Neighbourhood, mentions: Mapping[str, Sequence[Hit]], numbers: Mapping[str, str]
+) -> list[DataEntity]:
+    return [
+        DataEntity(
+            entity_name=entity.name,
+            entity_type=entity.type,
+            description=entity.description,
+            created_at=entity.last_seen or "",
+            **_provenance(mentions[entity.name], numbers),
+        )
+        for entity in around.entities
+        if entity.name in mentions
+    ]
+
+
+def _relationship(
+    relationship: Relationship, mentions: Mapping[str, Sequence[Hit]], numbers: Mapping[str, str]
+) -> DataRelationship:
+    others = {hit.passage.id for hit in mentions.get(relationship.target, ())}
+    both = [hit for hit in mentions.get(relationship.source, ()) if hit.passage.id in others]
+    return DataRelationship(
+        src_id=relationship.source,
+        tgt_id=relationship.target,
+        description=relationship.description,
+        keywords=relationship.type,
+        weight=float(len(both)),
+        created_at="",
+        **_provenance(both, numbers),
+    )
+
+
+def _provenance(hits: Sequence[Hit], numbers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "source_id": _SEPARATOR.join(hit.passage.id for hit in hits),
+        "file_path": _SEPARATOR.join(dict.fromkeys(hit.record.label for hit in hits)),
+        "reference_id": numbers[hits[0].passage.id] if hits else "",
+    }
+
+
+def _chunk(hit: Hit, numbers: Mapping[str, str]) -> DataChunk:
+    return DataChunk(
+        reference_id=numbers[hit.passage.id],
+        content=hit.passage.text,
+        file_path=hit.record.label,
+        chunk_id=hit.passage.id,
+    )

@@ -1,1 +1,0 @@
-"""LightRAG's document routes and their models."""

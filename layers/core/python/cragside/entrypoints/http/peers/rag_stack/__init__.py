@@ -1,1 +1,0 @@
-"""rag-stack's routes and their models."""
