@@ -27,8 +27,6 @@ ELSEWHERE = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.metrics",
     "cragside.entrypoints.mcp",
-    "cragside.entrypoints.metrics",
-    "cragside.entrypoints.metrics",
     "cragside.entrypoints.proxy",
     "cragside.plugins",
     "cragside.adapters.git",

@@ -9,7 +9,6 @@ import pytest
 
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.reading import NEEDS_OCR
-from cragside.bootstrap import Container
 from cragside.domain.indexing import DocumentRecord, Task
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.v1 import documents as document_events
@@ -322,24 +321,25 @@ async def test_the_streams_of_one_document_share_each_look_and_have_a_limit(
 ) -> None:
     monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
     monkeypatch.setattr(document_events, "_MOST_STREAMS", 5)
-    looks: list[str] = []
-    looking = asyncio.Event()
-    look = document_events.document_record
-
-    async def counted(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
-        looks.append(document_id)
-        await looking.wait()
-        return await look(container, workspace, document_id)
-
+    looks: list[object] = []
     waiting: list[object] = []
-    shared = SharedLook.result
+    looking = asyncio.Event()
 
-    async def waited(asked: SharedLook[Any]) -> object:
-        waiting.append(asked)
-        return await shared(asked)
+    class Counted(SharedLook[DocumentRecord | None]):
+        def __init__(self, look: Any, clock: Any, holds: float) -> None:
+            async def counted() -> DocumentRecord | None:
+                looks.append(look)
+                await looking.wait()
+                record: DocumentRecord | None = await look()
+                return record
 
-    monkeypatch.setattr(document_events, "document_record", counted)
-    monkeypatch.setattr(SharedLook, "result", waited)
+            super().__init__(counted, clock, holds)
+
+        async def result(self) -> DocumentRecord | None:
+            waiting.append(self)
+            return await super().result()
+
+    monkeypatch.setattr(document_events, "SharedLook", Counted)
     added = await add(knowledge)
     where = f"/v1/documents/{added['id']}/events"
     told = [asyncio.create_task(knowledge.http.get(where)) for _ in range(5)]
@@ -350,7 +350,6 @@ async def test_the_streams_of_one_document_share_each_look_and_have_a_limit(
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "service_unavailable")
     assert "5 streams are open." in refused.json()["error"]["message"]
     assert len(looks) == 1
-    monkeypatch.setattr(document_events, "document_record", look)
     looking.set()
     await knowledge.index()
     async with asyncio.timeout(30):

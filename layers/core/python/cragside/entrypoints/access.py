@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from cragside.application.allowance import Allowance
-from cragside.bootstrap import Container
 from cragside.domain.errors import Forbidden, ServiceUnavailable, Unauthorized, ValidationError
 from cragside.domain.nearness import Nearness, nearness
 from cragside.domain.tokens import (
@@ -23,6 +23,9 @@ from cragside.domain.tokens import (
 )
 from cragside.domain.workspace_name import workspace_name
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 # The second is LightRAG's name for it.
@@ -256,7 +259,7 @@ def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
 class Keys:
     """Provides the current keyring. Both layers of `cragside serve` share one, and use it once for each request."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: "Container") -> None:
         self._container = container
         settings = container.settings
         self._bound = settings.bound_tokens
