@@ -26,7 +26,6 @@ ADAPTERS = (
     "cragside.adapters.embedded.grader",
     "cragside.adapters.embedded.keywords",
     "cragside.adapters.embedded.language_model",
-    "cragside.adapters.embedded.keywords",
     "cragside.adapters.lightrag.workspaces",
     "cragside.adapters.documents.loader",
     "cragside.adapters.local.queue",

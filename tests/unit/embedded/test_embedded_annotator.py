@@ -1,5 +1,6 @@
 """Rules annotate passages and documents with quotations, and invent nothing."""
 
+import os
 import subprocess
 import sys
 from typing import Any, get_args
@@ -141,3 +142,21 @@ def test_the_language_detector_is_loaded_at_its_first_use() -> None:
     script = "import cragside.adapters.embedded.annotator, sys; print('gcld3' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+def test_a_text_gets_the_same_keywords_in_each_process() -> None:
+    script = (
+        "from cragside.adapters.embedded.annotator import EmbeddedAnnotator\n"
+        f"print(EmbeddedAnnotator().tier2({'Chapel roof. Chapel. Roof.'!r})['keywords'])"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(told) == 1

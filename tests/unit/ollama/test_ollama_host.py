@@ -227,6 +227,8 @@ async def test_a_host_that_dies_between_two_calls_is_noticed_and_then_known_to_b
         (404, "model 'judge' not found", "not found"),
         (401, "", "refused the credentials"),
         (404, "page missing", "does not speak Ollama"),
+        (500, {"message": "no room for it"}, "answered 500: no room for it$"),
+        (500, {"detail": "no room for it"}, "answered 500: no room for it$"),
     ],
 )
 async def test_a_refused_call_says_why(host, stub, status, message, says):

@@ -88,11 +88,11 @@ class Gate:
             self.answered()
 
     def answered(self) -> None:
-        """The server has answered, be it that it failed. Nobody is kept from it any more."""
+        """Return the server has answered, be it that it failed. Nobody is kept from it any more."""
         self._outage = None
 
     def silence(self) -> ServerFailure:
-        """What it means for whoever runs cragside that the server does not answer."""
+        """Make the failure of a server that does not answer."""
         return self._failure(f"{self._name} does not answer", f"is out of reach: {self._name} does not answer")
 
     def close_for_a_while(self, failure: ServerFailure) -> None:
@@ -143,7 +143,7 @@ class Gate:
             self._next_try = now + PAUSE_SECONDS
 
     def _suspect(self, limit: asyncio.Timeout) -> None:
-        """A caller has waited for a second.
+        """Return a caller has waited for a second.
 
         One task asks the server for a sign of life on behalf of all, even if this caller gives up.
         """

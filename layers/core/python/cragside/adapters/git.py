@@ -119,7 +119,7 @@ class Git:
     async def output(
         self, arguments: Sequence[str], *, settings: Sequence[str] = (), secret: Mapping[str, str] | None = None
     ) -> bytes:
-        """The short output of the command. Raises `ValidationError` with git's reason if the command fails."""
+        """Return the short output of the command. Raises `ValidationError` with git's reason if the command fails."""
         async with self.running(arguments, settings=settings, secret=secret) as process:
             written = await _drained(process)
             if process.returncode:
@@ -128,7 +128,7 @@ class Git:
 
 
 async def _drained(process: asyncio.subprocess.Process) -> bytes:
-    """The output of the command, or its errors if it fails."""
+    """Return the output of the command, or its errors if it fails."""
     output, errors = await process.communicate()
     return errors if process.returncode else output
 
@@ -158,7 +158,7 @@ _OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\@]*+@[^/\\:]*+:|[^/
 
 @dataclass(frozen=True, slots=True)
 class CloneOrigin:
-    """What git clones, with its settings. `shown` is the address without credentials; `secret` are secret settings."""
+    """A repository to clone. `shown` is its address without credentials, `secret` those of git's settings that are."""
 
     address: str
     shown: str
@@ -169,7 +169,7 @@ class CloneOrigin:
 async def origin_of(
     source: str, allow: Iterable[str], resolver: Resolver | None, *, folders: bool = True
 ) -> CloneOrigin:
-    """The origin for an https URL or, with `folders`, a folder.
+    """Return the origin for an https URL or, with `folders`, a folder.
 
     Raises `ValidationError` for anything that must not be cloned.
     """
@@ -321,7 +321,7 @@ async def files_of(
     max_files: int = DEFAULT_MAX_FILES,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> AsyncGenerator[RepositoryFile | PassedOver]:
-    """The files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
+    """Yield the files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
 
     `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. `NEVER_INDEXED` is
     excluded first, so an `exclude` of `!vendor/` includes that folder again. Files that the patterns leave out are not
@@ -460,7 +460,7 @@ def _unfit(entry: re.Match[bytes], path: str, max_bytes: int) -> str | None:
 
 
 async def _read(contents: asyncio.subprocess.Process, blob: bytes, size: int, path: str) -> bytes | str:
-    """The object's content, or why it is not indexed."""
+    """Return the object's content, or why it is not indexed."""
     if contents.stdin is None or contents.stdout is None:
         raise ValueError("git was started without pipes")
     contents.stdin.write(blob + b"\n")

@@ -9,12 +9,12 @@ _PROCESS = uuid.uuid4().hex
 
 
 def new_holder() -> str:
-    """A name for a holder in this process, from which other processes of this machine see when it is gone."""
+    """Return a name for a holder in this process, from which other processes of this machine see when it is gone."""
     return f"{_machine()} {os.getpid()} {_PROCESS} {uuid.uuid4().hex}"
 
 
 def is_gone(holder: str) -> bool:
-    """Whether the holder's process has ended. False if that is not known, as for processes of other machines.
+    """Tell if the holder's process has ended. False if that is not known, as for processes of other machines.
 
     A wrong answer does no harm: a holder that lives loses its lease, and what it writes then is refused.
     """

@@ -61,7 +61,7 @@ class PerLoop(Generic[T]):
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
 
     def here(self) -> T:
-        """The running loop's."""
+        """Return the running loop's."""
         loop = asyncio.get_running_loop()
         found = self._by_loop.get(loop)
         if found is None:
@@ -76,7 +76,7 @@ class PerLoop(Generic[T]):
 
 
 def session_with(url: str, **options: Any) -> aiohttp.ClientSession:
-    """A session that keeps no cookie and takes the proxy that the environment has for `url`.
+    """Return a session that keeps no cookie and takes the proxy that the environment has for `url`.
 
     `options` are those of `aiohttp.ClientSession`.
     """
@@ -95,7 +95,7 @@ def failing_as(failure: Callable[[str], ServiceUnavailable], url: str) -> Iterat
 
 
 async def body_of(response: aiohttp.ClientResponse, most_bytes: int) -> bytes | None:
-    """The body of an answer; None if it has more bytes."""
+    """Return the body of an answer; None if it has more bytes."""
     body = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
         body += chunk

@@ -58,7 +58,7 @@ class ListedModel:
 
 
 def models_in(answer: Any) -> Mapping[str, ListedModel]:
-    """The models of `GET /v1/models`. Raises `ValueError` for an answer that is no such list."""
+    """Return the models of `GET /v1/models`. Raises `ValueError` for an answer that is no such list."""
     listed = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(listed, list):
         raise ValueError("no data")
@@ -234,7 +234,7 @@ class OpenAIHost(TextHost):
         return listed.get(_name_in(listed, model) or "", ListedModel())
 
     async def _fetch_list(self) -> Mapping[str, ListedModel] | None:
-        """The models; None if the host has no list of them."""
+        """Return the models; None if the host has no list of them."""
         try:
             with self._translated():
                 return models_in(await self._json("GET", "/models"))
@@ -249,5 +249,5 @@ def _reply_of(message: "AIMessage") -> Reply:
 
 
 def _name_in(listed: Mapping[str, ListedModel], model: str) -> str | None:
-    """The name under which the host lists a model. Ollama adds the tag `latest`."""
+    """Return the name under which the host lists a model. Ollama adds the tag `latest`."""
     return next((name for name in (model, f"{model}:latest") if name in listed), None)

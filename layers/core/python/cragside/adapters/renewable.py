@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Unreadable(OSError):
-    """What a server is reached with cannot be read. The message has the reason, and no secret."""
+    """An address or a password cannot be read. The message has the reason, and no secret."""
 
 
 @runtime_checkable
@@ -20,11 +20,11 @@ class Renewable(Protocol[T]):
     """A value that may be exchanged while the process runs. Its text is for messages and has no secret."""
 
     async def current(self) -> T:
-        """What new connections use. It stays the same object until it is exchanged. Raises `Unreadable`."""
+        """Return the value for new connections. It stays the same object until it is exchanged. Raises `Unreadable`."""
         ...
 
     async def after_refusal(self, refused: T) -> T | None:
-        """The value now, if it is another one than the server has refused. Raises `Unreadable`."""
+        """Return the value now, if it is another one than the server has refused. Raises `Unreadable`."""
         ...
 
 
@@ -47,7 +47,7 @@ class Fixed(Generic[T]):
 
 
 def renewable(value: "T | Renewable[T]") -> Renewable[T]:
-    """The value as one that may be exchanged."""
+    """Return the value as one that may be exchanged."""
     return value if isinstance(value, Renewable) else Fixed(value)
 
 
@@ -84,7 +84,7 @@ class RememberedAnswer(Generic[Answer]):
         self._under_way: asyncio.Task[None] | None = None
 
     async def get(self) -> Answer:
-        """The answer. Raises `ServiceUnavailable` if the host does not answer, or did not a moment ago."""
+        """Return the answer. Raises `ServiceUnavailable` if the host does not answer, or did not a moment ago."""
         if self._clock.monotonic() >= self._expires:
             await asyncio.shield(self._asked())
         if self._failure is not None:

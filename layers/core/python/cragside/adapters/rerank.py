@@ -45,7 +45,7 @@ _ANSWER: TypeAdapter[_Ranks | _Results] = TypeAdapter(_Ranks | _Results)
 
 
 def request(form: Form, model: str | None, query: str, texts: Sequence[str]) -> dict[str, Any]:
-    """The body of a request."""
+    """Return the body of a request."""
     if form == "texts":
         # TEI serves one model, and refuses a text that the model cannot read whole unless it may cut it.
         return {"query": query, "texts": list(texts), "truncate": True}
@@ -53,7 +53,7 @@ def request(form: Form, model: str | None, query: str, texts: Sequence[str]) -> 
 
 
 def scores_in(body: bytes, count: int) -> list[float] | None:
-    """The scores in the order of the texts; None unless the answer has exactly one finite score for each."""
+    """Return the scores in the order of the texts; None unless the answer has exactly one finite score for each."""
     try:
         answer = _ANSWER.validate_json(body)
     except Malformed:
@@ -87,7 +87,7 @@ class Calibration:
         return 1.0 / (1.0 + math.exp(-min(max(odds, -_CERTAIN), _CERTAIN)))
 
     def log_odds(self, score: float) -> float:
-        """The log-odds of a score. Raises `ValueError` as `grade` does."""
+        """Return the log-odds of a score. Raises `ValueError` as `grade` does."""
         if self.scores == "logit":
             return min(max(score, -_CERTAIN), _CERTAIN)
         if not 0.0 <= score <= 1.0:
@@ -140,7 +140,7 @@ class RerankEndpoint:
         )
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """A finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
+        """Return a finite score for each text, in their order. Raises `ServiceUnavailable("grader", ...)`."""
         sent = _cut([query, *texts], self._longest if self._clock.monotonic() < self._longest_until else None)
         for again in (True, False):
             try:
@@ -265,7 +265,7 @@ class RerankGrader(RelevanceGrader):
 
 
 def _text(document: Document) -> str:
-    """A document as the model reads it. Rerankers that are chat models know control tokens, so it has none."""
+    """Return a document as the model reads it. Rerankers that are chat models know control tokens, so it has none."""
     title = as_name(document.title, _TITLE_CHARACTERS)
     body = as_passage(document.content[: _DOCUMENT_CHARACTERS * 2]).strip()[:_DOCUMENT_CHARACTERS]
     return sendable(f"{title}\n{body}" if title else body)

@@ -49,7 +49,7 @@ def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
 
 
 def failed_engines(answer: Mapping[str, Any]) -> list[str]:
-    """The engines that did not answer, with their reasons."""
+    """Return the engines that did not answer, with their reasons."""
     return [reason for entry in _items(answer.get("unresponsive_engines")) if (reason := _engine(entry))]
 
 

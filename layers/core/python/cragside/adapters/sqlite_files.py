@@ -23,7 +23,7 @@ _PLACE = frozenset({
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether the error means that the file itself is damaged and must be replaced."""
+    """Tell if the error means that the file itself is damaged and must be replaced."""
     if not isinstance(error, sqlite3.DatabaseError):
         return False
     if (code := _code(error)) is None:
@@ -44,7 +44,7 @@ def unusable(error: sqlite3.Error) -> str:
 
 
 def _code(error: sqlite3.Error) -> int | None:
-    """The primary code: the low byte."""
+    """Return the primary code: the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 

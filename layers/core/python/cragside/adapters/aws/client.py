@@ -11,7 +11,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUna
 def make_client(
     service: str, subject: str, *, connect_seconds: int = 3, read_seconds: int, attempts: int = 3, **options: Any
 ) -> Any:
-    """A client of boto3. Raises `ConfigurationError`, which names the `subject` that needs it."""
+    """Return a client of boto3. Raises `ConfigurationError`, which names the `subject` that needs it."""
     try:
         import boto3
         from botocore.config import Config

@@ -61,7 +61,7 @@ class S3ObjectStore(ObjectStore):
         return f"{self._prefix}/{name}" if self._prefix else name
 
     def _asked(self, name: str, done: str, permission: str) -> AbstractContextManager[Any]:
-        """The client, to have the object `name` read, sent or removed (`done`), which needs the `permission`."""
+        """Return the client, to have the object `name` read, sent or removed (`done`), which needs the `permission`."""
 
         def refusal(code: str) -> CragsideError | None:
             if code in _MISSING:
@@ -87,7 +87,7 @@ class S3UploadStore(UploadStore, S3ObjectStore):
 
     @override
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
-        """A presigned POST. Signing asks S3 nothing: missing permissions show when a client uses the form."""
+        """Return a presigned POST. Signing asks S3 nothing: missing permissions show when a client uses the form."""
         return await asyncio.to_thread(self._form, name, most_bytes, seconds)
 
     @override

@@ -43,13 +43,13 @@ class SecretsManager:
 
     @property
     def unreadable(self) -> bool:
-        """Whether the last attempt to read one of them failed."""
+        """Tell if the last attempt to read one of them failed."""
         return any(secret.unreadable for secret in self._secrets)
 
     def secret(
         self, name: str, *, setting: str, parse: Callable[[str], T], trusted_seconds: float = TRUSTED_SECONDS
     ) -> "Secret[T]":
-        """A secret. `parse` raises `UnfitSecret` or `BadAddress` for a text that cannot be used."""
+        """Return a secret. `parse` raises `UnfitSecret` or `BadAddress` for a text that cannot be used."""
         secret = Secret(name, setting, parse, self.text, trusted_seconds=trusted_seconds, clock=self._clock)
         self._secrets.append(secret)
         return secret
@@ -71,7 +71,7 @@ class SecretsManager:
 
 
 class Secret(Generic[T]):
-    """What the text of a secret means, by ARN or name. No message to clients has any of them.
+    """Keeps the value that the text of a secret stands for. No message to clients has its ARN, name or text.
 
     The first use reads it, and later uses read it again after five minutes. If that fails, the old value is trusted for
     `trusted_seconds` after it was read. Only the wall clock continues while a machine sleeps or a function is frozen.
@@ -101,7 +101,7 @@ class Secret(Generic[T]):
         self._kept_fresh = False
         self._lock = threading.Lock()
         self.unreadable = False
-        """Whether the last attempt to read it failed."""
+        """True if the last attempt to read it failed."""
 
     def __repr__(self) -> str:
         return f"Secret({self._name!r})"
@@ -110,7 +110,7 @@ class Secret(Generic[T]):
         return f"the secret in {self._setting}"
 
     def value(self) -> T:
-        """The value. Raises `ServiceUnavailable("secrets", ...)` without a trusted one.
+        """Return the value. Raises `ServiceUnavailable("secrets", ...)` without a trusted one.
 
         It waits for a read that is due, unless `keep_fresh` runs.
         """
@@ -209,7 +209,7 @@ class Secret(Generic[T]):
 
 
 def _reason(error: Exception) -> str:
-    """The SDK's error code, such as AccessDeniedException, or the type of error. Messages may quote anything."""
+    """Return the SDK's error code, such as AccessDeniedException, or the type of error. Messages may quote anything."""
     if isinstance(error, UnfitSecret | BadAddress):
         return str(error)
     response = getattr(error, "response", None)
@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
 
 
 def _client() -> Any:
-    """A client that gives up within seconds, because a request waits for it."""
+    """Return a client that gives up within seconds, because a request waits for it."""
     subject = "A setting whose name ends in _SECRET"
     return make_client("secretsmanager", subject, connect_seconds=2, read_seconds=3, attempts=2)
 
@@ -229,7 +229,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,1024}")
 
 
 def api_tokens(text: str) -> tuple[str, ...]:
-    """The token, or two while one is exchanged for the other: a line each. Blank lines are none.
+    """Return the token, or two while one is exchanged for the other: a line each. Blank lines are none.
 
     Raises `UnfitSecret` for what is probably a mistake: no token, more than two, JSON, a list in one line.
     """
@@ -260,7 +260,7 @@ class DatabaseTokens:
         self._rds = AwsClient("rds", _SUBJECT, component="knowledge_base", read_seconds=3)
 
     async def make(self) -> str:
-        """A new password. Raises `ServiceUnavailable` and `ConfigurationError`."""
+        """Return a new password. Raises `ServiceUnavailable` and `ConfigurationError`."""
         # Credentials may come from a service of the machine's, which is asked over HTTP.
         return await asyncio.to_thread(self._made)
 

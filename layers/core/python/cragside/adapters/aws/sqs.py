@@ -28,12 +28,12 @@ _FIELDS = ("workspace", "document_id", "content_hash", "part", "stage")
 
 
 def body_of(task: Task) -> str:
-    """The body of a task's message."""
+    """Return the body of a task's message."""
     return json.dumps({name: getattr(task, name) for name in _FIELDS}, separators=(",", ":"))
 
 
 def task_of(body: str) -> Task:
-    """The task of a message. Raises `ValidationError` that says what is wrong with the message."""
+    """Return the task of a message. Raises `ValidationError` that says what is wrong with the message."""
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
@@ -50,7 +50,7 @@ def task_of(body: str) -> Task:
 
 
 def entry_of(task: Task, number: int, call: str) -> dict[str, str]:
-    """The entry of a task in a batch. `call` is unique to the call that sends the batch."""
+    """Return the entry of a task in a batch. `call` is unique to the call that sends the batch."""
     group = task.group
     return {
         "Id": str(number),
@@ -61,7 +61,7 @@ def entry_of(task: Task, number: int, call: str) -> dict[str, str]:
 
 
 def dead_message(body: str, receipt: str, reason: str, attempts: int) -> dict[str, Any]:
-    """The arguments that send a message to the dead-letter queue."""
+    """Return the arguments that send a message to the dead-letter queue."""
     return {
         "MessageBody": body or "{}",  # SQS refuses empty messages
         # Each has a group of its own: of one group, only one batch at a time could be read.
@@ -75,7 +75,7 @@ def dead_message(body: str, receipt: str, reason: str, attempts: int) -> dict[st
 
 
 def dead_letter_of(message: SqsMessage) -> DeadLetter | None:
-    """The dead letter of a message; None if the message holds no task."""
+    """Return the dead letter of a message; None if the message holds no task."""
     try:
         task = task_of(message["Body"])
     except ValidationError:

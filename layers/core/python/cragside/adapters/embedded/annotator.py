@@ -70,7 +70,7 @@ def key_terms(text: str) -> list[str]:
 
 
 def summary_of(text: str) -> str:
-    """The first sentence, and the two with most of the text's repeated words; "" if there are none."""
+    """Return the first sentence, and the two with most of the text's repeated words; "" if there are none."""
     whole = sentences("\n".join(_unwrapped(text)))
     read = [sentence for sentence in whole if not sentence.heading and len(sentence.tokens) >= _SHORTEST_SENTENCE]
     if not read:
@@ -89,12 +89,12 @@ def summary_of(text: str) -> str:
 
 
 def headings_of(text: str) -> list[str]:
-    """The text's Markdown headings."""
+    """Return the text's Markdown headings."""
     return _distinct(_HEADING.findall(text))
 
 
 def sentences_with(pattern: re.Pattern[str], text: str) -> list[str]:
-    """The sentences and lines that fit a pattern, such as `DECISION`."""
+    """Return the sentences and lines that fit a pattern, such as `DECISION`."""
     parts = (part for line in text.splitlines() for part in re.split(r"(?<=[.!?])\s+", line[: _LONGEST_LINE * 4]))
     return _distinct([part for part in parts if pattern.search(part)])
 
@@ -105,7 +105,7 @@ def _distinct(found: Sequence[str]) -> list[str]:
 
 
 def _unwrapped(text: str) -> list[str]:
-    """The lines, with those of a wrapped paragraph joined."""
+    """Return the lines, with those of a wrapped paragraph joined."""
     lines: list[str] = []
     wrapped = False
     for line in text.splitlines():
@@ -167,7 +167,7 @@ class EmbeddedAnnotator(Annotator):
 
 
 def _comment(code: str) -> str:
-    """The first paragraph of the code's comment or docstring."""
+    """Return the first paragraph of the code's comment or docstring."""
     opening = _COMMENTS.match(code)
     quoted = _DOCSTRING.search(code)
     if opening:

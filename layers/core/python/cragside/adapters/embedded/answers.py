@@ -107,7 +107,7 @@ def states_something(text: str, question: QuestionWords, language: Language) -> 
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The lines of a text, parted into sentences, each with its closing mark."""
+    """Return the lines of a text, parted into sentences, each with its closing mark."""
     return (piece for found in _PIECES.findall(text) if (piece := found.strip()))
 
 
@@ -222,7 +222,7 @@ _SHORTEST_NUMERAL = 3
 
 
 def asked_kind(question: str) -> Kind | None:
-    """The kind of answer that a question asks for; None if it is another one or unclear."""
+    """Return the kind of answer that a question asks for; None if it is another one or unclear."""
     lowered = " ".join(question.lower().replace("’", "'").split())
     found = words(lowered)
     if not found or found[0] in VERBS - INTERROGATIVES:

@@ -36,7 +36,7 @@ class _Model(NamedTuple):
 
 @cache
 def _load() -> _Model:
-    """The model of the process. The table (16 MB) is mapped from its file, so that processes share the memory.
+    """Return the model of the process. The table (16 MB) is mapped from its file, so that processes share the memory.
 
     The package `wordllama` is located but not imported. Its import takes a second, loads `requests` and adds a handler
     to the root logger, and only its two files are needed.
@@ -107,11 +107,11 @@ class WordLlamaEmbedder(Embedder):
         return unit(vectors)
 
     def token_ids(self, text: str) -> list[int]:
-        """The text's tokens as rows of the table."""
+        """Return the text's tokens as rows of the table."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
     def token_vectors(self, text: str) -> Vectors:
-        """The vectors of the text's tokens, one per row and not normalised."""
+        """Return the vectors of the text's tokens, one per row and not normalised."""
         return _load().table[self.token_ids(text)].astype(np.float32)
 
 
@@ -123,7 +123,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def _encodable(text: str) -> str:
-    """The text with lone surrogates, which tokenizers refuse, as question marks."""
+    """Return the text with lone surrogates, which tokenizers refuse, as question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -158,19 +158,19 @@ class Lexicon:
         return len(self._rows) + len(self._pieces) > _MOST_WORDS
 
     def rows(self, words: Iterable[str]) -> Rows:
-        """The row of each word."""
+        """Return the row of each word."""
         known = self._rows
         return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.int32)
 
     def direction(self, words: Iterable[str]) -> Vectors:
-        """The direction of a text with these words, of length 1; of length 0 if they have none."""
+        """Return the direction of a text with these words, of length 1; of length 0 if they have none."""
         rows = self.rows(words)  # may replace the vectors
         total: Vectors = self.vectors[rows].sum(axis=0)
         length = float(np.linalg.norm(total))
         return total / length if length > 1e-9 else total
 
     def pieces(self, word: str) -> int:
-        """The number of tokens that the model spells the word with."""
+        """Return the number of tokens that the model spells the word with."""
         if word not in self._pieces:
             self._pieces[word] = len(self._model.token_vectors(word[:64]))
         return self._pieces[word]

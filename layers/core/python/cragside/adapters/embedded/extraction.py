@@ -49,7 +49,7 @@ class Mention:
 
 
 def sentences(text: str) -> list[Sentence]:
-    """The sentences and headings of a text, at most 400 of at most 600 characters each."""
+    """Return the sentences and headings of a text, at most 400 of at most 600 characters each."""
     found: list[Sentence] = []
     for line in text.splitlines():
         heading = _HEADING.match(line)
@@ -257,7 +257,7 @@ def _cleaned(word: str) -> str:
 
 
 def _spelling(mention: Mention, lower: Counter[str]) -> str:
-    """The name to compare: without possessive, and singular if the text shows that it is a common noun."""
+    """Return the name to compare: without possessive, and singular if the text shows that it is a common noun."""
     words = [word.replace("’", "'").removesuffix("'s").rstrip("'.") for word in mention.words]
     if mention.kind == "code":
         return words[0]
@@ -275,7 +275,7 @@ def _capitalised(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """The singular of a regular English plural. Other words stay as written."""
+    """Return the singular of a regular English plural. Other words stay as written."""
     if (
         len(word) < 4
         or not word.endswith("s")
@@ -296,7 +296,7 @@ def _display(key: Key, candidate: _Candidate) -> str:
 
 
 def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, list[int]]:
-    """The sentences that mention each candidate, in any case or number."""
+    """Return the sentences that mention each candidate, in any case or number."""
     places: dict[Key, list[int]] = {key: [] for key in candidates}
     for position, sentence in enumerate(read):
         for key, _ in _spans(sentence, candidates):
@@ -305,7 +305,7 @@ def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, 
 
 
 def _spans(sentence: Sentence, wanted: Collection[Key]) -> list[tuple[Key, int]]:
-    """The wanted names in order, each with the index of its first token. At each place the longest name wins."""
+    """Return the wanted names in order, each with the index of its first token. At each place the longest name wins."""
     spans = []
     words = [_cleaned(token.strip("`")) for token in sentence.tokens]
     endings = [_singular(word) for word in words]
@@ -332,7 +332,7 @@ def _chosen(candidates: dict[Key, _Candidate], places: dict[Key, list[int]]) -> 
 
 
 def _description(read: Sequence[Sentence], places: Sequence[int]) -> str:
-    """The first sentences that mention it; a heading only if no sentence does."""
+    """Return the first sentences that mention it; a heading only if no sentence does."""
     chosen = [position for position in dict.fromkeys(places) if not read[position].heading] or [places[0]]
     text = ""
     for position in chosen[:3]:
@@ -393,7 +393,7 @@ def _distinct(spans: list[tuple[Key, int]]) -> list[tuple[Key, int]]:
 
 
 def _between(sentence: Sentence, start: int, end: int, names: set[str]) -> str:
-    """The content words between two names: mostly the verb and its object."""
+    """Return the content words between two names: mostly the verb and its object."""
     telling = [
         token.lower()
         for token in sentence.tokens[start + 1 : end]

@@ -148,7 +148,7 @@ class Excerpt(NamedTuple):
 
     @classmethod
     def of(cls, document: Document) -> "Excerpt":
-        """The passage of a document."""
+        """Return the passage of a document."""
         place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
         return cls(document.title, document.content, place.strip())
 
@@ -162,7 +162,7 @@ class Analyses:
         self._passages: LRUCache[Excerpt, PassageWords] = LRUCache(most)
 
     def lexicon(self) -> Lexicon:
-        """The vectors of words. A full one is cleared, so ask for it before each comparison."""
+        """Return the vectors of words. A full one is cleared, so ask for it before each comparison."""
         if self._lexicon is None:
             self._lexicon = Lexicon(self._model)
         elif self._lexicon.full:
@@ -171,7 +171,7 @@ class Analyses:
         return self._lexicon
 
     def passage(self, excerpt: Excerpt, lexicon: Lexicon) -> PassageWords:
-        """The analysis of a passage."""
+        """Return the analysis of a passage."""
         passage = self._passages.get(excerpt)
         if passage is None:
             passage = self._passages[excerpt] = read_passage(excerpt.title, excerpt.text, lexicon, place=excerpt.place)
@@ -221,7 +221,7 @@ def _windows(body: list[str]) -> Sequence[list[str]]:
 
 
 def _telling(part: list[str]) -> list[str]:
-    """The distinct words of a part that say something; all if none does, and never no word."""
+    """Return the distinct words of a part that say something; all if none does, and never no word."""
     return [word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""]
 
 
@@ -268,7 +268,7 @@ class Background:
 def compare(
     question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background
 ) -> Features:
-    """The features of each passage, shape (passages, 4).
+    """Return the features of each passage, shape (passages, 4).
 
     Likeness is in standard deviations, that of the most similar window. Coverage is the share, by weight, of the
     question's content words that the best run and the title have; a word that they lack counts by the nearest relative
@@ -298,7 +298,7 @@ def _runs(parts: Vectors) -> Vectors:
 
 
 def covered(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
-    """The share of the question's content words, as coverage, that the whole passage has."""
+    """Return the share of the question's content words, as coverage, that the whole passage has."""
     [met] = _met(question, [passage], lexicon)
     return min(1.0, float(met.max(axis=0) @ question.weights))
 
@@ -310,7 +310,7 @@ def _met(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lex
 
 
 def _nearest(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
-    """The cosine (0..1) of each content word (columns) with its nearest relative in each part (rows)."""
+    """Return the cosine (0..1) of each content word (columns) with its nearest relative in each part (rows)."""
     rows = np.concatenate([passage.rows for passage in passages])
     cosines = lexicon.vectors[rows] @ _unit_rows(lexicon, question.rows).T
     cosines /= np.maximum(lexicon.norms[rows], np.float32(1e-9))[:, None]
@@ -374,7 +374,7 @@ def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: 
 
 
 def words_found(question: QuestionWords, passage: PassageWords, *, near: bool) -> tuple[str, ...]:
-    """The content words of a question that a passage or its title has, in any inflection.
+    """Return the content words of a question that a passage or its title has, in any inflection.
 
     With `near`, those of the title and of the run that has most of them.
     """
@@ -385,7 +385,7 @@ def words_found(question: QuestionWords, passage: PassageWords, *, near: bool) -
 
 
 def title_match(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
-    """The share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
+    """Return the share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
     if not passage.title:
         return 0.0
     if _contains(question.every_word, passage.title):

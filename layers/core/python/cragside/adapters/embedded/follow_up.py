@@ -214,7 +214,7 @@ class _Question:
 
 
 def completed(question: str, turns: Sequence[ChatTurn]) -> str:
-    """The question with what it leaves out; unchanged if it stands alone or the turns have no topic."""
+    """Return the question with what it leaves out; unchanged if it stands alone or the turns have no topic."""
     if len(question) > _LONGEST_FOLLOW_UP or not turns:
         return question
     asked = _Question.read(question)
@@ -239,7 +239,7 @@ def completed(question: str, turns: Sequence[ChatTurn]) -> str:
 
 
 def _last_topic(earlier: Sequence[_Question]) -> list[str]:
-    """The topic of the last question that has one of its own."""
+    """Return the topic of the last question that has one of its own."""
     for asked in reversed(earlier):
         topic = asked.topic()
         if topic and (asked.names or not (_points_back(asked) or _leaves_out(asked))):
@@ -345,7 +345,7 @@ def _asks_for_the_person(asked: _Question, last: _Question) -> bool:
 
 
 def _first_names(answer: str, *, besides: Sequence[str]) -> list[str]:
-    """The first capitalised words of the answer, which is not to be trusted: at most four."""
+    """Return the first capitalised words of the answer, which is not to be trusted: at most four."""
     known = {word.lower() for word in besides}
     run: list[str] = []
     for word in answer.split():
@@ -366,7 +366,7 @@ def _has_content(word: str) -> bool:
 
 
 def _joined(question: str, asked: _Question, topic: Sequence[str]) -> str:
-    """The question with the topic in place of the first pronoun, else behind it."""
+    """Return the question with the topic in place of the first pronoun, else behind it."""
     phrase = " ".join(topic)
     replaceable = [i for i, word in enumerate(asked.lower) if word in ("it", "its", "he", "she", "they", "them", "him")]
     if len(replaceable) == 1 and _refers(asked, replaceable[0], french=False):

@@ -145,7 +145,7 @@ class GraderWeights:
     languages: Mapping[Language, tuple[Vectors, float]] = field(default_factory=dict)
 
     def probability(self, features: Features, language: Language) -> float:
-        """The relevance (0..1) of a passage with these features."""
+        """Return the relevance (0..1) of a passage with these features."""
         coefficients, intercept = self.languages.get(language, (self.coefficients, self.intercept))
         logit = float(features @ coefficients) + intercept
         return 1.0 / (1.0 + math.exp(-min(max(logit, -40.0), 40.0)))
@@ -244,7 +244,7 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
 
 @cache
 def packaged_weights() -> GraderWeights:
-    """The weights of the package. Raises `ServiceUnavailable("grader", ...)` if they cannot be read."""
+    """Return the weights of the package. Raises `ServiceUnavailable("grader", ...)` if they cannot be read."""
     try:
         text = resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
         return GraderWeights.from_json(json.loads(text))
@@ -301,7 +301,7 @@ def _has_numbers(sentence: str, whole: str) -> bool:
 
 
 def _capitalised(sentence: str) -> list[str]:
-    """The words with a capital inside a sentence, in lower case: names, with London and the Bible."""
+    """Return the words with a capital inside a sentence, in lower case: names, with London and the Bible."""
     return [word for match in _NAME_INSIDE.findall(sentence) for word in words(match)]
 
 

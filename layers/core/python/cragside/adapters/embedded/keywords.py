@@ -25,7 +25,7 @@ class QueryKeywords:
 
 
 def keywords_of(question: str) -> QueryKeywords:
-    """The keywords of a question in any language, at most 12 a list, most relevant first."""
+    """Return the keywords of a question in any language, at most 12 a list, most relevant first."""
     text = question[:_LONGEST_READ]
     stop = function_words(words(text)) | SCAFFOLDING
     quoted = ["".join(groups).strip() for groups in _QUOTED.findall(text)]
@@ -47,7 +47,7 @@ def keywords_of(question: str) -> QueryKeywords:
 
 
 def searched_words(text: str) -> str:
-    """The words by which full-text search finds a text."""
+    """Return the words by which full-text search finds a text."""
     return " ".join(terms(text))
 
 
@@ -76,7 +76,7 @@ def runs(text: str, stop: frozenset[str]) -> list[list[str]]:
 
 
 def _names(run: list[str]) -> list[str]:
-    """The capitalised parts of a run."""
+    """Return the capitalised parts of a run."""
     names: list[list[str]] = [[]]
     for word in run:
         if word[0].isupper() or any(c.isdigit() for c in word):

@@ -85,7 +85,7 @@ def _limit(pattern: re.Pattern[str], text: str, ours: int) -> int:
 
 
 def _summary(prompt: str) -> str:
-    """The distinct sentences of all descriptions, in order, within the length limit of the prompt."""
+    """Return the distinct sentences of all descriptions, in order, within the length limit of the prompt."""
     listed = prompt.partition("Description List:")[2]
     limit = _limit(_SUMMARY_LIMIT, prompt, 100_000) * _CHARACTERS_A_TOKEN
     kept: dict[str, str] = {}

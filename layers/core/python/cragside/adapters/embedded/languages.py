@@ -106,7 +106,7 @@ def unelided(found: Sequence[str]) -> list[str]:
 
 
 def topicless(tongue: Language) -> frozenset[str]:
-    """The words of a text in this language that say nothing about its subject."""
+    """Return the words of a text in this language that say nothing about its subject."""
     return _TOPICLESS[tongue]
 
 
@@ -163,7 +163,7 @@ class ForeignText:
 
 @lru_cache(maxsize=1 << 14)
 def roots(word: str, tongue: Language) -> frozenset[str]:
-    """The stem of a word, and what prefixes and endings leave of it. Related words share a root."""
+    """Return the stem of a word, and what prefixes and endings leave of it. Related words share a root."""
     base = stem(word, tongue)
     if len(base) > _LONGEST_WORD or not base.isalpha():
         return frozenset({base})
@@ -205,7 +205,7 @@ def _shortened(base: str, endings: tuple[str, ...]) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 10)
 def _splits(base: str) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
-    """The ways to read a stem as a compound: its last part, and the forms that its first part may have alone.
+    """Return the ways to read a stem as a compound: its last part, and the forms that its first part may have alone.
 
     Before them, all these parts, so that one look at a text tells whether it has any.
     """
@@ -230,7 +230,7 @@ _REPLACED = {"iw": "he"}
 
 
 def iso_639_1(text: str) -> str | None:
-    """The code of a text's language, such as `de`; None if the text is too short or too mixed."""
+    """Return the code of a text's language, such as `de`; None if the text is too short or too mixed."""
     read = text[:_LONGEST_READ]
     if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
         return None
@@ -256,7 +256,7 @@ _NEIGHBOURS = frozenset({"es", "it", "nl", "pt"})
 
 
 def question_language(text: str) -> str | None:
-    """The code (ISO 639-1) of a question's language; None for names, keywords and whatever else leaves a doubt.
+    """Return the code (ISO 639-1) of a question's language; None for names, keywords and whatever else leaves a doubt.
 
     The function words of the question and the detector have to agree, unless the words are clear by themselves.
     """

@@ -43,7 +43,7 @@ def meant(word: str, *, shortest: int = _SHORTEST) -> Mapping[str, int]:
 
 
 def spellings(word: str) -> tuple[str, ...]:
-    """A word, and what it is with its umlauts in one letter instead of two or in two instead of one."""
+    """Return a word, and what it is with its umlauts in one letter instead of two or in two instead of one."""
     one = two = word
     for letters, umlaut in _UMLAUTS:
         one, two = one.replace(letters, umlaut), two.replace(umlaut, letters)
@@ -51,7 +51,7 @@ def spellings(word: str) -> tuple[str, ...]:
 
 
 def unmarked(word: str) -> str:
-    """A word with plain letters for its umlauts, in either spelling."""
+    """Return a word with plain letters for its umlauts, in either spelling."""
     for letters, umlaut in _UMLAUTS:
         word = word.replace(letters, umlaut)
     return word.translate(UMLAUTS)
@@ -97,7 +97,7 @@ _LONGEST_ACRONYM = 5
 
 
 def names_in(content: Iterable[str], lexicon: Lexicon, *, rare: bool) -> list[str]:
-    """The words that the model's vocabulary spells in pieces, with and without an English ending.
+    """Return the words that the model's vocabulary spells in pieces, with and without an English ending.
 
     The vocabulary has the common English words in lower case, so the rest are mostly names. The vector of such a word
     comes from its letters: nearness to another word means similar spelling and no more. `rare` leaves out the names
@@ -158,7 +158,7 @@ def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _roots(word: str, shortest: int = _SHORTEST_ROOT) -> dict[str, str]:
-    """A word, and what each ending leaves of it, with that ending."""
+    """Return a word, and what each ending leaves of it, with that ending."""
     roots = {word: ""}
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= shortest:
@@ -167,7 +167,7 @@ def _roots(word: str, shortest: int = _SHORTEST_ROOT) -> dict[str, str]:
 
 
 def _bases(word: str) -> Iterator[str]:
-    """The word, and those that it may be formed from: `running` from `runn`, `runne`, `runny` and `run`."""
+    """Yield the word, and those that it may be formed from: `running` from `runn`, `runne`, `runny` and `run`."""
     for start in ("", *(prefix for prefix in _PREFIXES if word.startswith(prefix))):
         for root, ending in _roots(word.removeprefix(start), shortest=3).items():
             yield root
@@ -178,7 +178,7 @@ def _bases(word: str) -> Iterator[str]:
 
 
 def _plain(word: str) -> str:
-    """A word without possessive, in American spelling, its umlauts in either spelling as plain letters."""
+    """Return a word without possessive, in American spelling, its umlauts in either spelling as plain letters."""
     word = unmarked(word.replace("’", "'").removesuffix("'s").replace("'", ""))
     for spelling, plain in _SPELLINGS:
         word = word.replace(spelling, plain)

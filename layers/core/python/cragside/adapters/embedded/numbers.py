@@ -60,7 +60,7 @@ class AskedDate(NamedTuple):
         return [max(map(of_each.__getitem__, part), default=0.0) for part in parts]
 
     def forms(self) -> list[str]:
-        """The words by which texts name it: of a day, the day, its month and its year, of a month these two."""
+        """Return the words by which texts name it: of a day, the day, its month and its year, of a month these two."""
         found: dict[str, None] = {}
         for period in self.periods:
             month, day = month_and_day(period.first)
@@ -108,7 +108,7 @@ class PassageDates:
         return cls(tuple(named[:_MOST_ABOVE]), tuple(within))
 
     def among(self, first: int, end: int) -> tuple[Period, ...]:
-        """The dates in these words, and the last before them: what follows an entry's date is of that date."""
+        """Return the dates in these words, and the last before them: what follows an entry's date is of that date."""
         start = max(bisect_left(self.within, (first,)) - 1, 0)
         stated = self.within[start : bisect_left(self.within, (end,))]
         return tuple(dict.fromkeys([*self.above, *(period for _, periods in stated for period in periods)]))
@@ -123,7 +123,7 @@ def _share(asked: Period, stated: Period, *, needs_year: bool) -> float:
 
 
 def asked_dates(question: str) -> list[AskedDate]:
-    """The dates that a question names, eight at most.
+    """Return the dates that a question names, eight at most.
 
     Names of months that are also other words are months at its end, behind a noun, and before one: "electricity march",
     "the may meeting".
@@ -149,7 +149,7 @@ def _is_placed(text: str, date: Date) -> bool:
 
 
 def without_dates(text: str) -> str:
-    """A text in lower case whose dates are blank."""
+    """Return a text in lower case whose dates are blank."""
     text = text.lower()
     ends = 0
     kept = []
@@ -160,7 +160,7 @@ def without_dates(text: str) -> str:
 
 
 def stated_dates(text: str, place: str) -> list[Date]:
-    """The dates of a text in lower case. `place` names its document and its section.
+    """Return the dates of a text in lower case. `place` names its document and its section.
 
     A date without a year is of the years of the headings above it, else of those of the place, else of those that
     stand alone in the text. A day to which something is moved stands for all days of its year as well: it answers a
@@ -198,7 +198,7 @@ def _of_years(periods: Sequence[Period], years: Sequence[int]) -> Iterator[Perio
 
 
 def _headings(text: str) -> list[tuple[int, list[int]]]:
-    """The years of the lines that tell one for those below, with the ends of these lines, in order."""
+    """Return the years of the lines that tell one for those below, with the ends of these lines, in order."""
     first = len(text) - len(text.lstrip())
     line = text.find("\n", first)
     spans = [(first, line)] if line >= 0 else []
@@ -211,7 +211,7 @@ def _years(text: str) -> list[int]:
 
 
 def _years_alone(text: str, found: Sequence[Date]) -> list[int]:
-    """The years of a text that belong to none of the dates in it."""
+    """Return the years of a text that belong to none of the dates in it."""
     between = zip([0, *(each.end for each in found)], [*(each.start for each in found), len(text)], strict=True)
     return _years(" ".join(text[end:start] for end, start in between))
 

@@ -115,7 +115,7 @@ class QuestionText:
         return sum(map(self.has_content, places))
 
     def kind(self, place: int) -> str:
-        """The sort of a word: two things that are compared are of one sort."""
+        """Return the sort of a word: two things that are compared are of one sort."""
         word = self.written[place]
         if any(map(str.isdigit, word)):
             return "year" if _YEAR.fullmatch(word) else "code" if any(map(str.isalpha, word)) else "number"
@@ -126,12 +126,12 @@ class QuestionText:
         return "name" if place and word[0].isupper() else "word"
 
     def between(self, first: int, last: int) -> str:
-        """The words from one place to before another, as written."""
+        """Return the words from one place to before another, as written."""
         end = self.starts[last] if last < len(self.starts) else len(self.question)
         return self.question[self.starts[first] : end].strip(" ,;:?!")
 
     def without(self, dropped: set[int]) -> str:
-        """The question without the words at some places."""
+        """Return the question without the words at some places."""
         kept = [self.written[place] for place in range(len(self.written)) if place not in dropped]
         return " ".join(word for word in kept if word[0] not in ",;:")
 
@@ -168,7 +168,7 @@ class _Joint:
 
 
 def alternatives(text: QuestionText, *, for_a_list: bool) -> list[Part]:
-    """The things that a question joins or compares, each with all that is not one of the others.
+    """Return the things that a question joins or compares, each with all that is not one of the others.
 
     "Begin and end", "sword and shield" are about one thing, unless the question asks `for_a_list`.
     """
@@ -301,7 +301,7 @@ def _figures(text: QuestionText, before: range, after: range) -> tuple[range, ra
 
 
 def _dated(text: QuestionText, place: int, within: range) -> range:
-    """A month with the year behind it."""
+    """Return a month with the year behind it."""
     year = place + 1 in within and text.kind(place + 1) == "year"
     return range(place, place + 2 if year else place + 1)
 

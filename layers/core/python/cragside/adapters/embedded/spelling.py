@@ -32,7 +32,7 @@ class WordFilter:
 
 
 def places_of(word: str, size: int) -> list[int]:
-    """The numbers of a word's bits in a filter of `size` bytes."""
+    """Return the numbers of a word's bits in a filter of `size` bytes."""
     digest = hashlib.blake2b(word.encode(), digest_size=16).digest()
     first, second = int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
     return [(first + number * second) % (8 * size) for number in range(_HASHES)]
@@ -40,7 +40,7 @@ def places_of(word: str, size: int) -> list[int]:
 
 @cache
 def words_of(language: Language) -> WordFilter:
-    """The words of a language, as `words` finds them (`evals/known_words.py` writes the files)."""
+    """Return the words of a language, as `words` finds them (`evals/known_words.py` writes the files)."""
     return WordFilter(resources.files(__package__).joinpath(f"known_words.{language}").read_bytes())
 
 
@@ -72,7 +72,7 @@ class Abbreviation:
 
 @lru_cache(maxsize=1 << 9)
 def abbreviations_in(text: str) -> tuple[Abbreviation, ...]:
-    """The abbreviations that a text explains, at most 20."""
+    """Return the abbreviations that a text explains, at most 20."""
     found: dict[Abbreviation, None] = {}
     for each in _explained(text):
         found[each] = None
@@ -92,7 +92,7 @@ def _explained(text: str) -> Iterator[Abbreviation]:
 
 
 def _fitting(short: str, text: str, *, at_end: bool) -> Iterator[Abbreviation]:
-    """The fewest words at one end of a text that a short form may stand for."""
+    """Yield the fewest words at one end of a text that a short form may stand for."""
     words = list(_LONG_WORD.finditer(text))
     while at_end and words and len(words[-1].group()) == 1:  # Segelclub Asverbucht e.V.
         words.pop()
@@ -258,7 +258,7 @@ class _Asked:
         return written if as_explained or not _is_common(written) else ""
 
     def long(self, abbreviation: Abbreviation) -> str:
-        """The long form as the question writes it, in any inflection. A single common word is none."""
+        """Return the long form as the question writes it, in any inflection. A single common word is none."""
         long = _TOKEN.findall(abbreviation.long)
         if not long or (len(long) == 1 and _is_common(long[0])):
             return ""
@@ -288,7 +288,7 @@ def _pairs(
 
 
 def _known_in(question: str) -> list[WordFilter]:
-    """The words of the languages that a question may be in."""
+    """Return the words of the languages that a question may be in."""
     found = words(question)
     tongues = [language for language, listed in _LISTED.items() if any(map(listed.__contains__, found))]
     return [words_of(language) for language in tongues] or _every_word()
@@ -334,7 +334,7 @@ async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFi
 
 
 def _nearest_empty(word: str) -> tuple[str, int]:
-    """The nearest word without a topic and its rank; "" if none is near."""
+    """Return the nearest word without a topic and its rank; "" if none is near."""
     ranks = meant(word, shortest=_SHORTEST)
     near = [(ranks[other], other) for other in ranks.keys() & _OFTEN_MISSPELT if ranks[other] < WRONG]
     rank, other = min(near, default=(WRONG, ""))
@@ -353,7 +353,7 @@ def _words_of(question: str) -> Iterator[_Word]:
 
 
 def _terms(word: str) -> frozenset[str]:
-    """The terms under which passages in different languages have a word."""
+    """Return the terms under which passages in different languages have a word."""
     return frozenset({stem(word, "english"), stem(word, "german")})
 
 

@@ -13,19 +13,19 @@ import Stemmer
 
 @cache
 def word_lists() -> Mapping[str, str]:
-    """The lists of `word_lists.txt`, which has the name of each before its words."""
+    """Return the lists of `word_lists.txt`, which has the name of each before its words."""
     text = resources.files(__package__).joinpath("word_lists.txt").read_text(encoding="utf-8")
     named = (part.partition("]\n") for part in text.removeprefix("[").split("\n["))
     return {name: words for name, _, words in named}
 
 
 def listed(words: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(words.split())
 
 
 def word_list(name: str) -> frozenset[str]:
-    """The words of a list in `word_lists.txt`."""
+    """Return the words of a list in `word_lists.txt`."""
     return listed(word_lists()[name])
 
 
@@ -95,12 +95,12 @@ _AUXILIARY = re.compile(normalize("NFD", "(?<=.)(?:하였|하|이)$"))
 
 
 def without_asking(text: str) -> str:
-    """The question without its question words in these languages."""
+    """Return the question without its question words in these languages."""
     return text if text.isascii() else _ASKING.sub(" ", text)
 
 
 def korean_stem(word: str) -> str:
-    """A Korean word without its particle or ending; any other word as it is."""
+    """Return a Korean word without its particle or ending; any other word as it is."""
     if not "가" <= word[-1:] <= "힣":
         return word
     verb, endings = _ENDING.subn("", normalize("NFD", word))
@@ -159,7 +159,7 @@ def _folded(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _accents() -> dict[int, str]:
-    """The plain letters of accented Latin letters."""
+    """Return the plain letters of accented Latin letters."""
     letters = map(chr, [*range(0xC0, 0x250), *range(0x1E00, 0x1F00)])
     bases = {letter: unicodedata.normalize("NFD", letter)[0] for letter in letters if letter.lower() not in "äöüß"}
     return {ord(letter): base for letter, base in bases.items() if base != letter and base.isascii()}
@@ -174,14 +174,14 @@ def language_of(found: Sequence[str]) -> Language:
 
 
 def function_words(found: list[str]) -> frozenset[str]:
-    """The words without a topic in the language of a text, which is given as the result of `words`."""
+    """Return the words without a topic in the language of a text, which is given as the result of `words`."""
     if language_of(found) == "german":
         return GERMAN
     return ENGLISH if any(word in ENGLISH for word in found) else ENGLISH | OTHER
 
 
 def terms(text: str) -> list[str]:
-    """The stems of words without function words, in order, with repetitions.
+    """Return the stems of words without function words, in order, with repetitions.
 
     Both sides of a comparison use it, so equal words of a question and a passage give equal terms. A question with
     cached words takes 0.05 ms. A text as German as it is English ("Was fressen Raupen?") gives the stems of both.
@@ -194,7 +194,7 @@ def terms(text: str) -> list[str]:
 
 
 def stems(found: list[str], language: Language, stop: frozenset[str] | None = None) -> list[str]:
-    """The stems of words (from `words`) without function words, by default those of their language."""
+    """Return the stems of words (from `words`) without function words, by default those of their language."""
     if stop is None:
         stop = GERMAN if language == "german" else function_words(found)
     return [stem(word, language) for word in found if word not in stop and word not in _CLITICS]
@@ -207,7 +207,7 @@ def is_filler(word: str, stop: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str, language: Language) -> str:
-    """The stem of a word. Words with digits, and in scripts other than Latin and Korean, are unchanged."""
+    """Return the stem of a word. Words with digits, and in scripts other than Latin and Korean, are unchanged."""
     base = word.replace("’", "'").removesuffix("'s")
     if len(base) > 40 or not base.isalpha():
         return base

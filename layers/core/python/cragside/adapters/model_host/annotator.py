@@ -68,12 +68,12 @@ _FIELDS: Mapping[DocType, Mapping[str, tuple[Any, str]]] = {
 
 
 def _asks_model(doc_type: DocType) -> bool:
-    """Whether a chat model can describe a document of this type. It cannot describe an image's bytes."""
+    """Tell if a chat model can describe a document of this type. It cannot describe an image's bytes."""
     return doc_type in _FIELDS
 
 
 def _question_about(doc_type: DocType, text: str) -> str:
-    """The prompt: the document, which cannot close its own block, and the fields with explanations."""
+    """Return the prompt: the document, which cannot close its own block, and the fields with explanations."""
     asked = "\n".join(f"- {name}: {meaning}" for name, (_, meaning) in _FIELDS[doc_type].items())
     document = quoted("evidence", neutralise(text).strip(), code_for(text))
     return f"{document}\n\nDescribe the document above:\n{asked}"
@@ -81,13 +81,13 @@ def _question_about(doc_type: DocType, text: str) -> str:
 
 @cache
 def _answer_schema(doc_type: DocType) -> dict[str, Any]:
-    """The JSON schema of an answer."""
+    """Return the JSON schema of an answer."""
     properties = {name: _schema_of(kind) for name, (kind, _) in _FIELDS[doc_type].items()}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _fields_in(doc_type: DocType, answer: str) -> dict[str, Any] | None:
-    """The neutralised fields of a model's answer; None unless all are valid and not blank."""
+    """Return the neutralised fields of a model's answer; None unless all are valid and not blank."""
     try:
         read = _model_of(doc_type).model_validate_json(json_in(answer)).model_dump()
     except Malformed:
@@ -149,7 +149,7 @@ class HostedAnnotator(Annotator):
         return {**rules, "degraded": f"{model} {fault}. These fields were found by rules."}
 
     async def _described(self, model: str, doc_type: DocType, text: str) -> tuple[dict[str, Any] | None, str]:
-        """The model's fields, or None and the fault of its last answer."""
+        """Return the model's fields, or None and the fault of its last answer."""
         prompt, fault = _question_about(doc_type, text), ""
         for attempt in range(_TRIES):
             # At temperature 0 an equal prompt gets an equal answer, so the second prompt names the fault.

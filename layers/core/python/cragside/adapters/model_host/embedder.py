@@ -45,7 +45,7 @@ class HostedEmbedder(Embedder):
         return np.concatenate(await asyncio.gather(*(self._batch(batch) for batch in batches)))
 
     async def _asked_first(self) -> int:
-        """The length of the model's vectors. Raises `ServiceUnavailable` if the host lacks the model."""
+        """Return the length of the model's vectors. Raises `ServiceUnavailable` if the host lacks the model."""
         with failures_of("embedder"):  # also where the host does not take this word: no document is to blame
             if not await self._host.has(self._model):
                 raise self._host.lacking(self._model)
@@ -101,5 +101,5 @@ class HostlessEmbedder(Embedder):
 
 
 def model_name(model: str) -> str:
-    """The name without the tag `latest`, which names the same model."""
+    """Return the name without the tag `latest`, which names the same model."""
     return model.removesuffix(":latest")

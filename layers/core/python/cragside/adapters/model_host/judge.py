@@ -54,7 +54,7 @@ class _Scored(BaseModel):
 
 
 def question_about(question: str, passage: Document) -> str:
-    """The question and the delimited passage, which cannot close its own block."""
+    """Return the question and the delimited passage, which cannot close its own block."""
     asked = abridged(" ".join(neutralise(question).split()), _QUESTION_CHARACTERS)
     code = code_for(f"{question}\n{passage.content}")
     block = _block(passage, code)
@@ -65,13 +65,13 @@ def question_about(question: str, passage: Document) -> str:
 
 
 def yes_in(tokens: Mapping[str, float]) -> float | None:
-    """The probability of yes rather than no among first tokens; None if the answer is neither."""
+    """Return the probability of yes rather than no among first tokens; None if the answer is neither."""
     yes, no = tokens.get("yes", 0.0), tokens.get("no", 0.0)
     return yes / (yes + no) if yes + no >= _LEAST_CHANCE else None
 
 
 def score_in(text: str) -> float | None:
-    """The score of an answer in JSON; None unless it has one within 0..1."""
+    """Return the score of an answer in JSON; None unless it has one within 0..1."""
     try:
         return _Scored.model_validate_json(json_in(text)).score
     except Malformed:

@@ -52,13 +52,13 @@ class HostedLanguageModel(LanguageModel):
 
 
 def _harmless(prompt: str) -> str:
-    """A prompt of LightRAG without control tokens of chat templates in its passage."""
+    """Return a prompt of LightRAG without control tokens of chat templates in its passage."""
     pieces = _SIGNS.split(prompt)
     return "".join(piece if number % 2 else neutralise(piece) for number, piece in enumerate(pieces))
 
 
 def rows_in(answer: str) -> tuple[int, int]:
-    """The numbers of well-formed rows and of other lines in an extraction."""
+    """Return the numbers of well-formed rows and of other lines in an extraction."""
     lines = [line.strip() for line in answer.splitlines()]
     lines = [line for line in lines if line and not line.startswith("<|COMPLETE|>")]
     good = sum(_is_row(line.split(_DELIMITER)) for line in lines)

@@ -46,7 +46,7 @@ class Paces:
             return (await host.chat(model, prompt, **asked)).text
 
     def seconds(self, model: str, task: Task) -> float:
-        """The seconds of the last call; 0.0 if there was none in ten minutes."""
+        """Return the seconds of the last call; 0.0 if there was none in ten minutes."""
         return self._seconds.get((model, task), 0.0)
 
     def loaded(self, model: str) -> None:
@@ -116,7 +116,7 @@ def _prompt(question: str, turns: Sequence[ChatTurn]) -> str:
 
 
 def _question_in(answer: str, *, known: str) -> str:
-    """The question in the model's answer; "" if it is malformed, or if most of its words are new.
+    """Return the question in the model's answer; "" if it is malformed, or if most of its words are new.
 
     Small models drift off: a completed question consists of words of the conversation.
     """
@@ -182,7 +182,7 @@ class HostedRewriter:
 
 
 def one_line(answer: str, *, about: str) -> str:
-    """The query in a model's answer; "" for an excuse, or an answer without words of the question."""
+    """Return the query in a model's answer; "" for an excuse, or an answer without words of the question."""
     lines = (_bare(line) for line in neutralise(without_thoughts(answer)).splitlines())
     line = next(filter(None, lines), "")
     if _EXCUSE.match(line) or not any(c.isalnum() for c in line) or not _share_a_word(line, about):
@@ -198,7 +198,7 @@ def _bare(line: str) -> str:
 
 
 def _share_a_word(line: str, question: str) -> bool:
-    """Whether any words begin alike, because small models drift off. Questions not in ASCII always pass."""
+    """Tell if any words begin alike, because small models drift off. Questions not in ASCII always pass."""
     asked = _stems(question)
     return not asked or not question.isascii() or bool(asked & _stems(line))
 

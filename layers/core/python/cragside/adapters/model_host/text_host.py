@@ -63,7 +63,7 @@ class KeyAuth(httpx.Auth):
 
 
 def without(keys: Iterable[str], text: str) -> str:
-    """The text without the keys: some hosts quote the headers of a request that they refuse."""
+    """Return the text without the keys: some hosts quote the headers of a request that they refuse."""
     for key in sorted(filter(None, keys), key=len, reverse=True):  # one may begin with another
         text = text.replace(key, "********")
     return text
@@ -132,7 +132,7 @@ async def embed_shortened(
 
 
 def reason_in(body: object) -> str:
-    """The reason in what a host answers to a request that it refuses: JSON, its text, or any other text.
+    """Return the reason in what a host answers to a request that it refuses: JSON, its text, or any other text.
 
     OpenAI's client hands out the object `error` itself; hosts also answer a text, or `message` or `detail` alone.
     """
@@ -148,18 +148,18 @@ def reason_in(body: object) -> str:
 
 
 def sendable(text: str) -> str:
-    """The text without lone surrogates, which JSON may carry and UTF-8 cannot."""
+    """Return the text without lone surrogates, which JSON may carry and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
 def json_in(answer: str) -> str:
-    """The JSON object of an answer, without the fence or the words around it."""
+    """Return the JSON object of an answer, without the fence or the words around it."""
     start, end = answer.find("{"), answer.rfind("}")
     return answer[start : end + 1] if 0 <= start < end else answer
 
 
 def abridged(text: str, characters: int) -> str:
-    """The beginning and the end of a long text. In a long prompt, one of them has the question."""
+    """Return the beginning and the end of a long text. In a long prompt, one of them has the question."""
     if len(text) <= characters:
         return text
     half = (characters - 3) // 2
@@ -183,7 +183,7 @@ _PLACES = TypeAdapter(Annotated[list[_Place], Field(min_length=1, max_length=100
 
 
 def probabilities(told: object) -> Mapping[str, float]:
-    """The likeliest first tokens with their probabilities, from the `logprobs` of an answer.
+    """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer.
 
     The same word in other letters, or behind a blank, is the same token. {} if the host told none.
     """
@@ -281,14 +281,14 @@ class TextHost(ModelHost):
 
     @abstractmethod
     def lacking(self, model: str) -> ServiceUnavailable:
-        """The error for a model that the host does not have, with what to do."""
+        """Return the error for a model that the host does not have, with what to do."""
 
     @abstractmethod
     async def parameters(self, model: str) -> int | None:
-        """The number of a model's parameters; None if the host does not say."""
+        """Return the number of a model's parameters; None if the host does not say."""
 
     async def choose(self, requested: str | None) -> str | None:
-        """The model to use, or None for the embedded models.
+        """Return the model to use, or None for the embedded models.
 
         Raises `ServiceUnavailable` if the host is silent or lacks the model of the settings.
         """
@@ -330,7 +330,7 @@ class TextHost(ModelHost):
                 yield str(piece.text)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text, which is cut if the model cannot read it whole.
+        """Return a vector for each text, which is cut if the model cannot read it whole.
 
         More texts than a question has wait for each other.
         """

@@ -28,7 +28,7 @@ with _idle_clients():
 
 
 def chat_client(url: str, transport: httpx.AsyncBaseTransport, **options: Any) -> ChatOllama:
-    """The client of a host. `options` are those of its `httpx.AsyncClient`."""
+    """Return the client of a host. `options` are those of its `httpx.AsyncClient`."""
     return ChatOllama(
         model="",
         base_url=url,

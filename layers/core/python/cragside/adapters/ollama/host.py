@@ -57,22 +57,22 @@ class ModelCard:
 
     @property
     def completes(self) -> bool:
-        """Whether it writes text. Hosts before 0.6.4 do not say; then it is assumed."""
+        """Tell if it writes text. Hosts before 0.6.4 do not say; then it is assumed."""
         return self.capabilities is None or "completion" in self.capabilities
 
     @property
     def thinks(self) -> bool:
-        """Whether it thinks before it answers."""
+        """Tell if it thinks before it answers."""
         return self.capabilities is not None and "thinking" in self.capabilities
 
 
 def is_number(value: Any) -> TypeGuard[int]:
-    """Whether a value of the host's JSON is a whole number."""
+    """Tell if a value of the host's JSON is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def card_of(shown: Any) -> ModelCard:
-    """The card in what /api/show answers."""
+    """Return the card in what /api/show answers."""
     if not isinstance(shown, dict):
         return ModelCard()
     info = shown.get("model_info")
@@ -233,7 +233,7 @@ class OllamaHost(TextHost):
             self._models.forget()
 
     async def _asked(self, model: str, turns: Turns, max_tokens: int) -> dict[str, Any]:
-        """The arguments of a call that is answered alike each time, whatever the model's own settings are."""
+        """Return the arguments of a call that is answered alike each time, whatever the model's own settings are."""
         thinks = (await self._card(model)).thinks
         limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
         # A penalty for repeated words changes grades, and forbids what a schema demands.
@@ -246,7 +246,7 @@ class OllamaHost(TextHost):
         return {**asked, "reasoning": False} if thinks else asked
 
     async def _context_for(self, model: str, turns: Turns, answer: int) -> dict[str, int]:
-        """The option with the host's window, or a larger one if turns and `answer` (tokens) need it.
+        """Return the option with the host's window, or a larger one if turns and `answer` (tokens) need it.
 
         It has to be named: Ollama reloads the model for another value.
         """
@@ -260,7 +260,7 @@ class OllamaHost(TextHost):
         return {} if window is None else {"num_ctx": window}
 
     async def _listed_as(self, model: str) -> str | None:
-        """The name under which the host lists a model, however it is spelt here."""
+        """Return the name under which the host lists a model, however it is spelt here."""
         wanted = spelt_alike(model)
         return next((name for name in await self.models() if spelt_alike(name) == wanted), None)
 
@@ -294,7 +294,7 @@ class OllamaHost(TextHost):
         return frozenset(str(m["name"]) for m in models if isinstance(m, dict) and m.get("name"))
 
     async def _fetch_loaded(self) -> dict[str, int] | None:
-        """The windows of loaded models; None if the host has no /api/ps."""
+        """Return the windows of loaded models; None if the host has no /api/ps."""
         try:
             models = await self._field("/api/ps", "models", list)
         except HostSilent:

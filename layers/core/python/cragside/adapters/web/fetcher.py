@@ -49,7 +49,7 @@ class PinnedResolver(AbstractResolver):
 
 
 def pinned_connector(addresses: AbstractSet[str]) -> aiohttp.TCPConnector:
-    """A connector for one request, which connects to these addresses only.
+    """Return a connector for one request, which connects to these addresses only.
 
     The certificate is still checked against the name in the URL. The sockets are checked too, because aiohttp does not
     use the resolver for a URL with an address.
@@ -158,7 +158,7 @@ class GuardedFetcher(PageFetcher):
         raise fetch.failed("redirect_limit", f"The page redirects more than {self._max_redirects} times.")
 
     async def _requested(self, url: URL, fetch: "_Fetch") -> FetchedPage | URL:
-        """The page, or the URL that it redirects to."""
+        """Return the page, or the URL that it redirects to."""
         addresses = self._guard.admit(url, await self._addresses(url.raw_host or ""))
         async with (
             aiohttp.ClientSession(
@@ -236,7 +236,7 @@ def _charset(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _why(error: Exception) -> str:
-    """The failure without addresses: clients must not learn what names resolve to."""
+    """Return the failure without addresses: clients must not learn what names resolve to."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "The host's certificate is not valid for its name."
     if isinstance(error, aiohttp.ClientSSLError):

@@ -90,7 +90,7 @@ class Guard:
             self._add(entry)
 
     def target(self, text: str, base: URL | None = None) -> URL:
-        """The canonical URL to fetch, without fragment. `text` may be relative to `base`.
+        """Return the canonical URL to fetch, without fragment. `text` may be relative to `base`.
 
         Raises `AddressRefused`.
         """
@@ -111,7 +111,7 @@ class Guard:
         return url
 
     def admit(self, url: URL, addresses: Sequence[str]) -> frozenset[str]:
-        """The addresses to connect to: all of the host's. Raises `AddressRefused` if any of them is refused."""
+        """Return the addresses to connect to: all of the host's. Raises `AddressRefused` if any of them is refused."""
         host = url.raw_host or ""
         parsed = [parse_address(address) for address in addresses]
         known = [address for address in parsed if address is not None]
@@ -126,7 +126,7 @@ class Guard:
         return frozenset(str(address) for address in known)
 
     def allows(self, url: URL, addresses: Iterable[str]) -> bool:
-        """Whether `allow` contains the host or all of these addresses."""
+        """Tell if `allow` contains the host or all of these addresses."""
         found = [parse_address(address) for address in addresses]
         return self._named(url.raw_host or "") or all(
             address is not None and self._in_allowed_network(address) for address in found
