@@ -7,44 +7,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
-class Closing:
-    """Tells a client whose request has not come whole that its connection ends behind the answer.
+async def ended(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Have `app` answer, and end the answer as its client reads it.
 
-    What it sends is no next request, and a client that waits for `100 Continue` sends no body at all.
+    For a client of HTTP/1.0 an answer without a length ends with the connection, and there are no chunks. A client
+    whose request has not come whole is told that its connection ends behind the answer: what it sends is no next
+    request, and a client that waits for `100 Continue` sends no body at all.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's entry."""
-        cycle: RequestResponseCycle = cast(Any, send).__self__
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start" and cycle.more_body:
-                cycle.keep_alive = False
-            await send(message)
-
-        await self._app(scope, receive, sending)
-
-
-class Unframed:
-    """Serves a client of HTTP/1.0: an answer without a length ends with the connection, and there are no chunks."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's entry."""
-        cycle: RequestResponseCycle = cast(Any, send).__self__
+    cycle: RequestResponseCycle = cast(Any, send).__self__
+    unframed = scope["http_version"] == "1.0"
+    if unframed:
         cycle.chunked_encoding = False
 
-        async def sending(message: Message) -> None:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if cycle.more_body:
+                cycle.keep_alive = False
+        elif unframed:
             # uvicorn counts what is left of a length.
             cycle.expected_content_length = len(message.get("body", b""))
-            await send(message)
+        await send(message)
 
-        await self._app(scope, receive, sending)
+    await app(scope, receive, sending)
 
 
 class Ending:

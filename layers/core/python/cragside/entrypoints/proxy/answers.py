@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from cragside.entrypoints.proxy.shapes import CHAT, COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
+from cragside.entrypoints.proxy.ollama_scopes import CHAT, COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
 
 # What the reading of an answer that is none raises.
 UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
@@ -19,19 +20,15 @@ def answered_text(path: str, body: bytes) -> str | None:
         return None
 
 
-def _chat(body: bytes) -> str | None:
-    return _ollama(body, lambda part: part.get("message", {}).get("content"))
-
-
-def _generate(body: bytes) -> str | None:
-    return _ollama(body, lambda part: part.get("response"))
-
-
-def _ollama(body: bytes, text_of: Callable[[Mapping[str, Any]], Any]) -> str | None:
+def _ollama(text_of: Callable[[Mapping[str, Any]], Any], body: bytes) -> str | None:
     """The text of NDJSON. An answer that is not streamed is a single line of NDJSON, or is indented."""
+    try:
+        parts = [json.loads(body)]
+    except ValueError:
+        parts = [json.loads(line) for line in body.splitlines() if line.strip()]
     texts: list[str] = []
     done = False
-    for part in _ollama_parts(body):
+    for part in parts:
         if done or "error" in part:
             return None
         texts.append(text_of(part) or "")
@@ -39,23 +36,8 @@ def _ollama(body: bytes, text_of: Callable[[Mapping[str, Any]], Any]) -> str | N
     return "".join(texts) if done else None
 
 
-def _ollama_parts(body: bytes) -> list[Any]:
-    try:
-        return [json.loads(body)]
-    except ValueError:
-        return [json.loads(line) for line in body.splitlines() if line.strip()]
-
-
-def _openai(body: bytes) -> str | None:
-    return _choices(body, lambda choice: choice["message"], lambda choice: choice.get("delta", {}), "content")
-
-
-def _completions(body: bytes) -> str | None:
-    return _choices(body, lambda choice: choice, lambda choice: choice, "text")
-
-
 def _choices(
-    body: bytes, whole: Callable[[Mapping[str, Any]], Any], piece: Callable[[Mapping[str, Any]], Any], field: str
+    whole: Callable[[Mapping[str, Any]], Any], piece: Callable[[Mapping[str, Any]], Any], field: str, body: bytes
 ) -> str | None:
     if body.lstrip().startswith(b"{"):
         answer = json.loads(body)
@@ -111,10 +93,10 @@ def _events(body: bytes) -> Iterator[bytes]:
 
 
 _READERS: Mapping[str, Callable[[bytes], str | None]] = {
-    CHAT: _chat,
-    GENERATE: _generate,
-    OPENAI_CHAT: _openai,
-    COMPLETIONS: _completions,
+    CHAT: partial(_ollama, lambda part: part.get("message", {}).get("content")),
+    GENERATE: partial(_ollama, lambda part: part.get("response")),
+    OPENAI_CHAT: partial(_choices, lambda choice: choice["message"], lambda choice: choice.get("delta", {}), "content"),
+    COMPLETIONS: partial(_choices, lambda choice: choice, lambda choice: choice, "text"),
     RESPONSES: _responses,
     MESSAGES: _messages,
 }

@@ -8,6 +8,7 @@ import asyncio
 import json
 import select
 import sys
+from functools import partial
 from typing import Any, Literal, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,13 +16,13 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
-from cragside.entrypoints.proxy.answer_ends import Closing, Ending, Unframed
+from cragside.entrypoints.proxy.answer_ends import Ending, ended
 from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.errors import answer, error_body, status_of
+from cragside.entrypoints.proxy.errors import error_body, send_error, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
-from cragside.entrypoints.proxy.own_paths import is_own
 
 _HEALTH = "/healthz"
+_FULL = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
 # The most requests that a client may send before it reads their answers.
 _MOST_PIPELINED = 64
 
@@ -57,7 +58,12 @@ class ClientConnection(HttpToolsProtocol):
         """Whether data has arrived that the server has not read yet and will read."""
         if self._refused or self.transport.is_closing():
             return False
-        return _readable(self.transport.get_extra_info("socket").fileno())
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if sys.platform == "win32":
+            return bool(select.select([descriptor], [], [], 0)[0])
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -116,7 +122,7 @@ class ClientConnection(HttpToolsProtocol):
             self.drop()
             return
         path = self.scope.get("path", "/")
-        body = json.dumps(error_body(path, code, message, own=is_own(path))).encode()
+        body = json.dumps(error_body(path, code, message)).encode()
         status = STATUS_LINE[status_of(code)]
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
         head += b"%b: %b\r\n\r\n" % (REQUEST_ID, id_of(self.headers if self._stage == "body" else ()))
@@ -188,7 +194,7 @@ class ClientConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._clients.busy(self)
         application = self._application()
-        self.app = Unframed(application) if self.parser.get_http_version() == "1.0" else Closing(application)
+        self.app = partial(ended, application)
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()
@@ -220,7 +226,7 @@ class ClientConnection(HttpToolsProtocol):
 
     def _application(self) -> ASGIApp:
         if self._head_too_large():
-            return self._clients.observe(self._refuse_head)
+            return self._refusing("headers_too_large", self._limits.too_large)
         return self._serve_health if self._clients.full else self._serve
 
     def _head_too_large(self) -> bool:
@@ -230,23 +236,12 @@ class ClientConnection(HttpToolsProtocol):
             return False
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.head_bytes
 
-    async def _refuse_head(self, scope: Scope, _: Receive, send: Send) -> None:
-        path: str = scope["path"]
-        await answer(send, path, "headers_too_large", self._limits.too_large, own=is_own(path), closing=True)
-
     async def _serve_health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._serve if scope["path"] == _HEALTH else self._clients.observe(self._refuse_more)
-        await app(scope, receive, send)
+        full = self._refusing("service_unavailable", _FULL)
+        await (self._serve if scope["path"] == _HEALTH else full)(scope, receive, send)
 
-    async def _refuse_more(self, scope: Scope, _: Receive, send: Send) -> None:
-        path: str = scope["path"]
-        message = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
-        await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
+    def _refusing(self, code: str, message: str) -> ASGIApp:
+        async def refuse(scope: Scope, _: Receive, send: Send) -> None:
+            await send_error(send, scope["path"], code, message, closing=True)
 
-
-def _readable(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        return bool(select.select([descriptor], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+        return self._clients.observe(refuse)

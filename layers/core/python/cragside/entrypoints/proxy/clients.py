@@ -7,7 +7,7 @@ from typing import Protocol
 from starlette.types import ASGIApp
 
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
-from cragside.ports.clock import Clock
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 
 class Connection(Protocol):
@@ -28,7 +28,10 @@ class Clients:
     """The connections of one process."""
 
     def __init__(
-        self, limits: ConnectionLimits, clock: Clock, observe: Callable[[ASGIApp], ASGIApp] = lambda app: app
+        self,
+        limits: ConnectionLimits,
+        clock: Clock = SYSTEM_CLOCK,
+        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
         self.limits = limits
         self.clock = clock

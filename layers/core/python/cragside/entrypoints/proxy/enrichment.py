@@ -27,8 +27,9 @@ from cragside.entrypoints.proxy.context_window import (
     window_of,
 )
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
+from cragside.entrypoints.proxy.ollama_scopes import OLLAMA_ROUTES
 from cragside.entrypoints.proxy.prompts import Asked
-from cragside.entrypoints.proxy.shapes import OLLAMA_ROUTES, asked_form, in_one_form, with_evidence
+from cragside.entrypoints.proxy.shapes import asked_form, in_one_form, with_evidence
 from cragside.entrypoints.rag_headers import memory_asked
 
 _OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")

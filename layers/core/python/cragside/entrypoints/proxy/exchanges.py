@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.types import Message, Send
 
@@ -40,7 +40,7 @@ class Recording:
     headers: Sequence[Header]
     request: bytes
     workspace: str
-    chunks: list[bytes]
+    chunks: list[bytes] = field(default_factory=list)
     held: int = 0
     usable: bool = True
     ended: bool = False
@@ -59,7 +59,9 @@ class Recording:
             return
         data: bytes = message.get("body", b"")
         self.ended = not message.get("more_body", False)
-        self.usable = self.exchanges.hold(self, data)
+        self.exchanges.hold(self, len(data))
+        if self.usable:
+            self.chunks.append(data)
 
     def finish(self) -> None:
         """Put the exchange into memory if it is complete, else drop it."""
@@ -80,29 +82,24 @@ class Exchanges:
 
     def record(self, send: Send, *, path: str, headers: Sequence[Header], request: bytes, workspace: str) -> Recording:
         """A `send` that keeps a copy. `request` is the client's body without a coding. The caller calls `finish`."""
-        recording = Recording(send, self, path, headers, request, workspace, [])
-        recording.usable = self.hold(recording, b"", len(request))
+        recording = Recording(send, self, path, headers, request, workspace)
+        self.hold(recording, len(request))
         return recording
 
-    def hold(self, recording: Recording, data: bytes, size: int | None = None) -> bool:
-        """Keep a piece. If there is no room, drop the whole recording and return False."""
-        more = len(data) if size is None else size
+    def hold(self, recording: Recording, more: int) -> None:
+        """Count what is kept. If there is no room, drop the whole recording."""
         if recording.held + more > _LONGEST_ANSWER or self._held + more > _MOST_HELD:
             logger.info("An exchange is too long to be remembered")
             self.drop(recording)
-            return False
+            return
         recording.held += more
         self._held += more
-        if data:
-            recording.chunks.append(data)
-        return True
 
     def drop(self, recording: Recording) -> None:
         """Free the copy."""
         self._held -= recording.held
-        recording.held = 0
+        recording.held, recording.usable, recording.request = 0, False, b""
         recording.chunks.clear()
-        recording.request = b""
 
     def put(self, recording: Recording) -> None:
         """Start to put a complete exchange into memory."""
@@ -137,9 +134,10 @@ class Exchanges:
             self.drop(recording)
 
     def _read(self, recording: Recording) -> Exchange | None:
-        user = user_prompt(recording.path, recording.request, self._prefix)
+        request = parsed(recording.request)
+        user = None if request is None else user_prompt(recording.path, request, self._prefix)
         answered = None if user is None else decoded(b"".join(recording.chunks), recording.coding, _LONGEST_ANSWER)
         answer = None if answered is None else answered_text(recording.path, answered)
         if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None
-        return Exchange(user, answer, end_user=end_user_of(recording.headers, parsed(recording.request)))
+        return Exchange(user, answer, end_user=end_user_of(recording.headers, request))

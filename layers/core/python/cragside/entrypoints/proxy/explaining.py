@@ -11,7 +11,8 @@ from cragside.domain.markdown import rest_of, step_line
 from cragside.domain.steps import Step
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.errors import code_of, error_body
-from cragside.entrypoints.proxy.own_answers import OwnAnswer
+from cragside.entrypoints.proxy.headers import send_whole
+from cragside.entrypoints.proxy.own_events import OwnAnswer
 
 _TITLE = "**Why this evidence**\n\n"
 
@@ -23,42 +24,34 @@ async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: Asyn
     pieces = _pieces(items)
     # The run fails before its first step if the store is misconfigured. Then the answer has a status of its own.
     first = await anext(pieces)
+    headers = [(b"content-type", answer.media_type), (b"cache-control", b"no-cache")]
     if not answer.streams:
         text = "".join([_TITLE, first, *[piece async for piece in pieces]])
-        await _start(send, answer)
-        await send({"type": "http.response.body", "body": answer.whole(text)})
+        await send_whole(send, 200, headers, answer.whole(text))
         return
-    await _start(send, answer)
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     await _send(send, answer.piece(_TITLE + first))
     try:
         async for piece in pieces:
             await _send(send, answer.piece(piece))
+        end = answer.end()
     except CragsideError as error:
         shown = for_client(error)
-        await _send(send, answer.failure(error_body(path, code_of(shown), shown.message)), more=False)
-        return
-    await _send(send, answer.end(), more=False)
+        end = answer.failure(error_body(path, code_of(shown), shown.message))
+    await _send(send, end, more=False)
 
 
 async def _pieces(items: AsyncIterator[Step | Explanation]) -> AsyncIterator[str]:
     try:
         async for item in items:
-            if isinstance(item, Step):
-                yield step_line(item)
-            else:
-                for piece in rest_of(item):
-                    if piece:
-                        yield piece
+            for piece in [step_line(item)] if isinstance(item, Step) else rest_of(item):
+                if piece:
+                    yield piece
     except CragsideError:
         raise
     except Exception as failure:
         logger.exception("An explanation failed")
         raise ProcessingError("The request could not be explained.") from failure
-
-
-async def _start(send: Send, answer: OwnAnswer) -> None:
-    headers = [(b"content-type", answer.media_type), (b"cache-control", b"no-cache")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 async def _send(send: Send, body: bytes, *, more: bool = True) -> None:

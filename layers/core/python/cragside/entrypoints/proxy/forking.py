@@ -1,21 +1,18 @@
 """A process that the parent of several servers forks when one of them asks for it: it shares the parent's memory."""
 
 import asyncio
-import contextlib
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.context import ForkProcess
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from cragside.entrypoints.proxy.workers import STOPPING, begin
-
-_GRACE_SECONDS = 10.0
+from cragside.entrypoints.proxy.workers import begin, end, signals_held
 
 
-class Forker:
+class Forker(AbstractContextManager["Forker"]):
     """Runs `work(arguments)` in a process of its own, one at a time. Make it before the servers are forked."""
 
     def __init__(self, work: Callable[[Sequence[str]], None]) -> None:
@@ -23,17 +20,9 @@ class Forker:
         self._ours, self._servers = multiprocessing.Pipe()
         self._process: ForkProcess | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            self._process.terminate()
-            self._process.join(_GRACE_SECONDS)
-            self._process.kill()
-            self._process.join()
+            end([self._process])
         self._ours.close()
         self._servers.close()
 
@@ -49,7 +38,7 @@ class Forker:
         try:
             return int(await self._answer())
         except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):
                 os.kill(started, signal.SIGTERM)
             raise
 
@@ -76,15 +65,12 @@ class Forker:
         self._process = None
 
     def _start(self, arguments: Sequence[str]) -> None:
-        # Signals wait, so that the child never runs the parent's handlers.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-        process = multiprocessing.get_context("fork").Process(target=begin, args=(self._work, arguments, mask))
-        try:
-            process.start()
-        except OSError as error:  # no memory or process is free, which may pass
-            self._ours.send(error)
-            return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        with signals_held() as mask:
+            process = multiprocessing.get_context("fork").Process(target=begin, args=(self._work, arguments, mask))
+            try:
+                process.start()
+            except OSError as error:  # no memory or process is free, which may pass
+                self._ours.send(error)
+                return
         self._process = process
         self._ours.send(process.pid)

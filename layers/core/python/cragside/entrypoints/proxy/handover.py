@@ -10,9 +10,8 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from multiprocessing.connection import wait
-from types import TracebackType
-from typing import Self
 
 from cragside.entrypoints.proxy.forking import Forker
 
@@ -28,7 +27,7 @@ _SIGN = b"\0"
 logger = logging.getLogger(__name__)
 
 
-class Handover:
+class Handover(AbstractContextManager["Handover"]):
     """The parent's side: a channel to each worker. Make it before the workers are forked.
 
     Clients may connect from the start. They wait until all workers are ready.
@@ -40,29 +39,25 @@ class Handover:
         pairs = [socket.socketpair() for _ in range(workers)]
         self._channels = [ours for ours, _ in pairs]
         self._workers_channels = [theirs for _, theirs in pairs]
-        for each in (listening, *self._channels, *self._workers_channels):
+        self._all = (listening, *self._channels, *self._workers_channels)
+        for each in self._all:
             each.setblocking(False)
         self._turns = itertools.cycle(self._channels)
         listening.listen(_BACKLOG)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close everything. Each process with a copy has to: a channel is closed when nobody has it open."""
-        for each in (self._listening, *self._channels, *self._workers_channels):
+        for each in self._all:
             each.close()
 
     def channel(self, number: int) -> socket.socket:
         """The channel from which worker `number` gets connections. The worker calls this once, in its own process."""
         own = self._workers_channels[number]
         # If other processes held an end too, nobody would notice that it is closed.
-        for each in (self._listening, *self._channels, *self._workers_channels):
+        for each in self._all:
             if each is not own:
                 each.close()
         return own

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
+from starlette.types import Send
+
 from cragside.domain import hops
 from cragside.entrypoints.access import WORKSPACE_HEADERS
 from cragside.entrypoints.end_user_in_request import USER_HEADER
@@ -51,6 +53,13 @@ def _kept(headers: Sequence[Header], connection_only: frozenset[bytes], dropped:
             named |= {token.strip().lower() for token in value.split(b",")} - _FRAMING
     leaving = connection_only.union(named) if named else connection_only
     return [header for header in headers if header[0].lower() not in leaving]
+
+
+async def send_whole(send: Send, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+    """Send a response that is known whole."""
+    length = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def hops_of(headers: Sequence[Header]) -> str:

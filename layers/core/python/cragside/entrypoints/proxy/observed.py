@@ -1,11 +1,11 @@
 """Gives each request an id, and writes a line to the log when it has been answered."""
 
-import contextlib
 import logging
 import re
 import string
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from random import getrandbits
 from typing import Any
@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.domain.outcome import RagContext
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.log import Event
-from cragside.entrypoints.proxy.errors import answer
-from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.errors import send_error
+from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.own_paths import is_own
 from cragside.ports.tracer import Tracer
 
@@ -78,7 +78,7 @@ class Observer:
             else:
                 await app(scope, receive, send)
 
-        return observed
+        return observed  # uvicorn would take a `partial` for an application of ASGI 2
 
     async def _observe(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -98,18 +98,15 @@ class Observer:
                 await app(scope, receive, sending)
         except Exception:
             if first_byte is None:
-                path: str = scope["path"]
                 text = "The server failed; its log has the details."
-                await answer(sending, path, "processing_error", text, own=is_own(path), closing=True)
+                await send_error(sending, scope["path"], "processing_error", text, closing=True)
             raise  # uvicorn logs it
         finally:
             self._tell(scope, status, time.perf_counter() - began, first_byte)
 
-    def _called(
-        self, identifier: bytes, headers: Sequence[tuple[bytes, bytes]]
-    ) -> contextlib.AbstractContextManager[None]:
+    def _called(self, identifier: bytes, headers: Sequence[Header]) -> AbstractContextManager[None]:
         if self._tracer is None:
-            return contextlib.nullcontext()
+            return nullcontext()
         given = _TRACE.fullmatch(value_of(headers, b"traceparent") or b"")
         return self._tracer.called(identifier.decode(), given[0].decode() if given else "")
 
@@ -129,16 +126,15 @@ class Observer:
         )
         for listener in self._listeners:
             listener(answered)
-        level = (
-            logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES and status < 400 else logging.INFO
-        )
+        quiet = path in _PROBES and status < 400
+        level = logging.WARNING if status >= 500 else logging.DEBUG if quiet else logging.INFO
         if _log.isEnabledFor(level):
             event = _event(answered, slow=seconds >= self._slow)
             # `_log.log` would search the stack for this line, which no form of our log has.
             _log.handle(_log.makeRecord(_log.name, level, "", 0, event, (), None))
 
 
-def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+def id_of(headers: Sequence[Header] = ()) -> bytes:
     """The id that the client sent, if it is short and plain, else a new one."""
     given = value_of(headers, REQUEST_ID)
     if given and len(given) <= _LONGEST_ID and not given.translate(None, _SAFE):
@@ -146,7 +142,7 @@ def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
     return b"%016x" % getrandbits(64)  # nobody gains by guessing it, and the system's randomness costs a call
 
 
-def _identified(headers: Sequence[tuple[bytes, bytes]], identifier: bytes) -> list[tuple[bytes, bytes]]:
+def _identified(headers: Sequence[Header], identifier: bytes) -> list[Header]:
     return [*(header for header in headers if header[0].lower() != REQUEST_ID), (REQUEST_ID, identifier)]
 
 

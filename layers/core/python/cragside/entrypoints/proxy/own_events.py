@@ -3,55 +3,69 @@
 import json
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-_TYPES = {True: b"text/event-stream", False: b"application/json"}
+from typing_extensions import override
+
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0}
+
+
+class OwnAnswer(ABC):
+    """Frames the pieces of a text as a route frames those of a model. `streams`: the client asked for pieces."""
+
+    media_types = (b"application/json", b"text/event-stream")
+    # What begins a streamed answer precedes its first piece.
+    _begun = False
+
+    def __init__(self, fields: Mapping[str, Any], *, streams: bool | None = None) -> None:
+        self._model = str(fields.get("model"))
+        self.streams = fields.get("stream") is True if streams is None else streams
+
+    @property
+    def media_type(self) -> bytes:
+        """The type of the answer."""
+        return self.media_types[self.streams]
+
+    def piece(self, text: str) -> bytes:
+        """A piece of a streamed answer."""
+        begun = b"" if self._begun else self._begin()
+        self._begun = True
+        return begun + self._piece(text)
+
+    def _begin(self) -> bytes:
+        return b""
+
+    @abstractmethod
+    def _piece(self, text: str) -> bytes: ...
+
+    @abstractmethod
+    def end(self) -> bytes:
+        """The end of a streamed answer."""
+
+    @abstractmethod
+    def failure(self, error: Mapping[str, Any]) -> bytes:
+        """An error within a streamed answer, which ends it."""
+
+    @abstractmethod
+    def whole(self, text: str) -> bytes:
+        """An answer that is not streamed."""
 
 
 def _event(data: Mapping[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (data["type"].encode(), json.dumps(data).encode())
 
 
-class ResponsesAnswer:
-    """An answer of `/v1/responses`, which streams only if `stream` is true."""
+class ResponsesAnswer(OwnAnswer):
+    """An answer of `/v1/responses`."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
         self._id, self._item = f"resp_{secrets.token_hex(12)}", f"msg_{secrets.token_hex(12)}"
-        self._model = str(fields.get("model"))
         self._created = int(time.time())
         self._pieces: list[str] = []
         self._number = 0
-        self.streams = fields.get("stream") is True
-        self.media_type = _TYPES[self.streams]
-
-    def piece(self, text: str) -> bytes:
-        """A piece of a streamed answer. The first one follows what begins an answer."""
-        begun = b"" if self._pieces else self._begin()
-        self._pieces.append(text)
-        return begun + self._numbered("response.output_text.delta", **self._place(), delta=text, logprobs=[])
-
-    def end(self) -> bytes:
-        """The end of a streamed answer."""
-        text = "".join(self._pieces)
-        return b"".join(
-            (
-                self._numbered("response.output_text.done", **self._place(), text=text, logprobs=[]),
-                self._numbered("response.content_part.done", **self._place(), part=_part(text)),
-                self._numbered("response.output_item.done", output_index=0, item=self._message("completed", text)),
-                self._numbered("response.completed", response=self._response("completed", text)),
-            )
-        )
-
-    def failure(self, error: Mapping[str, Any]) -> bytes:
-        """An error within a streamed answer, which ends it."""
-        detail = error["error"]
-        return self._numbered("error", code=detail["code"], message=detail["message"], param=None)
-
-    def whole(self, text: str) -> bytes:
-        """An answer that is not streamed."""
-        return json.dumps(self._response("completed", text)).encode()
 
     def _begin(self) -> bytes:
         return b"".join(
@@ -62,6 +76,31 @@ class ResponsesAnswer:
                 self._numbered("response.content_part.added", **self._place(), part=_part("")),
             )
         )
+
+    def _piece(self, text: str) -> bytes:
+        self._pieces.append(text)
+        return self._numbered("response.output_text.delta", **self._place(), delta=text, logprobs=[])
+
+    @override
+    def end(self) -> bytes:
+        text = "".join(self._pieces)
+        return b"".join(
+            (
+                self._numbered("response.output_text.done", **self._place(), text=text, logprobs=[]),
+                self._numbered("response.content_part.done", **self._place(), part=_part(text)),
+                self._numbered("response.output_item.done", output_index=0, item=self._message("completed", text)),
+                self._numbered("response.completed", response=self._response("completed", text)),
+            )
+        )
+
+    @override
+    def failure(self, error: Mapping[str, Any]) -> bytes:
+        detail = error["error"]
+        return self._numbered("error", code=detail["code"], message=detail["message"], param=None)
+
+    @override
+    def whole(self, text: str) -> bytes:
+        return json.dumps(self._response("completed", text)).encode()
 
     def _numbered(self, kind: str, **fields: Any) -> bytes:
         event = _event({"type": kind, "sequence_number": self._number, **fields})
@@ -106,25 +145,24 @@ def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-class MessagesAnswer:
-    """An answer of Anthropic's `/v1/messages`, which streams only if `stream` is true."""
+class MessagesAnswer(OwnAnswer):
+    """An answer of Anthropic's `/v1/messages`."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
         self._id = f"msg_{secrets.token_hex(12)}"
-        self._model = str(fields.get("model"))
-        self._begun = False
-        self.streams = fields.get("stream") is True
-        self.media_type = _TYPES[self.streams]
 
-    def piece(self, text: str) -> bytes:
-        """A piece of a streamed answer. The first one follows what begins an answer."""
-        begun = b"" if self._begun else self._begin()
-        self._begun = True
-        delta = {"type": "text_delta", "text": text}
-        return begun + _event({"type": "content_block_delta", "index": 0, "delta": delta})
+    def _begin(self) -> bytes:
+        block = {"type": "text", "text": ""}
+        return _event({"type": "message_start", "message": self._message([], None)}) + _event(
+            {"type": "content_block_start", "index": 0, "content_block": block}
+        )
 
+    def _piece(self, text: str) -> bytes:
+        return _event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}})
+
+    @override
     def end(self) -> bytes:
-        """The end of a streamed answer."""
         delta = {"stop_reason": "end_turn", "stop_sequence": None}
         return (
             _event({"type": "content_block_stop", "index": 0})
@@ -132,19 +170,13 @@ class MessagesAnswer:
             + _event({"type": "message_stop"})
         )
 
+    @override
     def failure(self, error: Mapping[str, Any]) -> bytes:
-        """An error within a streamed answer, which ends it."""
         return _event(error)
 
+    @override
     def whole(self, text: str) -> bytes:
-        """An answer that is not streamed."""
         return json.dumps(self._message([{"type": "text", "text": text}], "end_turn")).encode()
-
-    def _begin(self) -> bytes:
-        block = {"type": "text", "text": ""}
-        return _event({"type": "message_start", "message": self._message([], None)}) + _event(
-            {"type": "content_block_start", "index": 0, "content_block": block}
-        )
 
     def _message(self, content: list[dict[str, str]], reason: str | None) -> dict[str, Any]:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self._model, "content": content}

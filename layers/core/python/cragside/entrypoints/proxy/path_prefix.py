@@ -2,6 +2,8 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cragside.entrypoints.proxy.headers import send_whole
+
 
 def below(prefix: str | None, app: ASGIApp) -> ASGIApp:
     """`app` at `prefix` as well as at `/`: some reverse proxies remove the prefix, others leave it."""
@@ -12,9 +14,7 @@ def below(prefix: str | None, app: ASGIApp) -> ASGIApp:
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == prefix and scope["method"] in ("GET", "HEAD"):
             # Relative links of our pages need the slash.
-            headers = [(b"location", raw_start), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 308, "headers": headers})
-            await send({"type": "http.response.body"})
+            await send_whole(send, 308, [(b"location", raw_start)])
             return
         if scope["type"] == "http" and scope["path"].startswith(start):
             raw: bytes = scope.get("raw_path") or scope["path"].encode()

@@ -1,7 +1,7 @@
 """Passes one exchange through: the client's bytes to Ollama, Ollama's bytes to the client."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from starlette.types import Receive, Scope, Send
 
@@ -10,9 +10,8 @@ from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.forward_proxy import way_to
 from cragside.entrypoints.client_gone import ClientGone, until_gone
 from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
-from cragside.entrypoints.proxy.model_names import NAMING_ROUTES
+from cragside.entrypoints.proxy.ollama_scopes import NAMING_ROUTES, ROUTES, posts_to
 from cragside.entrypoints.proxy.request_body import Body
-from cragside.entrypoints.proxy.shapes import ROUTES
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
@@ -35,7 +34,7 @@ async def relay(
     send: Send,
     body: Body,
     *,
-    dropped: Collection[bytes] = (),
+    dropped: Iterable[bytes] = (),
     replaced: bool = False,
     added: Sequence[Header] = (),
 ) -> None:
@@ -47,60 +46,47 @@ async def relay(
     refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`. A kept connection that the host
     closed without an answer is replaced once.
     """
+    chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
     head = _head(upstream, await upstream.authorization(), scope, body, dropped, replaced)
+    begun = head + (_chunk(body.data) if chunked else body.data)
 
-    async def on(connection: UpstreamConnection) -> None:
-        guard = _Guard(connection, receive)
+    async def exchange(connection: UpstreamConnection) -> None:
+        guard = _Guard(connection, receive, None if body.complete else chunked)
         try:
-            await _exchange(upstream, connection, guard, scope, send, head, body, added)
+            connection.begin(begun, body_sent=body.complete, bodiless=scope["method"] == "HEAD")
+            await connection.response()
+            _refuse(upstream, connection.status)
+            headers = [*response_headers(connection.headers, connection.status), *added]
+            await send({"type": "http.response.start", "status": connection.status, "headers": headers})
+            await _answer(connection, send)
         finally:
             guard.dismiss()
             upstream.release(connection)
 
     connection = await upstream.connection()
     try:
-        await on(connection)
+        await exchange(connection)
     except ServiceUnavailable:
-        if not (connection.was_stale and body.complete and _may_be_repeated(scope)):
+        # Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make
+        # things, and the host may have done what was asked before it closed the connection.
+        repeatable = scope["method"] in _IDEMPOTENT or posts_to(ROUTES | NAMING_ROUTES, scope)
+        if not (connection.was_stale and body.complete and repeatable):
             raise
-        await on(await upstream.connection(new=True))
+        await exchange(await upstream.connection(new=True))
 
 
-def _may_be_repeated(scope: Scope) -> bool:
-    """Tell if a request may reach the host twice, which may have done the first before it closed the connection.
-
-    Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make things.
-    """
-    return scope["method"] in _IDEMPOTENT or (scope["method"] == "POST" and scope["path"] in ROUTES | NAMING_ROUTES)
-
-
-async def _exchange(
-    upstream: Upstream,
-    connection: UpstreamConnection,
-    guard: "_Guard",
-    scope: Scope,
-    send: Send,
-    head: bytes,
-    body: Body,
-    added: Sequence[Header],
-) -> None:
-    chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
-    connection.begin(
-        head + (_chunk(body.data) if chunked else body.data),
-        body_sent=body.complete,
-        bodiless=scope["method"] == "HEAD",
-    )
-    guard.start(None if body.complete else chunked)
-    await connection.response()
-    if connection.status > 599:
+def _refuse(upstream: Upstream, status: int) -> None:
+    """Raise `ServiceUnavailable` for an answer that is not the client's."""
+    if status > 599:
         raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
-    if connection.status == 401 and upstream.keyed:
+    if status == 401 and upstream.keyed:
         # The key is not the client's, who would take the answer for one on its token. The answer may quote the key.
         raise ServiceUnavailable("model_host", "The model host refuses the key that cragside has for it.")
-    if connection.status == 407 and upstream.relayed:
+    if status == 407 and upstream.relayed:
         raise ServiceUnavailable("ollama", f"407{way_to(upstream.address)}: correct its credentials")
-    headers = response_headers(connection.headers, connection.status)
-    await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
+
+
+async def _answer(connection: UpstreamConnection, send: Send) -> None:
     try:
         more = True
         while more:
@@ -112,30 +98,26 @@ async def _exchange(
 
 
 class _Guard:
-    """Sends the rest of the client's body, and aborts the exchange if the client leaves."""
+    """Sends the rest of the client's body, and aborts the exchange if the client leaves.
 
-    def __init__(self, connection: UpstreamConnection, receive: Receive) -> None:
+    `chunked` tells how to frame the rest of the body; None if there is no rest.
+    """
+
+    def __init__(self, connection: UpstreamConnection, receive: Receive, chunked: bool | None) -> None:
         self._connection = connection
         self._receive = receive
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self, chunked: bool | None) -> None:
-        """Start. `chunked` tells how to frame the rest of the body; None if there is no rest."""
-        if chunked is None:
-            self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
-        else:
-            self._task = asyncio.create_task(self._upload(chunked))
+        self._pending: asyncio.TimerHandle | asyncio.Task[None] = (
+            asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
+            if chunked is None
+            else asyncio.create_task(self._upload(chunked))
+        )
 
     def dismiss(self) -> None:
         """Stop, because the exchange is over."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        self._pending.cancel()
 
     def _watch(self) -> None:
-        self._task = asyncio.create_task(self._until_gone())
+        self._pending = asyncio.create_task(self._until_gone())
 
     async def _until_gone(self) -> None:
         await until_gone(self._receive)
@@ -149,8 +131,7 @@ class _Guard:
                 self._connection.abort(ClientGone())
                 return
             data, more = message.get("body", b""), message.get("more_body", False)
-            framed = _chunk(data, last=not more) if chunked else data
-            await self._connection.write(framed, last=not more)
+            await self._connection.write(_chunk(data, last=not more) if chunked else data, last=not more)
         await self._until_gone()
 
 
@@ -164,7 +145,7 @@ def _head(
     authorization: bytes | None,
     scope: Scope,
     body: Body,
-    given: Collection[bytes],
+    given: Iterable[bytes],
     replaced: bool,
 ) -> bytes:
     dropped = frozenset(given)
@@ -181,16 +162,12 @@ def _head(
     lines += [b"%b: %b" % header for header in headers]
     lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
     lines += [f"{name}: {value}".encode() for name, value in upstream.proxy_headers.items()]
-    if not body.complete:
-        if value_of(headers, b"content-length") is None:
+    if value_of(headers, b"content-length") is None:
+        if not body.complete:
             lines.append(b"transfer-encoding: chunked")
-    elif value_of(headers, b"content-length") is None and (body.data or _is_framed(scope)):
-        lines.append(b"content-length: %d" % len(body.data))
+        elif body.data or value_of(scope["headers"], b"transfer-encoding") is not None:
+            lines.append(b"content-length: %d" % len(body.data))
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):
         raise ValidationError("A header has a line break, or the path has a blank or a line break.")
     return head + b"\r\n\r\n"
-
-
-def _is_framed(scope: Scope) -> bool:
-    return value_of(scope["headers"], b"transfer-encoding") is not None

@@ -15,7 +15,7 @@ from cragside.entrypoints.http.body_limit import bounded
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Body:
     """The part of a request's body that has been read. `complete`: it is the whole body."""
 

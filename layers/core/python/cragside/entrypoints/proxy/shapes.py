@@ -7,13 +7,8 @@ from typing import Any
 from cragside.domain.client_tasks import is_client_task, sets_a_client_task
 from cragside.domain.command import asks_why, question_of
 from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
+from cragside.entrypoints.proxy.ollama_scopes import COMPLETIONS, GENERATE, MESSAGES, RESPONSES
 
-CHAT, GENERATE = "/api/chat", "/api/generate"
-OPENAI_CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
-MESSAGES = "/v1/messages"
-ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT, COMPLETIONS, RESPONSES, MESSAGES})
-# These have a `num_ctx`, and evidence can be told in their answers' last line.
-OLLAMA_ROUTES = frozenset({CHAT, GENERATE})
 _PROMPTS = frozenset({GENERATE, COMPLETIONS})
 
 

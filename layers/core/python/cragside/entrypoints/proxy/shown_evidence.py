@@ -10,9 +10,9 @@ from starlette.types import Message, Send
 from cragside.domain.citation_marks import MarksOfPieces
 from cragside.entrypoints.proxy.answers import UNREADABLE
 from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.ollama_scopes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
-from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 
 _EVENT = b"data:"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines

@@ -30,29 +30,32 @@ class UpstreamConnection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.idle_since = 0.0
-        self.status = 0
-        self.headers: list[Header] = []
         self.finished = True
         self._begun = 0
-        self._heard = False
         self._body_sent = True
         self._keep_alive = True
-        self._bodiless = False
         self._until_close = False
-        self._beside_body = 0
-        self._header_bytes = 0
-        self._interim = 0
         self._in_head = False
         self._head_ends: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
         self._chunks: deque[bytes] = deque()
-        self._buffered = 0
         self._reading_paused = False
         self._waiter: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self.on_body = self._chunks.append  # the parser's callback for each chunk must be cheap
         self._parser = httptools.HttpResponseParser(self)
+        self._reset(bodiless=False)
+
+    def _reset(self, *, bodiless: bool) -> None:
+        self.status = 0
+        self.headers: list[Header] = []
+        self._heard = False
+        self._bodiless = bodiless
+        self._beside_body = 0
+        self._header_bytes = 0
+        self._interim = 0
+        self._buffered = 0
 
     @property
     def reusable(self) -> bool:
@@ -66,17 +69,10 @@ class UpstreamConnection(asyncio.Protocol):
 
     def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
         """Send the head of a request and the available part of its body. `bodiless`: the answer has no body (HEAD)."""
+        self._reset(bodiless=bodiless)
         self._begun += 1
-        self._heard = False
-        self.status = 0
-        self.headers = []
-        self.finished = False
         self._body_sent = body_sent
-        self._bodiless = bodiless
-        self._beside_body = 0
-        self._header_bytes = 0
-        self._interim = 0
-        self._buffered = 0
+        self.finished = False
         if not self._transport.is_closing():
             self._transport.write(data)
 
@@ -206,13 +202,13 @@ class UpstreamConnection(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
-        """The parser\'s callback."""
+        """The parser's callback."""
         if self.finished:
             raise ValueError("an unrequested answer")
         self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser\'s callback."""
+        """The parser's callback."""
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > _MOST_BESIDE_BODY:
             raise ValueError("headers too long")
@@ -221,7 +217,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The parser\'s callback."""
+        """The parser's callback."""
         self._head_has_ended()
         status = self._parser.get_status_code()
         if status < 200:
@@ -240,7 +236,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.finished, self._keep_alive = True, False
 
     def on_message_complete(self) -> None:
-        """The parser\'s callback."""
+        """The parser's callback."""
         if self.status:
             self.finished = True
 

@@ -4,10 +4,11 @@ import gc
 import multiprocessing
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from cragside.domain.errors import ConfigurationError, ProcessingError
 
@@ -28,41 +29,46 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
     fork = multiprocessing.get_context("fork")
     # Garbage collection writes to every object that it visits. Memory that a child writes to is no longer shared.
     gc.freeze()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    workers = [
-        fork.Process(target=begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)
-    ]
+    workers: list[ForkProcess] = []
     stopped = False
     waiting, waking = socket.socketpair()
 
     def stop(*_: Any) -> None:
         nonlocal stopped
         stopped = True
-        _terminate(workers)
+        for worker in workers:
+            worker.terminate()
         waking.send(b"\0")
 
     previous = {number: signal.signal(number, stop) for number in STOPPING}
     try:
-        # Signals wait until all workers have started. Then the parent can end them all, and no child runs `stop`.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-        try:
-            for worker in workers:
+        with signals_held() as mask:
+            for number in range(count):
+                worker = fork.Process(target=begin, args=(work, number, mask), name=f"cragside-{number}")
                 worker.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                workers.append(worker)
         attend([waiting.fileno(), *(worker.sentinel for worker in workers)])
     finally:
-        _terminate(workers)
-        for worker in workers:
-            if worker.pid is not None:
-                worker.join(_GRACE_SECONDS)
-                worker.kill()
+        end(workers)
         for number, handler in previous.items():
             signal.signal(number, handler)
         waiting.close()
         waking.close()
     if not stopped:
         raise ProcessingError("A worker ended unexpectedly; its messages are above.")
+
+
+@contextmanager
+def signals_held() -> Iterator[set[signal.Signals]]:
+    """Let signals wait while a process is forked, which must not run its parent's handlers. Yields what `begin` takes.
+
+    The parent can end all that it has forked once its signals arrive.
+    """
+    mask = cast(set[signal.Signals], signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING))
+    try:
+        yield mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def begin(work: Callable[[Argument], None], argument: Argument, mask: Iterable[int]) -> None:
@@ -73,7 +79,11 @@ def begin(work: Callable[[Argument], None], argument: Argument, mask: Iterable[i
     work(argument)
 
 
-def _terminate(workers: list[ForkProcess]) -> None:
-    for worker in workers:
-        if worker.is_alive():
-            worker.terminate()
+def end(processes: Sequence[ForkProcess]) -> None:
+    """End the processes, by force those that take longer than ten seconds."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(_GRACE_SECONDS)
+        process.kill()
+        process.join()
