@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.routes import is_own
 from tests.unit.http.test_http_app import container
 
 ENVELOPE = [

@@ -14,10 +14,8 @@ import pytest
 
 from cragside.composition.descriptors import most_connections
 from cragside.entrypoints.proxy import server
-from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
-from cragside.entrypoints.proxy.handover import Handover
-from cragside.entrypoints.proxy.workers import supervise
+from cragside.entrypoints.proxy.clients import Clients, ConnectionLimits
+from cragside.entrypoints.proxy.processes import Handover, supervise
 from tests.clocks import MovedClock
 
 FORK = get_context("fork")

@@ -9,7 +9,7 @@ import pytest
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.client_gone import ClientGone
-from cragside.entrypoints.proxy import upstream_connection
+from cragside.entrypoints.proxy import upstream as upstream_connection
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

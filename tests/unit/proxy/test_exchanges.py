@@ -12,11 +12,10 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy import exchanges as module
-from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.entrypoints.proxy.exchanges import Exchanges
+from cragside.entrypoints.proxy.exchanges import Exchanges, answered_text
+from cragside.entrypoints.proxy.messages import parsed
 from cragside.entrypoints.proxy.prompts import user_prompt
-from cragside.entrypoints.proxy.request_body import parsed
 from cragside.settings import Settings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "How deep?"}]}

@@ -19,7 +19,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.entrypoints.proxy.ollama_scopes import ROUTES
+from cragside.entrypoints.proxy.routes import ROUTES
 from cragside.settings import Settings
 from tests.fakes import WordGrader
 

@@ -14,8 +14,7 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.log import logged
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
+from cragside.entrypoints.proxy.clients import Clients, ConnectionLimits
 from cragside.entrypoints.proxy.observed import Observer
 
 GIVEN = b"X-Request-ID: trace-7.b_C"

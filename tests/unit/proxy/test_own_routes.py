@@ -3,7 +3,7 @@ import json
 import pytest
 
 from cragside.entrypoints.proxy.errors import error_body
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.routes import is_own
 from tests.described import openapi
 
 

@@ -18,9 +18,8 @@ from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import send_error
 from cragside.entrypoints.proxy.forwarding import Forwarder
-from cragside.entrypoints.proxy.headers import Header, hops_of, send_whole, value_of
-from cragside.entrypoints.proxy.ollama_scopes import scopes_of
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.messages import Header, hops_of, send_whole, value_of
+from cragside.entrypoints.proxy.routes import is_own, scopes_of
 
 # Caches must not give a browser's answer to Ollama's clients.
 _TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept")]

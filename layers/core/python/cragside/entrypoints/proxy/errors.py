@@ -9,8 +9,8 @@ from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.errors import STATUS, retry_headers
 from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
-from cragside.entrypoints.proxy.headers import send_whole
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.messages import send_whole
+from cragside.entrypoints.proxy.routes import is_own
 
 _STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502, "loop_detected": 508}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}

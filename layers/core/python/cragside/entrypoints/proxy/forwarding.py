@@ -22,22 +22,25 @@ from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
-from cragside.entrypoints.proxy.asking import Asking
-from cragside.entrypoints.proxy.codings import Unpacked, coding_of, decoded
-from cragside.entrypoints.proxy.context_window import with_kept_window
-from cragside.entrypoints.proxy.enrichment import RequestEnricher
+from cragside.entrypoints.proxy.enrichment import RequestEnricher, with_kept_window
 from cragside.entrypoints.proxy.errors import code_of, send_error
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
-from cragside.entrypoints.proxy.explaining import send_explanation
-from cragside.entrypoints.proxy.headers import Header, hops_of
+from cragside.entrypoints.proxy.explaining import own_answer, send_explanation
+from cragside.entrypoints.proxy.messages import (
+    Body,
+    Header,
+    Unpacked,
+    coding_of,
+    decoded,
+    hops_of,
+    parsed_if_bounded,
+    read_body,
+)
 from cragside.entrypoints.proxy.model_names import SuffixedList, is_list, unsuffixed_path, without_suffix
-from cragside.entrypoints.proxy.ollama_scopes import NAMING_ROUTES, OLLAMA_ROUTES, ROUTES, posts_to
-from cragside.entrypoints.proxy.own_answers import own_answer
-from cragside.entrypoints.proxy.passages import passages_of
-from cragside.entrypoints.proxy.prompts import Asked
+from cragside.entrypoints.proxy.prompts import Asked, Asking
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.request_body import Body, parsed_if_bounded, read_body
-from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
+from cragside.entrypoints.proxy.routes import NAMING_ROUTES, OLLAMA_ROUTES, ROUTES, posts_to
+from cragside.entrypoints.proxy.shown_evidence import ShownEvidence, passages_of
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.rag_headers import context_asked, wish_of
 

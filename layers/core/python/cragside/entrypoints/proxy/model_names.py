@@ -6,9 +6,8 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-from cragside.entrypoints.proxy.headers import Header, value_of
-from cragside.entrypoints.proxy.ollama_scopes import LISTS, ONE_MODEL
-from cragside.entrypoints.proxy.request_body import parsed, parsed_if_bounded
+from cragside.entrypoints.proxy.messages import Header, parsed, parsed_if_bounded, value_of
+from cragside.entrypoints.proxy.routes import LISTS, ONE_MODEL
 
 SUFFIX = "+rag"  # Ollama's own names have no plus
 _FIELDS = ("model", "name")

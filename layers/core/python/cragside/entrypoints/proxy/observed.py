@@ -16,8 +16,8 @@ from cragside.domain.outcome import RagContext
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import send_error
-from cragside.entrypoints.proxy.headers import Header, value_of
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.messages import Header, value_of
+from cragside.entrypoints.proxy.routes import is_own
 from cragside.ports.tracer import Tracer
 
 REQUEST_ID = b"x-request-id"

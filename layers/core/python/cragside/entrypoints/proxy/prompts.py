@@ -1,12 +1,175 @@
-"""A prompt with its question, what the user typed in it, and whether Ollama will take it."""
+"""Finds the prompt in a request to Ollama, and decides whether it gets evidence."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cragside.domain.command import question_of
-from cragside.entrypoints.proxy.ollama_scopes import COMPLETIONS, GENERATE, MESSAGES, OLLAMA_ROUTES
-from cragside.entrypoints.proxy.shapes import Place, in_one_form, place_in
+from starlette.types import Scope
+
+from cragside.bootstrap import Container
+from cragside.domain.client_tasks import is_client_task, sets_a_client_task
+from cragside.domain.command import asks_why, question_of
+from cragside.domain.errors import CragsideError, ValidationError
+from cragside.domain.preferences import Prompts
+from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
+from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.http.body_limit import bounded
+from cragside.entrypoints.proxy.messages import parsed, parsed_if_bounded
+from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OLLAMA_ROUTES, RESPONSES
+from cragside.entrypoints.rag_headers import wish_of
+
+_PROMPTS = frozenset({GENERATE, COMPLETIONS})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the user typed: in a message and one of its parts, or in the prompt where there is no message."""
+
+    typed: Typed
+    message: int | None = None
+    part: int | None = None
+    last: bool = True
+
+
+def in_one_form(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with `messages` or `prompt`, without fields of those names that its route ignores."""
+    if path == RESPONSES:
+        return _responses(request)
+    ignored = "messages" if path in _PROMPTS else "prompt"
+    form = {name: value for name, value in request.items() if name != ignored}
+    if path == COMPLETIONS and isinstance(prompts := form.get("prompt"), list):
+        # One prompt of several has no answer of its own.
+        form["prompt"] = prompts[0] if len(prompts) == 1 else None
+    if path == MESSAGES and isinstance(system := form.get("system"), list):
+        form["system"] = "".join(system[i]["text"] for i in text_parts(system))
+    return form
+
+
+def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
+    form = {name: value for name, value in request.items() if name not in ("messages", "prompt", "input")}
+    given = request.get("input")
+    form["messages" if isinstance(given, list) else "prompt"] = given
+    if isinstance(instructions := request.get("instructions"), str):
+        form["system"] = instructions
+    return form
+
+
+def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
+    """Where the user typed last. None if no user did, or if that cannot be told. The command is always typed."""
+    place = _place_in(path, form, prefix)
+    if place is None or has_command(place.typed.text, prefix) or not _is_clients(form, place):
+        return place
+    return None
+
+
+def _is_clients(form: Mapping[str, Any], place: Place) -> bool:
+    """Tell if the client asks by itself, for a title or the like."""
+    metadata = form.get("metadata")
+    if isinstance(metadata, dict) and str(metadata.get("task")).endswith("_generation"):  # Open WebUI's
+        return True
+    turns = [each for each in form.get("messages") or () if each.get("role") in ("assistant", "tool")]
+    return is_client_task(place.typed.text) or (not turns and sets_a_client_task(_system_of(form)))
+
+
+def _system_of(form: Mapping[str, Any]) -> str:
+    first: Mapping[str, Any] = next(iter(form.get("messages") or ()), {})
+    system = first.get("content") if first.get("role") in ("system", "developer") else form.get("system")
+    if isinstance(system, list):
+        return "".join(system[i]["text"] for i in text_parts(system))
+    return system if isinstance(system, str) else ""
+
+
+def _place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
+    messages = form.get("messages")
+    if messages is None:
+        prompt = form.get("prompt")
+        typed = typed_in(prompt, prompt=path in _PROMPTS) if isinstance(prompt, str) else None
+        return None if typed is None else Place(typed)
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return None
+    index = _asking(messages)
+    if index is None:
+        return None
+    content, last = messages[index].get("content"), index == len(messages) - 1
+    if isinstance(content, str):
+        typed = typed_in(content)
+        return None if typed is None else Place(typed, index, last=last)
+    part = _part(content, prefix)
+    typed = None if part is None else typed_in(content[part]["text"])
+    return None if typed is None else Place(typed, index, part, last)
+
+
+def _asking(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    """The last message of the user. With Anthropic, messages of the user also carry the results of tools."""
+    users = (i for i in range(len(messages) - 1, -1, -1) if messages[i].get("role") == "user")
+    return next((i for i in users if not _has_results(messages[i].get("content"))), None)
+
+
+def _has_results(content: Any) -> bool:
+    return isinstance(content, list) and any(isinstance(p, dict) and p.get("type") == "tool_result" for p in content)
+
+
+def _part(content: Any, prefix: str) -> int | None:
+    if not isinstance(content, list):
+        return None
+    part = typed_part(content)
+    others = [content[i]["text"] for i in text_parts(content) if i != part]
+    # Which of them did a person type?
+    return None if any(has_command(text, prefix) for text in others) else part
+
+
+def has_command(text: str, prefix: str) -> bool:
+    """Whether a text begins with the command, or with the one that asks why."""
+    return question_of(text, prefix) is not None or asks_why(text, prefix) is not None
+
+
+def asked_form(form: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """The form up to the place where the user typed, which has nothing but that: the enricher looks at its end."""
+    if place.message is None:
+        return {**form, "prompt": place.typed.text}
+    before = form["messages"][: place.message]
+    asked = {**form["messages"][place.message], "content": place.typed.text}
+    return {**form, "messages": [*before, asked]}
+
+
+def with_evidence(
+    path: str, request: Mapping[str, Any], place: Place, question: str, enriched: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The request with the evidence of `enriched`, which is the enriched `asked_form`, and without the command."""
+    if place.message is None:
+        prompt = place.typed.with_text(question, enriched["prompt"])
+        if path == RESPONSES:
+            return {**request, "input": prompt}
+        return {**request, "prompt": [prompt] if isinstance(request["prompt"], list) else prompt}
+    field = "input" if path == RESPONSES else "messages"
+    messages, found = list(request[field]), enriched["messages"]
+    added = found[place.message] if len(found) > place.message + 1 else None
+    text = place.typed.with_text(question)
+    message = messages[place.message]
+    if added is not None and path == MESSAGES:
+        content = _with_block(message["content"], place.part, added["content"], text)
+    else:
+        content = _with_text(message["content"], place.part, text)
+    messages[place.message] = {**message, "content": content}
+    if added is not None and path != MESSAGES:
+        messages.insert(place.message, {"type": "message", **added} if path == RESPONSES else added)
+    return {**request, field: messages}
+
+
+def _with_text(content: Any, part: int | None, text: str) -> Any:
+    if part is None:
+        return text
+    return [{**piece, "text": text} if i == part else piece for i, piece in enumerate(content)]
+
+
+def _with_block(content: Any, part: int | None, block: str, text: str) -> Any:
+    """Anthropic's messages have no role `system`, so the evidence precedes the question in the user's message."""
+    if part is None:
+        return f"{block}\n\n{text}"
+    evidence = {"type": "text", "text": f"{block}\n\n"}  # Ollama puts parts together without a blank
+    return [*content[:part], evidence, {**content[part], "text": text}, *content[part + 1 :]]
+
 
 _MOST_LOGPROBS = 20
 
@@ -64,3 +227,111 @@ def is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
     if any(type(value) is not types.get(name, type(value)) for name, value in fields):
         return True
     return any(name == "top_logprobs" and not 0 <= value <= _MOST_LOGPROBS for name, value in fields)
+
+
+# Prompts without the command wait so many seconds at most for the settings of their workspace, and not at all while
+# the settings cannot be read.
+_PATIENCE = 0.5
+_PAUSE = 5.0
+# JSON may write any letter of the name as \uXXXX.
+_NAMES_WORKSPACE = re.compile(rb'"workspace"|\\u00[67]')
+# Prefixes that JSON and case folding leave unchanged. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
+_PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
+
+
+class Asking:
+    """Reads a request's command, `X-RAG`, the suffix of its model, and the workspace's setting.
+
+    A `never` in the header or the setting wins. Otherwise each of the four suffices.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._settings = container.settings
+        self._prefix = prefix = container.settings.command_prefix
+        self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
+        self._ask_again = 0.0
+
+    async def asked(self, grant: Grant, scope: Scope, body: bytes, *, suffixed: bool, welcome: bool) -> Asked | None:
+        """The request if it gets evidence. `suffixed`: its model had the suffix. `welcome`: its page may ask.
+
+        None for a request that Ollama refuses: the client gets Ollama's own message. Raises `ValidationError` for an
+        invalid `X-RAG`, and for a body with too many keys or values that asks for evidence.
+        """
+        path, wish = scope["path"], wish_of(scope["headers"])
+        if wish == "never":
+            return None
+        found = self._with_command(path, body)
+        if found is None and (wish == "always" or suffixed):
+            found = self._without_command(path, body)
+        if found is None:
+            return await self._by_setting(grant, scope, body) if welcome and grant.allows("read") else None
+        return None if await self._setting(grant, scope, found.request) == "never" else found
+
+    def _with_command(self, path: str, body: bytes) -> Asked | None:
+        """The request, if what its user typed last begins with the command."""
+        # JSON may write any character as \uXXXX, and a slash as \/.
+        certain = self._needle is not None and self._needle in body.lower()
+        if not (certain or self._needle is None or b"\\u" in body or b"\\/" in body):
+            return None
+        try:
+            bounded(body)
+        except ValidationError:
+            if certain:
+                raise
+            return None
+        found = self._typed(path, body)
+        if found is None:
+            return None
+        text = found.place.typed.text
+        if (question := question_of(text, self._prefix)) is not None:
+            return replace(found, question=question)
+        question = asks_why(text, self._prefix)
+        return None if question is None else replace(found, question=question, why=True)
+
+    def _without_command(self, path: str, body: bytes, *, typed_last: bool = False) -> Asked | None:
+        """The request with what a user typed last in it, for those who ask for evidence without the command.
+
+        With `typed_last` nothing may follow that, such as the results of tools. None for what clients ask by
+        themselves, for code to complete and prompts without a template, and for what cannot be told apart.
+        """
+        found = self._typed(path, bounded(body))
+        if found is None or is_no_users(path, found.request) or (typed_last and not found.place.last):
+            return None
+        question = found.question.strip()
+        return replace(found, question=question, commanded=False) if question else None
+
+    def _typed(self, path: str, body: bytes) -> Asked | None:
+        """The request, with all that its user typed last as its question."""
+        request = parsed(body)
+        if request is None or is_refused_by_ollama(path, request):
+            return None
+        place = place_in(path, in_one_form(path, request), self._prefix)
+        # Ollama reports fields of wrong types in its own words.
+        return None if place is None else Asked(request, place.typed.text, place)
+
+    async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Asked | None:
+        """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
+        # Most bodies name no workspace and are not read.
+        request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None
+        if await self._setting(grant, scope, request or {}) != "always":
+            return None
+        try:
+            found = self._without_command(scope["path"], body, typed_last=True)
+        except ValidationError:
+            return None
+        return found if found and len(found.question) <= self._settings.max_prompt_characters else None
+
+    async def _setting(self, grant: Grant, scope: Scope, request: dict[str, Any]) -> Prompts:
+        """The workspace's setting; `command` for a request that may not read the workspace."""
+        try:
+            reading = grant.narrowed("read")
+            workspace = workspace_of(reading, scope["headers"], request.get("workspace"), self._settings.workspace)
+            now = self._container.clock.monotonic()
+            patience = _PATIENCE if now >= self._ask_again else 0.0
+            preferred, outdated = await self._container.preferences.at_hand(workspace, seconds=patience)
+            if outdated and patience:
+                self._ask_again = self._container.clock.monotonic() + _PAUSE
+            return preferred.prompts
+        except CragsideError:
+            return "command"

@@ -9,11 +9,9 @@ from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.forward_proxy import way_to
 from cragside.entrypoints.client_gone import ClientGone, until_gone
-from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
-from cragside.entrypoints.proxy.ollama_scopes import NAMING_ROUTES, ROUTES, posts_to
-from cragside.entrypoints.proxy.request_body import Body
-from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
+from cragside.entrypoints.proxy.messages import HOPS_HEADER, Body, Header, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.routes import NAMING_ROUTES, ROUTES, posts_to
+from cragside.entrypoints.proxy.upstream import Upstream, UpstreamConnection
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
 _WATCH_AFTER = 0.02

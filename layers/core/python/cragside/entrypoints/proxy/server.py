@@ -21,13 +21,10 @@ from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.entrypoints.proxy.client_connections import ClientConnection
-from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
-from cragside.entrypoints.proxy.handover import Receiver
+from cragside.entrypoints.proxy.clients import ClientConnection, Clients, ConnectionLimits
 from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
-from cragside.entrypoints.proxy.ollama_scopes import KNOWN
-from cragside.entrypoints.proxy.path_prefix import below
+from cragside.entrypoints.proxy.processes import Receiver
+from cragside.entrypoints.proxy.routes import KNOWN, below
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

@@ -1,19 +1,164 @@
-"""One listening socket for several processes: the parent accepts connections and hands them to the workers in turn.
+"""Runs several server processes on one listening socket: the parent accepts connections and hands them over in turn.
 
 If each worker had a listening socket, the kernel would distribute connections at random (100 as 58 and 42). If they
-shared one, the first worker to wake up would take every waiting connection.
-"""
+shared one, the first worker to wake up would take every waiting connection."""
 
 import asyncio
+import gc
 import itertools
 import logging
+import multiprocessing
 import os
+import signal
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from typing import Any, TypeVar, cast
 
-from cragside.entrypoints.proxy.forking import Forker
+from cragside.domain.errors import ConfigurationError, ProcessingError
+
+_GRACE_SECONDS = 10
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+Argument = TypeVar("Argument")
+
+
+def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequence[int]], object] = wait) -> None:
+    """Run `work(number)` in `count` forked processes until SIGINT or SIGTERM ends them all.
+
+    Meanwhile this process runs `attend(endings)`, which returns once one of these descriptors is readable. The forked
+    processes share imported modules. If a worker ends by itself, the others are ended and `ProcessingError` is raised:
+    a service manager may then start the server again.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise ConfigurationError("This system cannot fork processes; leave --workers at 1.")
+    fork = multiprocessing.get_context("fork")
+    # Garbage collection writes to every object that it visits. Memory that a child writes to is no longer shared.
+    gc.freeze()
+    workers: list[ForkProcess] = []
+    stopped = False
+    waiting, waking = socket.socketpair()
+
+    def stop(*_: Any) -> None:
+        nonlocal stopped
+        stopped = True
+        for worker in workers:
+            worker.terminate()
+        waking.send(b"\0")
+
+    previous = {number: signal.signal(number, stop) for number in STOPPING}
+    try:
+        with signals_held() as mask:
+            for number in range(count):
+                worker = fork.Process(target=begin, args=(work, number, mask), name=f"cragside-{number}")
+                worker.start()
+                workers.append(worker)
+        attend([waiting.fileno(), *(worker.sentinel for worker in workers)])
+    finally:
+        end(workers)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        waiting.close()
+        waking.close()
+    if not stopped:
+        raise ProcessingError("A worker ended unexpectedly; its messages are above.")
+
+
+@contextmanager
+def signals_held() -> Iterator[set[signal.Signals]]:
+    """Let signals wait while a process is forked, which must not run its parent's handlers. Yields what `begin` takes.
+
+    The parent can end all that it has forked once its signals arrive.
+    """
+    mask = cast(set[signal.Signals], signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING))
+    try:
+        yield mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def begin(work: Callable[[Argument], None], argument: Argument, mask: Iterable[int]) -> None:
+    """Run `work(argument)` in a forked process, without the parent's signal handlers."""
+    for stopping in STOPPING:
+        signal.signal(stopping, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    work(argument)
+
+
+def end(processes: Sequence[ForkProcess]) -> None:
+    """End the processes, by force those that take longer than ten seconds."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(_GRACE_SECONDS)
+        process.kill()
+        process.join()
+
+
+class Forker(AbstractContextManager["Forker"]):
+    """Runs `work(arguments)` in a process of its own, one at a time. Make it before the servers are forked."""
+
+    def __init__(self, work: Callable[[Sequence[str]], None]) -> None:
+        self._work = work
+        self._ours, self._servers = multiprocessing.Pipe()
+        self._process: ForkProcess | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            end([self._process])
+        self._ours.close()
+        self._servers.close()
+
+    async def run(self, arguments: Sequence[str]) -> int:
+        """The server's side: have a process forked, and return its exit code. Cancelling this ends the process.
+
+        Only one server may call this. Raises `OSError` if no process can be forked.
+        """
+        self._servers.send(arguments)
+        started = await self._answer()
+        if isinstance(started, OSError):
+            raise started
+        try:
+            return int(await self._answer())
+        except asyncio.CancelledError:
+            with suppress(ProcessLookupError):
+                os.kill(started, signal.SIGTERM)
+            raise
+
+    async def _answer(self) -> Any:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._servers.fileno(), arrived.set)
+        try:
+            await arrived.wait()
+        finally:
+            loop.remove_reader(self._servers.fileno())
+        return self._servers.recv()
+
+    def awaited(self) -> int:
+        """The parent's side: the descriptor that is readable when `attend` has something to do."""
+        return self._ours.fileno() if self._process is None else self._process.sentinel
+
+    def attend(self) -> None:
+        """The parent's side: fork the process that was asked for, or report the end of the last one."""
+        if self._process is None:
+            self._start(self._ours.recv())
+            return
+        self._process.join()
+        self._ours.send(self._process.exitcode)
+        self._process = None
+
+    def _start(self, arguments: Sequence[str]) -> None:
+        with signals_held() as mask:
+            process = multiprocessing.get_context("fork").Process(target=begin, args=(self._work, arguments, mask))
+            try:
+                process.start()
+            except OSError as error:  # no memory or process is free, which may pass
+                self._ours.send(error)
+                return
+        self._process = process
+        self._ours.send(process.pid)
+
 
 _BACKLOG = 2048
 # How long to wait when descriptors or memory have run out, as asyncio's own servers do.
