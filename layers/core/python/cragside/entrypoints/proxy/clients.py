@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
@@ -57,20 +57,6 @@ class ConnectionLimits:
         )
 
 
-class Connection(Protocol):
-    """A client's connection."""
-
-    @property
-    def has_spoken(self) -> bool:
-        """Tell if data has arrived that the server has not read yet and will read."""
-
-    def drop(self) -> None:
-        """End the connection at once."""
-
-    def check(self, now: float) -> None:
-        """End the connection if its client is too slow."""
-
-
 class Clients:
     """The connections of one process."""
 
@@ -85,23 +71,23 @@ class Clients:
         # Wraps what answers requests that the application does not get.
         self.observe = observe
         # Connections without a request in process, the longest idle first.
-        self._idle: dict[Connection, None] = {}
-        self._busy: set[Connection] = set()
+        self._idle: dict[ClientConnection, None] = {}
+        self._busy: set[ClientConnection] = set()
         # Refused connections, whose clients may still read the reason.
-        self._refused: dict[Connection, None] = {}
+        self._refused: dict[ClientConnection, None] = {}
 
     @property
     def full(self) -> bool:
         """Tell if there are too many requests. `/healthz` is answered nevertheless."""
         return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
 
-    def idle(self, connection: Connection) -> None:
+    def idle(self, connection: "ClientConnection") -> None:
         """A client has connected, or all its requests have been answered. May drop idle connections."""
         self._busy.discard(connection)
         self._idle[connection] = None
         self._make_room()
 
-    def refused(self, connection: Connection) -> None:
+    def refused(self, connection: "ClientConnection") -> None:
         """A client has been refused. Refused connections are the first to be dropped."""
         self.gone(connection)
         self._refused[connection] = None
@@ -122,12 +108,12 @@ class Clients:
         if len(self._refused) + len(self._idle) + len(self._busy) > 2 * self.limits.most:
             there[0].drop()
 
-    def busy(self, connection: Connection) -> None:
+    def busy(self, connection: "ClientConnection") -> None:
         """A client has sent the head of a request."""
         self._idle.pop(connection, None)
         self._busy.add(connection)
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: "ClientConnection") -> None:
         """A client has left."""
         self._idle.pop(connection, None)
         self._refused.pop(connection, None)

@@ -1,11 +1,21 @@
-"""Adds evidence to a request to Ollama, as much as the model's context window takes. All sizes are in tokens."""
+"""Adds evidence to a request to Ollama, as much as the model's context window takes. All sizes are in tokens.
+
+Ollama silently drops the oldest messages of a request that exceeds its window. So the evidence is limited to what the
+request and the answer leave of the largest possible window:
+
+- `num_ctx` in the request is the user's limit and never changed;
+- without it, the window that the host reports is used. If the enriched request does not fit, it is raised, at most to
+  the model's limit. It is never lowered, because each change makes Ollama reload the model, which takes seconds;
+- a model that is not loaded is loaded once, with the window for as much evidence as may come. A raised window is kept:
+  prompts without evidence get it too, if they fit and name none;
+- OpenAI's and Anthropic's APIs have no `num_ctx`, so the window that the host reports is the limit.
+"""
 
 import asyncio
 import json
-import logging
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,15 +23,16 @@ from cragside.application.enricher import Enriched
 from cragside.application.explainer import WatchedRun
 from cragside.bootstrap import Container
 from cragside.domain.context import CountTokens
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.errors import CragsideError
 from cragside.domain.explanation import Explanation
 from cragside.domain.model_windows import ModelWindows, brought
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.end_user_in_request import end_user_of
+from cragside.entrypoints.proxy.errors import failing_as
 from cragside.entrypoints.proxy.messages import PERSONA_HEADER, Header, value_of
-from cragside.entrypoints.proxy.prompts import Asked, asked_form, in_one_form, with_evidence
+from cragside.entrypoints.proxy.prompts import Asked, Call, asked_form, in_one_form, with_evidence
 from cragside.entrypoints.proxy.routes import OLLAMA_ROUTES
 from cragside.entrypoints.rag_headers import memory_asked
 
@@ -158,23 +169,6 @@ _OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")
 # Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.
 _HOST_PATIENCE = 10.0
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class EnrichedRequest:
-    """The body for Ollama, headers for the client, the texts that memory contributed, and the outcome."""
-
-    body: bytes
-    headers: tuple[Header, ...]
-    recalled: tuple[str, ...]
-    outcome: Enriched
-
-    @property
-    def context(self) -> RagContext | None:
-        """The evidence."""
-        return self.outcome.rag_context
-
 
 class RequestEnricher:
     """Enriches requests with the command on the routes that carry prompts."""
@@ -183,41 +177,25 @@ class RequestEnricher:
         self._container = container
         self._settings = container.settings
 
-    async def enrich(
-        self,
-        path: str,
-        asked: Asked,
-        headers: Sequence[Header],
-        workspace: str,
-        watch: Watch | None = None,
-    ) -> EnrichedRequest:
-        """The request with evidence. Raises what `Enricher.enrich` raises. `watch` is called with each step.
+    async def enrich(self, call: Call, asked: Asked, workspace: str, watch: Watch | None = None) -> Enriched:
+        """Give a call its evidence, and the client the headers that tell of it. `watch` is called with each step.
 
-        `persona` in the body, else `X-RAG-Persona`, chooses the instruction. `memory` in the body, else `X-RAG-Memory`,
-        asks for earlier exchanges. `tell_none` in the body, else for a prompt with the command the setting, has the
-        model told where there is no evidence. None of them, nor `compress` and `workspace`, is forwarded.
+        Raises what `Enricher.enrich` raises. `persona` in the body, else `X-RAG-Persona`, chooses the instruction.
+        `memory` in the body, else `X-RAG-Memory`, asks for earlier exchanges. `tell_none` in the body, else for a
+        prompt with the command the setting, has the model told where there is no evidence. None of them, nor
+        `compress` and `workspace`, is forwarded.
         """
-        try:
-            return await self._enriched(path, asked, headers, workspace, watch)
-        except CragsideError:
-            raise
-        except Exception as error:
-            logger.exception("Enrichment failed")
-            raise ProcessingError("The request could not be enriched.") from error
+        with failing_as("The request could not be enriched."):
+            return await self._enrich(call, asked, workspace, watch)
 
-    async def explain(
-        self, path: str, asked: Asked, headers: Sequence[Header], workspace: str, watch: Watch
-    ) -> Explanation:
+    async def explain(self, call: Call, asked: Asked, workspace: str, watch: Watch) -> Explanation:
         """What the model would get and why. Raises what `enrich` raises."""
         explainer = self._container.explainer
         deadline, run = explainer.deadline(), WatchedRun(watch)
-        enriched = await self.enrich(path, asked, headers, workspace, run.note)
-        return await explainer.explained(enriched.outcome, run, deadline)
+        return await explainer.explained(await self.enrich(call, asked, workspace, run.note), run, deadline)
 
-    async def _enriched(
-        self, path: str, asked: Asked, headers: Sequence[Header], workspace: str, watch: Watch | None
-    ) -> EnrichedRequest:
-        request = asked.request
+    async def _enrich(self, call: Call, asked: Asked, workspace: str, watch: Watch | None) -> Enriched:
+        path, headers, request = call.path, call.headers, asked.request
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
         whole = in_one_form(path, forwarded)
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
@@ -249,29 +227,21 @@ class RequestEnricher:
         cut = window is not None and self._fit(path, forwarded, window)
         context = enriched.rag_context
         without = budget < self._settings.context_tokens and not (context and context.documents)
-        recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
-        outcome = replace(enriched, request=in_one_form(path, forwarded))
-        return EnrichedRequest(
-            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, outcome
-        )
+        call.replace(json.dumps(forwarded).encode())
+        call.added = _result_headers(context, cut or without)
+        return replace(enriched, request=in_one_form(path, forwarded))
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> tuple[ContextWindow | None, bool]:
         """The window of a request, and whether its model has it already, as far as the host says."""
         adjustable = path in OLLAMA_ROUTES
-        limit, reported = await self._lengths(request.get("model"), load=not adjustable)
+        host, model, limit, reported = self._container.upstream, request.get("model"), None, None
+        if isinstance(model, str):
+            with suppress(CragsideError, TimeoutError):
+                async with asyncio.timeout(min(_HOST_PATIENCE, self._settings.timeout_seconds / 2)):
+                    limit, reported = await host.context_length(model), await host.window(model, load=not adjustable)
         loaded = reported != 0
         reported = reported if loaded else min(limit or SMALLEST_DEFAULT, SMALLEST_DEFAULT)
         return window_of(request, limit=limit, reported=reported, adjustable=adjustable), loaded
-
-    async def _lengths(self, model: object, *, load: bool) -> tuple[int | None, int | None]:
-        if not isinstance(model, str):
-            return None, None
-        try:
-            async with asyncio.timeout(min(_HOST_PATIENCE, self._settings.timeout_seconds / 2)):
-                host = self._container.upstream
-                return await host.context_length(model), await host.window(model, load=load)
-        except (CragsideError, TimeoutError):
-            return None, None
 
     def _fit(self, path: str, forwarded: dict[str, Any], window: ContextWindow) -> bool:
         """Set `num_ctx` so that Ollama reads the whole enriched request. True if the window is too small for that."""

@@ -1,12 +1,15 @@
 """Errors in the form of the called API: Ollama's, OpenAI's, Anthropic's, or our own."""
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.types import Send
 
 from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError
+from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.http.errors import STATUS, retry_headers
 from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 from cragside.entrypoints.proxy.messages import send_whole
@@ -15,6 +18,8 @@ from cragside.entrypoints.proxy.routes import is_own
 _STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502, "loop_detected": 508}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
+
+logger = logging.getLogger(__name__)
 
 
 def code_of(error: CragsideError) -> str:
@@ -42,6 +47,18 @@ def error_body(path: str, code: str, message: str, *, error: CragsideError | Non
         kind = _OPENAI_TYPES.get(status, fallback)
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return {"error": message}
+
+
+@contextmanager
+def failing_as(message: str) -> Iterator[None]:
+    """Raise a failure that nobody expected as a `ProcessingError` with this message. The log has the details."""
+    try:
+        yield
+    except CragsideError:
+        raise
+    except Exception as error:
+        logger.exception("%s", message)
+        raise ProcessingError(message) from error
 
 
 async def send_error(

@@ -1,7 +1,6 @@
 """Answers prompts that begin with `/rag?`: with the explanation of their evidence instead of a model's words."""
 
 import json
-import logging
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -12,12 +11,12 @@ from typing import Any
 from starlette.types import Send
 from typing_extensions import override
 
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.errors import CragsideError
 from cragside.domain.explanation import Explanation
 from cragside.domain.markdown import rest_of, step_line
 from cragside.domain.steps import Step
 from cragside.entrypoints.http.errors import for_client
-from cragside.entrypoints.proxy.errors import code_of, error_body
+from cragside.entrypoints.proxy.errors import code_of, error_body, failing_as
 from cragside.entrypoints.proxy.messages import send_whole
 from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
 
@@ -273,8 +272,6 @@ class _OpenAIAnswer(OwnAnswer):
 
 _TITLE = "**Why this evidence**\n\n"
 
-logger = logging.getLogger(__name__)
-
 
 async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: AsyncIterator[Step | Explanation]) -> None:
     """Send each step when it ends, then the rest. Raises a `CragsideError` if nothing has been sent yet."""
@@ -299,16 +296,11 @@ async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: Asyn
 
 
 async def _pieces(items: AsyncIterator[Step | Explanation]) -> AsyncIterator[str]:
-    try:
+    with failing_as("The request could not be explained."):
         async for item in items:
             for piece in [step_line(item)] if isinstance(item, Step) else rest_of(item):
                 if piece:
                     yield piece
-    except CragsideError:
-        raise
-    except Exception as failure:
-        logger.exception("An explanation failed")
-        raise ProcessingError("The request could not be explained.") from failure
 
 
 async def _send(send: Send, body: bytes, *, more: bool = True) -> None:

@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.types import Receive, Scope, Send
@@ -27,7 +26,6 @@ from cragside.entrypoints.proxy.errors import code_of, send_error
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.explaining import own_answer, send_explanation
 from cragside.entrypoints.proxy.messages import (
-    Body,
     Header,
     Unpacked,
     coding_of,
@@ -37,7 +35,7 @@ from cragside.entrypoints.proxy.messages import (
     read_body,
 )
 from cragside.entrypoints.proxy.model_names import SuffixedList, is_list, unsuffixed_path, without_suffix
-from cragside.entrypoints.proxy.prompts import Asked, Asking
+from cragside.entrypoints.proxy.prompts import Asked, Asking, Call
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.routes import NAMING_ROUTES, OLLAMA_ROUTES, ROUTES, posts_to
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence, passages_of
@@ -51,30 +49,6 @@ _OLLAMA = "Ollama", "Start it with `ollama serve`, or set OLLAMA_BASE_URL to whe
 _OPENAI = "The model host", "Start it, or set RAG_MODEL_HOST to where it runs."
 # Tells the client that a command in its request was not seen.
 _UNREAD = ((b"x-rag-degraded", b"request"),)
-_NOTHING = Body(b"", complete=True)
-
-
-@dataclass(slots=True)
-class _Call:
-    """A request on its way to the host, and what its token opens.
-
-    `text` is the body without its content coding, None if it has not been read or cannot be. `replaced` tells that
-    `body` is not the client's, and `added` has further headers for the client.
-    """
-
-    grant: Grant
-    scope: Scope
-    receive: Receive
-    send: Send
-    body: Body = _NOTHING
-    text: bytes | None = None
-    replaced: bool = False
-    asked: Asked | None = None
-    added: Sequence[Header] = ()
-
-    def replace(self, body: bytes) -> None:
-        """Send this in place of the client's body."""
-        self.body, self.replaced = Body(body, complete=True), True
 
 
 class Forwarder:
@@ -113,7 +87,7 @@ class Forwarder:
         """Pass a request on and its answer back."""
         try:
             with hops.answering(hops_of(scope["headers"])):
-                await self._forward(_Call(grant, scope, receive, send))
+                await self._forward(Call(grant, scope, receive, send))
         except ClientGone:
             pass
         except BrokenOff as event:
@@ -124,12 +98,12 @@ class Forwarder:
             sending = cors_send_if_accepted(send, scope["headers"], self._origins)
             await send_error(sending, scope["path"], code_of(error), self._message(for_client(error)))
 
-    async def _forward(self, call: _Call) -> None:
+    async def _forward(self, call: Call) -> None:
         if self._upstream.has_credential:
             # With a credential of cragside's own the host cannot tell a page from a program, so pages are judged here.
-            if not self._origins.may_ask(call.scope["headers"]):
+            if not self._origins.may_ask(call.headers):
                 raise Forbidden(FOREIGN_PAGE)
-            call.send = cors_send(call.send, call.scope["headers"])
+            call.send = cors_send(call.send, call.headers)
         if posts_to(ROUTES, call.scope):
             await self._prompt(call)
         elif posts_to(NAMING_ROUTES, call.scope):
@@ -139,58 +113,57 @@ class Forwarder:
             await self._list(call)
         else:
             call.scope, call.body = unsuffixed_path(call.scope), await read_body(call.receive, 0)
-            await self._relay(call)
+            await relay(self._upstream, call)
 
-    async def _list(self, call: _Call) -> None:
-        listing = SuffixedList(call.send, call.scope["path"])
+    async def _list(self, call: Call) -> None:
+        listing = SuffixedList(call.send, call.path)
         call.send = Unpacked(listing)
         try:
-            await self._relay(call)
+            await relay(self._upstream, call)
         except BrokenOff as event:
             if listing.begun:
                 raise
             raise ServiceUnavailable("ollama", str(event)) from event
 
-    async def _prompt(self, call: _Call) -> None:
+    async def _prompt(self, call: Call) -> None:
         await self._read(call)
-        grant, scope = call.grant, call.scope
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
-        welcome = self._origins.may_ask(scope["headers"])
+        welcome = self._origins.may_ask(call.headers)
         if call.text is not None:
-            call.asked = await self._asking.asked(grant, scope, call.text, suffixed=call.replaced, welcome=welcome)
-        elif wish_of(scope["headers"]) != "never":  # the command may stand in there
+            call.asked = await self._asking.asked(call, call.text, welcome=welcome)
+        elif wish_of(call.headers) != "never":  # the command may stand in there
             call.added = _UNREAD
         if call.asked is not None and not welcome:
-            await send_error(call.send, scope["path"], "forbidden", FOREIGN_PAGE)
+            await send_error(call.send, call.path, "forbidden", FOREIGN_PAGE)
         elif call.asked is not None and call.asked.why:
             await self._explain(call, call.asked)
-        elif self._exchanges is not None and welcome and call.text is not None and grant.allows("write"):
+        elif self._exchanges is not None and welcome and call.text is not None and call.grant.allows("write"):
             await self._record(self._exchanges, call, call.text)
         else:
             await self._pass_on(call)
 
-    async def _read(self, call: _Call) -> None:
+    async def _read(self, call: Call) -> None:
         """Read the body, and give its model the name that Ollama knows."""
         limit = self._settings.max_body_bytes
         call.body = body = await read_body(call.receive, limit)
         if body.complete and len(body.data) <= limit:
-            call.text = decoded(body.data, coding_of(call.scope["headers"]), limit)
+            call.text = decoded(body.data, coding_of(call.headers), limit)
         if call.text is not None and (changed := without_suffix(call.text)) is not None:
             call.text = changed
             call.replace(changed)
 
-    async def _pass_on(self, call: _Call) -> None:
+    async def _pass_on(self, call: Call) -> None:
         if call.asked is not None:
             await self._enrich(call, call.asked)
             return
         windows = self._container.upstream.windows
-        if windows and call.text is not None and call.scope["path"] in OLLAMA_ROUTES:
+        if windows and call.text is not None and call.path in OLLAMA_ROUTES:
             request = parsed_if_bounded(call.text)
             if request and (changed := with_kept_window(request, windows)):
                 call.replace(json.dumps(changed).encode())
-        await self._relay(call)
+        await relay(self._upstream, call)
 
-    async def _record(self, exchanges: Exchanges, call: _Call, request: bytes) -> None:
+    async def _record(self, exchanges: Exchanges, call: Call, request: bytes) -> None:
         """Pass the request on, and put the exchange into memory once it is complete."""
         try:
             writing, workspace = self._workspace(call, "write")
@@ -213,53 +186,38 @@ class Forwarder:
         documents = [] if document is None else [document]
         self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=documents)
 
-    def _workspace(self, call: _Call, right: TokenScope) -> tuple[Grant, str]:
+    def _workspace(self, call: Call, right: TokenScope) -> tuple[Grant, str]:
         """The workspace of a request, and what its token opens with this right."""
         grant, named = call.grant.narrowed(right), None if call.asked is None else call.asked.request.get("workspace")
-        return grant, workspace_of(grant, call.scope["headers"], named, self._settings.workspace)
+        return grant, workspace_of(grant, call.headers, named, self._settings.workspace)
 
-    async def _explain(self, call: _Call, asked: Asked) -> None:
+    async def _explain(self, call: Call, asked: Asked) -> None:
         """Answer with the explanation. Ollama gets nothing, and there is no exchange to remember."""
-        path, headers, state = call.scope["path"], call.scope["headers"], call.scope["state"]
+        state = call.scope["state"]
         _, state["workspace"] = self._workspace(call, "read")
 
         async def run(watch: Watch) -> Explanation:
-            explanation = await self._enricher.explain(path, asked, headers, state["workspace"], watch)
+            explanation = await self._enricher.explain(call, asked, state["workspace"], watch)
             state["rag_context"] = explanation.context
             return explanation
 
-        answer = own_answer(path, asked.request)
-        sending = send_explanation(cors_send(call.send, headers), path, answer, followed(run))
+        answer = own_answer(call.path, asked.request)
+        sending = send_explanation(cors_send(call.send, call.headers), call.path, answer, followed(run))
         await while_connected(call.receive, sending)
 
-    async def _enrich(self, call: _Call, asked: Asked) -> None:
-        path, headers, state = call.scope["path"], call.scope["headers"], call.scope["state"]
+    async def _enrich(self, call: Call, asked: Asked) -> None:
+        state = call.scope["state"]
         _, state["workspace"] = self._workspace(call, "read")
-        shown = context_asked(headers)
-        work = self._enricher.enrich(path, asked, headers, state["workspace"])
-        enriched = await while_connected(call.receive, work)
-        state["rag_context"] = enriched.context
+        shown = context_asked(call.headers)
+        enriched = await while_connected(call.receive, self._enricher.enrich(call, asked, state["workspace"]))
+        state["rag_context"] = context = enriched.rag_context
         if isinstance(call.send, Recording):
-            call.send.recalled = enriched.recalled
-        call.send = cors_send(call.send, headers)
-        if shown and enriched.context is not None:
-            passages = passages_of(enriched.context, call.scope, self._settings.path_prefix or "")
-            call.send = Unpacked(ShownEvidence(call.send, path, passages))
-        call.replace(enriched.body)
-        call.added = enriched.headers
-        await self._relay(call)
-
-    async def _relay(self, call: _Call) -> None:
-        await relay(
-            self._upstream,
-            call.scope,
-            call.receive,
-            call.send,
-            call.body,
-            dropped=call.grant.headers,
-            replaced=call.replaced,
-            added=call.added,
-        )
+            call.send.recalled = tuple(each.content for each in (context.memory or ())) if context else ()
+        call.send = cors_send(call.send, call.headers)
+        if shown and context is not None:
+            passages = passages_of(context, call.scope, self._settings.path_prefix or "")
+            call.send = Unpacked(ShownEvidence(call.send, call.path, passages))
+        await relay(self._upstream, call)
 
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from cragside.bootstrap import Container
 from cragside.domain.client_tasks import is_client_task, sets_a_client_task
@@ -15,7 +15,7 @@ from cragside.domain.preferences import Prompts
 from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.http.body_limit import bounded
-from cragside.entrypoints.proxy.messages import parsed, parsed_if_bounded
+from cragside.entrypoints.proxy.messages import Body, Header, parsed, parsed_if_bounded
 from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OLLAMA_ROUTES, RESPONSES
 from cragside.entrypoints.rag_headers import wish_of
 
@@ -172,6 +172,7 @@ def _with_block(content: Any, part: int | None, block: str, text: str) -> Any:
 
 
 _MOST_LOGPROBS = 20
+_NOTHING = Body(b"", complete=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,39 @@ class Asked:
     place: Place
     why: bool = False
     commanded: bool = True
+
+
+@dataclass(slots=True)
+class Call:
+    """A request on its way to the host, and what its token opens.
+
+    `text` is the body without its content coding, None if it has not been read or cannot be. `replaced` tells that
+    `body` is not the client's, and `added` has further headers for the client.
+    """
+
+    grant: Grant
+    scope: Scope
+    receive: Receive
+    send: Send
+    body: Body = _NOTHING
+    text: bytes | None = None
+    replaced: bool = False
+    asked: Asked | None = None
+    added: Sequence[Header] = ()
+
+    @property
+    def path(self) -> str:
+        """The path that the host gets."""
+        return cast(str, self.scope["path"])
+
+    @property
+    def headers(self) -> list[Header]:
+        """The client's headers."""
+        return cast(list[Header], self.scope["headers"])
+
+    def replace(self, body: bytes) -> None:
+        """Send this in place of the client's body."""
+        self.body, self.replaced = Body(body, complete=True), True
 
 
 def user_prompt(path: str, request: Mapping[str, Any], prefix: str) -> str | None:
@@ -252,21 +286,21 @@ class Asking:
         self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
         self._ask_again = 0.0
 
-    async def asked(self, grant: Grant, scope: Scope, body: bytes, *, suffixed: bool, welcome: bool) -> Asked | None:
-        """The request if it gets evidence. `suffixed`: its model had the suffix. `welcome`: its page may ask.
+    async def asked(self, call: Call, text: bytes, *, welcome: bool) -> Asked | None:
+        """The request if it gets evidence. A replaced `text` had the suffix. `welcome`: its page may ask.
 
         None for a request that Ollama refuses: the client gets Ollama's own message. Raises `ValidationError` for an
         invalid `X-RAG`, and for a body with too many keys or values that asks for evidence.
         """
-        path, wish = scope["path"], wish_of(scope["headers"])
+        wish = wish_of(call.headers)
         if wish == "never":
             return None
-        found = self._with_command(path, body)
-        if found is None and (wish == "always" or suffixed):
-            found = self._without_command(path, body)
+        found = self._with_command(call.path, text)
+        if found is None and (wish == "always" or call.replaced):
+            found = self._without_command(call.path, text)
         if found is None:
-            return await self._by_setting(grant, scope, body) if welcome and grant.allows("read") else None
-        return None if await self._setting(grant, scope, found.request) == "never" else found
+            return await self._by_setting(call, text) if welcome and call.grant.allows("read") else None
+        return None if await self._setting(call, found.request) == "never" else found
 
     def _with_command(self, path: str, body: bytes) -> Asked | None:
         """The request, if what its user typed last begins with the command."""
@@ -310,23 +344,23 @@ class Asking:
         # Ollama reports fields of wrong types in its own words.
         return None if place is None else Asked(request, place.typed.text, place)
 
-    async def _by_setting(self, grant: Grant, scope: Scope, body: bytes) -> Asked | None:
+    async def _by_setting(self, call: Call, body: bytes) -> Asked | None:
         """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
         # Most bodies name no workspace and are not read.
         request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None
-        if await self._setting(grant, scope, request or {}) != "always":
+        if await self._setting(call, request or {}) != "always":
             return None
         try:
-            found = self._without_command(scope["path"], body, typed_last=True)
+            found = self._without_command(call.path, body, typed_last=True)
         except ValidationError:
             return None
         return found if found and len(found.question) <= self._settings.max_prompt_characters else None
 
-    async def _setting(self, grant: Grant, scope: Scope, request: dict[str, Any]) -> Prompts:
+    async def _setting(self, call: Call, request: dict[str, Any]) -> Prompts:
         """The workspace's setting; `command` for a request that may not read the workspace."""
         try:
-            reading = grant.narrowed("read")
-            workspace = workspace_of(reading, scope["headers"], request.get("workspace"), self._settings.workspace)
+            reading = call.grant.narrowed("read")
+            workspace = workspace_of(reading, call.headers, request.get("workspace"), self._settings.workspace)
             now = self._container.clock.monotonic()
             patience = _PATIENCE if now >= self._ask_again else 0.0
             preferred, outdated = await self._container.preferences.at_hand(workspace, seconds=patience)

@@ -1,15 +1,15 @@
 """Passes one exchange through: the client's bytes to Ollama, Ollama's bytes to the client."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Send
 
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.forward_proxy import way_to
 from cragside.entrypoints.client_gone import ClientGone, until_gone
-from cragside.entrypoints.proxy.messages import HOPS_HEADER, Body, Header, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.messages import HOPS_HEADER, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.prompts import Call
 from cragside.entrypoints.proxy.routes import NAMING_ROUTES, ROUTES, posts_to
 from cragside.entrypoints.proxy.upstream import Upstream, UpstreamConnection
 
@@ -25,38 +25,27 @@ class BrokenOff(Exception):
     """Ollama broke off during an answer. The client's connection must be cut, without a regular end of the answer."""
 
 
-async def relay(
-    upstream: Upstream,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    body: Body,
-    *,
-    dropped: Iterable[bytes] = (),
-    replaced: bool = False,
-    added: Sequence[Header] = (),
-) -> None:
+async def relay(upstream: Upstream, call: Call) -> None:
     """Pass a request on and its answer back, each piece as it arrives.
 
-    `dropped` names request headers that are not forwarded, `replaced` tells that `body` is not the client's, and
-    `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
-    `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that. A host that
-    refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`. A kept connection that the host
-    closed without an answer is replaced once.
+    Raises `ClientGone`. If Ollama fails, raises `ServiceUnavailable("ollama", ...)` before anything is sent to the
+    client, and `BrokenOff` after that. A host that refuses the key of cragside's own raises
+    `ServiceUnavailable("model_host", ...)`. A kept connection that the host closed without an answer is replaced once.
     """
-    chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
-    head = _head(upstream, await upstream.authorization(), scope, body, dropped, replaced)
+    body, method = call.body, call.scope["method"]
+    chunked = not body.complete and value_of(call.headers, b"content-length") is None
+    head = _head(upstream, await upstream.authorization(), call)
     begun = head + (_chunk(body.data) if chunked else body.data)
 
     async def exchange(connection: UpstreamConnection) -> None:
-        guard = _Guard(connection, receive, None if body.complete else chunked)
+        guard = _Guard(connection, call.receive, None if body.complete else chunked)
         try:
-            connection.begin(begun, body_sent=body.complete, bodiless=scope["method"] == "HEAD")
+            connection.begin(begun, body_sent=body.complete, bodiless=method == "HEAD")
             await connection.response()
             _refuse(upstream, connection.status)
-            headers = [*response_headers(connection.headers, connection.status), *added]
-            await send({"type": "http.response.start", "status": connection.status, "headers": headers})
-            await _answer(connection, send)
+            headers = [*response_headers(connection.headers, connection.status), *call.added]
+            await call.send({"type": "http.response.start", "status": connection.status, "headers": headers})
+            await _answer(connection, call.send)
         finally:
             guard.dismiss()
             upstream.release(connection)
@@ -67,7 +56,7 @@ async def relay(
     except ServiceUnavailable:
         # Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make
         # things, and the host may have done what was asked before it closed the connection.
-        repeatable = scope["method"] in _IDEMPOTENT or posts_to(ROUTES | NAMING_ROUTES, scope)
+        repeatable = method in _IDEMPOTENT or posts_to(ROUTES | NAMING_ROUTES, call.scope)
         if not (connection.was_stale and body.complete and repeatable):
             raise
         await exchange(await upstream.connection(new=True))
@@ -138,15 +127,8 @@ def _chunk(data: bytes, *, last: bool = False) -> bytes:
     return framed + b"0\r\n\r\n" if last else framed
 
 
-def _head(
-    upstream: Upstream,
-    authorization: bytes | None,
-    scope: Scope,
-    body: Body,
-    given: Iterable[bytes],
-    replaced: bool,
-) -> bytes:
-    dropped = frozenset(given)
+def _head(upstream: Upstream, authorization: bytes | None, call: Call) -> bytes:
+    scope, body, dropped = call.scope, call.body, {*call.grant.headers}
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     if not path.startswith(b"/") and path != b"*":
         raise ValidationError("The request's path must begin with a slash.")
@@ -156,14 +138,16 @@ def _head(
     if authorization is not None:
         dropped |= {b"authorization", b"x-api-key"}  # clients of Anthropic's API send their key as the latter
         lines.append(b"authorization: " + authorization)
-    headers = request_headers(scope["headers"], dropped | _OF_BODIES if replaced else dropped)
+    if call.replaced:
+        dropped |= _OF_BODIES
+    headers = request_headers(call.headers, dropped)
     lines += [b"%b: %b" % header for header in headers]
     lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
     lines += [f"{name}: {value}".encode() for name, value in upstream.proxy_headers.items()]
     if value_of(headers, b"content-length") is None:
         if not body.complete:
             lines.append(b"transfer-encoding: chunked")
-        elif body.data or value_of(scope["headers"], b"transfer-encoding") is not None:
+        elif body.data or value_of(call.headers, b"transfer-encoding") is not None:
             lines.append(b"content-length: %d" % len(body.data))
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):

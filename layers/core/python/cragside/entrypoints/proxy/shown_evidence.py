@@ -79,7 +79,7 @@ def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Pas
     return Passages(context, f"{at}{path_prefix}/console/")
 
 
-_HEADING, _DATA = b"event:", b"data:"
+_HEADING, _EVENT = b"event:", b"data:"
 _ADDED = "response.output_text.annotation.added"
 
 
@@ -101,11 +101,11 @@ class ResponseAnnotations:
         if line.startswith(_HEADING):
             self._heading = line
             return heading
-        if not line.startswith(_DATA):
+        if not line.startswith(_EVENT):
             return heading + line
         ending = line[len(line.rstrip(b"\r\n")) :]
         try:
-            part = json.loads(line.removeprefix(_DATA))
+            part = json.loads(line.removeprefix(_EVENT))
             moved = self._moved(part)
             events = self._events(part, ending) if part.get("type") == "response.output_text.done" else []
             if not (self._add(part) or moved or events):
@@ -114,7 +114,7 @@ class ResponseAnnotations:
         except UNREADABLE:
             return heading + line
         self._added += len(events)
-        return b"".join(events) + heading + _DATA + b" " + changed + ending
+        return b"".join(events) + heading + _EVENT + b" " + changed + ending
 
     def rest(self) -> bytes:
         """What is still held, at the end of a stream."""
@@ -181,7 +181,6 @@ class ResponseAnnotations:
         return self._passages.annotations(marks)
 
 
-_EVENT = b"data:"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
 _MOST_CHOICES = 128  # as OpenAI has them
 
@@ -295,28 +294,21 @@ class ShownEvidence:
         elif self._path == MESSAGES:
             ends = part.get("type") in ("message_delta", "message")
         else:
-            ends = self._add_to_choices(part["choices"])
+            for choice in part["choices"] if self._path == OPENAI_CHAT else ():
+                self._annotate(choice)
+            ends = any(choice.get("finish_reason") is not None for choice in part["choices"])
         if ends:
             part["rag_context"] = self._passages.as_dict()
         return ends
 
-    def _add_to_choices(self, choices: list[dict[str, Any]]) -> bool:
-        ended = False
-        for choice in choices:
-            ends = choice.get("finish_reason") is not None
-            if self._path == OPENAI_CHAT:
-                self._annotate(choice, ends)
-            ended = ended or ends
-        return ended
-
-    def _annotate(self, choice: dict[str, Any], ends: bool) -> None:
+    def _annotate(self, choice: dict[str, Any]) -> None:
         """Read what the choice says, and annotate it at its end."""
         index, message = choice.get("index", 0), choice.get("delta") or choice.get("message") or {}
         if not self._left or (index not in self._cited and len(self._cited) == _MOST_CHOICES):
             return
         cited = self._cited.setdefault(index, MarksOfPieces())
         cited.read(message.get("content") or "")
-        if not ends:
+        if choice.get("finish_reason") is None:
             return
         del self._cited[index]
         if found := self._passages.annotations(islice(cited.found, self._left)):

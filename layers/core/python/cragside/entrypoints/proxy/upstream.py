@@ -6,12 +6,12 @@ decoded, and the bytes of headers stay unchanged."""
 import asyncio
 import base64
 import ctypes
-import re
 import socket
 import ssl
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
@@ -22,15 +22,12 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.forward_proxy import ForwardProxy, forward_proxy, way_to
 from cragside.entrypoints.proxy.messages import Header
 
-
-def give_back() -> None:
-    """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-
-
+# Tells the key of the host.
+Key = Callable[[], Awaitable[str]]
+_PORTS = {"http": 80, "https": 443}
+# Once the last of so many exchanges at a time has ended, the memory that they took is given back.
+_MANY = 50
+_CONNECT_SECONDS = 10.0
 _READ_AHEAD = 64 * 1024  # bytes to buffer for a slow client before reading pauses
 # Bytes that a host may send without a byte of a body: its head, trailers, what stands beside the sizes of chunks. The
 # parser keeps an unfinished header, so the bytes count before it has read them.
@@ -265,19 +262,22 @@ def keep_alive(connected: socket.socket) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-_LONGEST_ANSWER = 16 * 1024
-_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
-
-
 async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLContext) -> UpstreamConnection:
-    """A connection to the host. Raises `ServiceUnavailable("ollama", ...)` if the proxy refuses, and `OSError`."""
+    """A connection to a host with TLS through an HTTP proxy, which passes its bytes on unread (CONNECT).
+
+    Raises `ServiceUnavailable("ollama", ...)` if the proxy refuses, and `OSError`.
+    """
     loop = asyncio.get_running_loop()
-    transport, answer = await loop.create_connection(_Answer, proxy.host, proxy.port)
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+    lines += [f"{name}: {value}" for name, value in proxy.headers.items()]
+    transport, asked = await loop.create_connection(UpstreamConnection, proxy.host, proxy.port)
     try:
-        transport.write(_request(proxy, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
-        status = _STATUS.match(await answer.head)
-        if status is None or not status[1].startswith(b"2"):
-            told = f"answered {status[1].decode()}" if status else "did not answer HTTP"
+        asked.begin("\r\n".join([*lines, "", ""]).encode(), body_sent=True, bodiless=True)
+        with suppress(ServiceUnavailable):
+            await asked.response()
+        if not 200 <= asked.status < 300:
+            told = f"answered {asked.status}" if asked.status else "did not answer HTTP"
             raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {told}")
         connection = UpstreamConnection()
         encrypted = await loop.start_tls(transport, connection, tls, server_hostname=host)
@@ -290,42 +290,6 @@ async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLConte
     return connection
 
 
-def _request(proxy: ForwardProxy, authority: str) -> bytes:
-    headers = {"Host": authority, **proxy.headers}
-    lines = [f"CONNECT {authority} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-    return "\r\n".join(lines).encode()
-
-
-class _Answer(asyncio.Protocol):
-    """Waits for the head of the proxy's answer."""
-
-    def __init__(self) -> None:
-        self.head: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._received = b""
-
-    @override
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        if self.head.done():
-            return
-        if b"\r\n\r\n" in self._received:
-            self.head.set_result(self._received)
-        elif len(self._received) > _LONGEST_ANSWER:
-            self.head.set_exception(ConnectionError("an endless answer"))
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.head.done():
-            self.head.set_exception(exc or ConnectionError("closed"))
-
-
-# Tells the key of the host.
-Key = Callable[[], Awaitable[str]]
-_PORTS = {"http": 80, "https": 443}
-# Once the last of so many exchanges at a time has ended, the memory that they took is given back.
-_MANY = 50
-
-
 class Upstream:
     """Connections to one Ollama: one for each request in flight, opened on demand and kept for later requests.
 
@@ -333,9 +297,7 @@ class Upstream:
     is the base URL without credentials, for messages.
     """
 
-    def __init__(
-        self, base_url: str, key: Key | None = None, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0
-    ) -> None:
+    def __init__(self, base_url: str, key: Key | None = None, *, keep_seconds: float = 15.0) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ConfigurationError("OLLAMA_BASE_URL must be an http:// or https:// address.")
@@ -353,7 +315,6 @@ class Upstream:
         self.proxy_headers = self._proxy.headers if self._proxy and self.relayed else {}
         self._key = key
         self._basic = _basic(parts.username, parts.password)
-        self._connect_timeout = connect_timeout
         self._keep_seconds = keep_seconds
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
@@ -416,14 +377,13 @@ class Upstream:
     async def _connected(self) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout(_CONNECT_SECONDS):
                 if self._proxy is not None and self._tls is not None:
                     return await tunnelled(self._proxy, self._host, self._port, self._tls)
                 host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self._host, self._port)
                 _, connection = await loop.create_connection(UpstreamConnection, host, port, ssl=self._tls)
         except (OSError, UnicodeError) as error:
-            reason = _reason(error, self._connect_timeout) + way_to(self.address)
-            raise ServiceUnavailable("ollama", reason) from error
+            raise ServiceUnavailable("ollama", _reason(error) + way_to(self.address)) from error
         return connection
 
     def _used(self, connection: UpstreamConnection) -> UpstreamConnection:
@@ -445,9 +405,9 @@ def _basic(username: str | None, password: str | None) -> bytes | None:
     return b"Basic " + base64.b64encode(pair.encode())
 
 
-def _reason(error: Exception, timeout: float) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"no connection within {timeout:g} s"
+        return f"no connection within {_CONNECT_SECONDS:g} s"
     if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():
         return "connection refused"
     if isinstance(error, socket.gaierror | UnicodeError):
@@ -455,3 +415,11 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(error, ssl.SSLError):
         return "the TLS handshake failed"
     return "no connection"
+
+
+def give_back() -> None:
+    """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
