@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,7 +38,7 @@ class Proxy:
     ) -> None:
         self._app = app
         self._origins = Origins(container.settings.allowed_origins)
-        self._own = CrossOrigin(partial(self._authorised, own=True), self._origins)
+        self._own = CrossOrigin(self._authorised, self._origins)
         self._audit = Audit(container.audit_log)
         self._forwarder = Forwarder(container, self._origins, self._audit)
         self._keys = keys
@@ -82,19 +81,19 @@ class Proxy:
         elif path == "/" and _is_browser(scope["method"], headers):
             await send_whole(send, 307, _TO_START)
         elif not is_preflight(scope["method"], headers):
-            await self._authorised(scope, receive, send, own=False)
+            await self._authorised(scope, receive, send)
         elif self._forwarder.accepts_preflight(headers):
             await send_whole(send, 204, preflight_headers(headers))
         else:  # the host answers the preflights of other pages, unless it would get a credential of ours with them
             await self._forwarder.forward(Grant(), scope, receive, send)
 
-    async def _authorised(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:
+    async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the token allows."""
         path: str = scope["path"]
+        own, state = is_own(path), scope.setdefault("state", {})
         if is_open(path):
             await self._app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
         try:
             grant = state["grant"] = self._keys.keyring().grant(scope["headers"])
             if grant is None:

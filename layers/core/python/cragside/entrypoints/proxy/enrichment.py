@@ -54,13 +54,15 @@ _ANSWER_FIELDS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 class ContextWindow:
     """`current` is the window for the unchanged request, `largest` the window that the proxy may set.
 
-    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set.
+    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set, `brought` whether the request has
+    one.
     """
 
     current: int
     largest: int
     reserve: int
     adjustable: bool = True
+    brought: bool = False
 
     def evidence_tokens(self, budget: int, request_tokens: int) -> int:
         """The evidence that fits in addition to the request and the answer: 0 to `budget`."""
@@ -78,12 +80,6 @@ class ContextWindow:
         if needed <= self.current:
             return self.current
         return min(-(-needed // _STEP) * _STEP, self.largest)
-
-
-def own_window(request: Mapping[str, Any]) -> int | None:
-    """The window that a request brings along."""
-    options = request.get("options")
-    return _positive(options.get("num_ctx")) if isinstance(options, dict) else None
 
 
 def with_kept_window(request: Mapping[str, Any], windows: ModelWindows) -> dict[str, Any] | None:
@@ -118,7 +114,7 @@ def window_of(
     current = min(current, limit or current)
     changeable = adjustable and "num_ctx" not in given and (options is None or isinstance(options, dict))
     largest = max(current, limit or 0) if changeable else current
-    return ContextWindow(current, largest, _reserve(request, given, largest), changeable)
+    return ContextWindow(current, largest, _reserve(request, given, largest), changeable, own is not None)
 
 
 def _reserve(request: Mapping[str, Any], options: Mapping[str, Any], largest: int) -> int:
@@ -209,8 +205,7 @@ class RequestEnricher:
             if not loaded and (planned := window.planned(budget, tokens)):
                 # The models that grade may be the same one: all of the request's work has one window.
                 self._container.upstream.windows.keep(str(whole["model"]), planned)
-        bringing = path in OLLAMA_ROUTES and own_window(whole) is not None
-        with brought(str(whole.get("model")), window.current) if window and bringing else nullcontext():
+        with brought(str(whole.get("model")), window.current) if window and window.brought else nullcontext():
             enriched = await self._container.enricher.enrich(
                 {**asked_form(whole, asked.place), **options},
                 question=asked.question,

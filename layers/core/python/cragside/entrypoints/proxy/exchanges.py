@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.messages import Header, coding_of, decoded, is_readable, parsed
 from cragside.entrypoints.proxy.prompts import user_prompt
-from cragside.entrypoints.proxy.routes import CHAT, COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
+from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 
 # What the reading of an answer that is none raises.
 UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
@@ -26,12 +26,18 @@ _EVENT = b"data:"
 def answered_text(path: str, body: bytes) -> str | None:
     """The assistant's whole text, streamed or not. None if the answer is incomplete or has an error."""
     try:
-        return _READERS[path](body)
+        if path in OLLAMA_ROUTES:
+            return _ollama(path, body)
+        of_whole, of_events = _READERS[path]
+        if not body.lstrip().startswith(b"{"):
+            return of_events(line[len(_EVENT) :].strip() for line in body.splitlines() if line.startswith(_EVENT))
+        answer = json.loads(body)
+        return None if answer.get("error") else of_whole(answer)
     except UNREADABLE:
         return None
 
 
-def _ollama(text_of: Callable[[Mapping[str, Any]], Any], body: bytes) -> str | None:
+def _ollama(path: str, body: bytes) -> str | None:
     """The text of NDJSON. An answer that is not streamed is a single line of NDJSON, or is indented."""
     try:
         parts = [json.loads(body)]
@@ -42,54 +48,43 @@ def _ollama(text_of: Callable[[Mapping[str, Any]], Any], body: bytes) -> str | N
     for part in parts:
         if done or "error" in part:
             return None
-        texts.append(text_of(part) or "")
+        texts.append((part.get("response") if path == GENERATE else part.get("message", {}).get("content")) or "")
         done = part.get("done") is True
     return "".join(texts) if done else None
 
 
-def _choices(
-    whole: Callable[[Mapping[str, Any]], Any], piece: Callable[[Mapping[str, Any]], Any], field: str, body: bytes
-) -> str | None:
-    if body.lstrip().startswith(b"{"):
-        answer = json.loads(body)
-        return None if "error" in answer else whole(answer["choices"][0]).get(field)
+def _of_choices(text_of: Callable[[Mapping[str, Any]], Any], events: Iterable[bytes]) -> str | None:
     texts: list[str] = []
-    for data in _events(body):
+    for data in events:
         if data == b"[DONE]":
             return "".join(texts)
         part = json.loads(data)
         if "error" in part:
             return None
         # The last event may have usage figures and no choices. If there are several answers, the first one counts.
-        texts += [piece(choice).get(field) or "" for choice in part["choices"] if not choice.get("index")]
+        texts += [text_of(choice) or "" for choice in part["choices"] if not choice.get("index")]
     return None
 
 
-def _responses(body: bytes) -> str | None:
-    if body.lstrip().startswith(b"{"):
-        return _output(json.loads(body))
-    for data in _events(body):
-        part = json.loads(data)
-        if part["type"] == "response.completed":
-            return _output(part["response"])
-    return None
+def _of_responses(events: Iterable[bytes]) -> str | None:
+    parts = map(json.loads, events)
+    return next((_output(part["response"]) for part in parts if part["type"] == "response.completed"), None)
 
 
 def _output(response: Mapping[str, Any]) -> str | None:
-    if response.get("error") or response["status"] != "completed":
+    if response["status"] != "completed" or response.get("error"):
         return None
     contents = (item["content"] for item in response["output"] if item["type"] == "message")
     return "".join(part["text"] for content in contents for part in content if part["type"] == "output_text")
 
 
-def _messages(body: bytes) -> str | None:
-    if body.lstrip().startswith(b"{"):
-        answer = json.loads(body)
-        blocks = () if answer["type"] == "error" else answer["content"]
-        return "".join(block["text"] for block in blocks if block["type"] == "text") or None
+def _blocks(answer: Mapping[str, Any]) -> str | None:
+    return "".join(block["text"] for block in answer["content"] if block["type"] == "text") or None
+
+
+def _of_messages(events: Iterable[bytes]) -> str | None:
     texts: list[str] = []
-    for data in _events(body):
-        part = json.loads(data)
+    for part in map(json.loads, events):
         if part["type"] == "message_stop":
             return "".join(texts)
         if part["type"] == "error":
@@ -99,19 +94,19 @@ def _messages(body: bytes) -> str | None:
     return None
 
 
-def _events(body: bytes) -> Iterator[bytes]:
-    return (line[len(_EVENT) :].strip() for line in body.splitlines() if line.startswith(_EVENT))
-
-
-_READERS: Mapping[str, Callable[[bytes], str | None]] = {
-    CHAT: partial(_ollama, lambda part: part.get("message", {}).get("content")),
-    GENERATE: partial(_ollama, lambda part: part.get("response")),
-    OPENAI_CHAT: partial(_choices, lambda choice: choice["message"], lambda choice: choice.get("delta", {}), "content"),
-    COMPLETIONS: partial(_choices, lambda choice: choice, lambda choice: choice, "text"),
-    RESPONSES: _responses,
-    MESSAGES: _messages,
+# What reads an answer that comes whole, and what reads the events of one that is streamed.
+_READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], str | None], Callable[[Iterable[bytes]], str | None]]] = {
+    OPENAI_CHAT: (
+        lambda answer: answer["choices"][0]["message"].get("content"),
+        partial(_of_choices, lambda choice: choice.get("delta", {}).get("content")),
+    ),
+    COMPLETIONS: (
+        lambda answer: answer["choices"][0].get("text"),
+        partial(_of_choices, lambda choice: choice.get("text")),
+    ),
+    RESPONSES: (_output, _of_responses),
+    MESSAGES: (_blocks, _of_messages),
 }
-
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024
@@ -126,8 +121,8 @@ logger = logging.getLogger(__name__)
 class Recording:
     """Replaces `send`: passes each piece to the client, then keeps a copy while there is room.
 
-    `remembered` is called with the exchange's id once it is in memory. `recalled` are the texts that memory contributed
-    to the request.
+    `remembered` is called with the exchange's id as `documents` once it is in memory. `recalled` are the texts that
+    memory contributed to the request.
     """
 
     send: Send
@@ -141,7 +136,7 @@ class Recording:
     usable: bool = True
     ended: bool = False
     coding: bytes = b""
-    remembered: Callable[[str | None], None] | None = None
+    remembered: Callable[..., None] | None = None
     recalled: tuple[str, ...] = ()
 
     async def __call__(self, message: Message) -> None:
@@ -221,7 +216,7 @@ class Exchanges:
                     exchange, workspace=recording.workspace, recalled=recording.recalled
                 )
                 if recording.remembered is not None and remembered.indexed:
-                    recording.remembered(remembered.document_id)
+                    recording.remembered(documents=[each for each in (remembered.document_id,) if each is not None])
         except CragsideError as error:
             logger.warning("An exchange was not remembered (%s)", error.code)
         except Exception as error:

@@ -176,15 +176,11 @@ class Forwarder:
             call.send, path=scope["path"], headers=scope["headers"], request=request, workspace=workspace
         )
         if self._audit.wanted:
-            recording.remembered = partial(self._note_exchange, scope, writing, workspace)
+            recording.remembered = partial(self._audit.note, scope, "ingest", 202, grant=writing, workspace=workspace)
         try:
             await self._pass_on(call)
         finally:
             recording.finish()
-
-    def _note_exchange(self, scope: Scope, grant: Grant, workspace: str, document: str | None) -> None:
-        documents = [] if document is None else [document]
-        self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=documents)
 
     def _workspace(self, call: Call, right: TokenScope) -> tuple[Grant, str]:
         """The workspace of a request, and what its token opens with this right."""

@@ -193,19 +193,17 @@ class Decoder:
         """Decode these bytes in short pieces. Raise `zlib.error` for what is not in the coding."""
         # zlib copies what it has not used yet, at each step.
         for start in range(0, len(data), _LONGEST_PIECE):
-            yield from self._decoded(data[start : start + _LONGEST_PIECE])
-
-    def _decoded(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._stream is None or self._stream.eof:
-                self._members += 1
-                if self._members > _MOST_MEMBERS:
-                    raise zlib.error("too many members")
-                self._stream = zlib.decompressobj(self._window(data))
-            piece = self._stream.decompress(data, _LONGEST_PIECE)
-            data = self._stream.unconsumed_tail or self._stream.unused_data
-            if piece:
-                yield piece
+            rest = data[start : start + _LONGEST_PIECE]
+            while rest:
+                if self._stream is None or self._stream.eof:
+                    self._members += 1
+                    if self._members > _MOST_MEMBERS:
+                        raise zlib.error("too many members")
+                    self._stream = zlib.decompressobj(self._window(rest))
+                piece = self._stream.decompress(rest, _LONGEST_PIECE)
+                rest = self._stream.unconsumed_tail or self._stream.unused_data
+                if piece:
+                    yield piece
 
     def _window(self, data: bytes) -> int:
         if self._coding in _GZIP:

@@ -52,21 +52,18 @@ class Answered:
         return self.template or self.path[:_LONGEST_PATH]
 
 
-Listener = Callable[[Answered], object]
-
-
 class Observer:
     """Observes the requests of a server.
 
     A request keeps the id that its client sent as `X-Request-ID`, if it is short and plain; others get a new one. Each
-    answer has it. `listeners` are told of each answered request, and the `tracer` of the trace that a client continues.
+    answer has it. `count` is told of each answered request, and the `tracer` of the trace that a client continues.
     """
 
     def __init__(
-        self, slow_seconds: float, listeners: Sequence[Listener] = (), *, tracer: Tracer | None = None
+        self, slow_seconds: float, *, count: Callable[[Answered], None] | None = None, tracer: Tracer | None = None
     ) -> None:
         self._slow = slow_seconds
-        self._listeners = listeners
+        self._count = count
         self._tracer = tracer
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
@@ -124,8 +121,8 @@ class Observer:
             client=(scope.get("client") or ("",))[0],
             context=state.get("rag_context"),
         )
-        for listener in self._listeners:
-            listener(answered)
+        if self._count is not None:
+            self._count(answered)
         quiet = path in _PROBES and status < 400
         level = logging.WARNING if status >= 500 else logging.DEBUG if quiet else logging.INFO
         if _log.isEnabledFor(level):

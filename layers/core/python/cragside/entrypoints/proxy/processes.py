@@ -215,7 +215,8 @@ class Handover(AbstractContextManager["Handover"]):
         for theirs in self._workers_channels:
             theirs.close()
         with self._listening:
-            if not self._workers_ready(endings):
+            # A worker that ends, or cannot start, closes its channel.
+            if not all(wait([each, *endings]) == [each] and each.recv(len(_SIGN)) for each in self._channels):
                 wait(endings)
                 return
             self._on_ready()
@@ -228,10 +229,6 @@ class Handover(AbstractContextManager["Handover"]):
                     self._accept(endings)
                 if forker is not None and others[0] in ready:
                     forker.attend()
-
-    def _workers_ready(self, endings: Sequence[int]) -> bool:
-        """Wait until all workers are ready. False once one of them cannot become ready."""
-        return all(wait([channel, *endings]) == [channel] and channel.recv(len(_SIGN)) for channel in self._channels)
 
     def _accept(self, endings: Sequence[int]) -> None:
         try:

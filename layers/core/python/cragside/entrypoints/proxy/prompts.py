@@ -41,9 +41,14 @@ def in_one_form(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
     if path == COMPLETIONS and isinstance(prompts := form.get("prompt"), list):
         # One prompt of several has no answer of its own.
         form["prompt"] = prompts[0] if len(prompts) == 1 else None
-    if path == MESSAGES and isinstance(system := form.get("system"), list):
-        form["system"] = "".join(system[i]["text"] for i in text_parts(system))
+    if path == MESSAGES and "system" in form:
+        form["system"] = _joined(form["system"])
     return form
+
+
+def _joined(content: Any) -> Any:
+    """Content as a text, if it has parts with texts."""
+    return "".join(content[i]["text"] for i in text_parts(content)) if isinstance(content, list) else content
 
 
 def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,9 +79,7 @@ def _is_clients(form: Mapping[str, Any], place: Place) -> bool:
 
 def _system_of(form: Mapping[str, Any]) -> str:
     first: Mapping[str, Any] = next(iter(form.get("messages") or ()), {})
-    system = first.get("content") if first.get("role") in ("system", "developer") else form.get("system")
-    if isinstance(system, list):
-        return "".join(system[i]["text"] for i in text_parts(system))
+    system = _joined(first.get("content") if first.get("role") in ("system", "developer") else form.get("system"))
     return system if isinstance(system, str) else ""
 
 
@@ -145,30 +148,22 @@ def with_evidence(
     field = "input" if path == RESPONSES else "messages"
     messages, found = list(request[field]), enriched["messages"]
     added = found[place.message] if len(found) > place.message + 1 else None
-    text = place.typed.with_text(question)
-    message = messages[place.message]
+    message, text = messages[place.message], place.typed.with_text(question)
+    content: Any = text
+    if place.part is not None:
+        content = [{**each, "text": text} if i == place.part else each for i, each in enumerate(message["content"])]
     if added is not None and path == MESSAGES:
-        content = _with_block(message["content"], place.part, added["content"], text)
-    else:
-        content = _with_text(message["content"], place.part, text)
+        # Anthropic's messages have no role `system`, so the evidence precedes the question in the user's message.
+        # Ollama puts parts together without a blank.
+        block = f"{added['content']}\n\n"
+        if place.part is None:
+            content = block + text
+        else:
+            content.insert(place.part, {"type": "text", "text": block})
     messages[place.message] = {**message, "content": content}
     if added is not None and path != MESSAGES:
         messages.insert(place.message, {"type": "message", **added} if path == RESPONSES else added)
     return {**request, field: messages}
-
-
-def _with_text(content: Any, part: int | None, text: str) -> Any:
-    if part is None:
-        return text
-    return [{**piece, "text": text} if i == part else piece for i, piece in enumerate(content)]
-
-
-def _with_block(content: Any, part: int | None, block: str, text: str) -> Any:
-    """Anthropic's messages have no role `system`, so the evidence precedes the question in the user's message."""
-    if part is None:
-        return f"{block}\n\n{text}"
-    evidence = {"type": "text", "text": f"{block}\n\n"}  # Ollama puts parts together without a blank
-    return [*content[:part], evidence, {**content[part], "text": text}, *content[part + 1 :]]
 
 
 _MOST_LOGPROBS = 20

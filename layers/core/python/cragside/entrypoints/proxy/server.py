@@ -22,7 +22,7 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import Proxy
 from cragside.entrypoints.proxy.clients import ClientConnection, Clients, ConnectionLimits
-from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
+from cragside.entrypoints.proxy.observed import Answered, Observer
 from cragside.entrypoints.proxy.processes import Receiver
 from cragside.entrypoints.proxy.routes import KNOWN, below
 
@@ -86,8 +86,7 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
 
 def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Clients]:
     """The application, and the clients whose refusals are logged and counted as its answers."""
-    listeners: list[Listener] = []
-    exposition = None
+    count = exposition = None
     if metrics is not None:
         from cragside.entrypoints.metrics import RequestCounts
         from cragside.entrypoints.metrics import exposition as exposed
@@ -97,8 +96,7 @@ def _application(container: "Container", host: str, metrics: str | None) -> tupl
         except OSError as error:
             _log.warning("Requests are not counted for /metrics: %s", error.strerror)
         else:
-            listeners.append(partial(_count, counts))
-            exposition = partial(exposed, metrics)
+            count, exposition = partial(_count, counts), partial(exposed, metrics)
     # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
     container.api_tokens()
@@ -111,7 +109,7 @@ def _application(container: "Container", host: str, metrics: str | None) -> tupl
         bound_host=host,
     )
     settings = container.settings
-    observer = Observer(settings.slow_seconds, listeners, tracer=container.tracer)
+    observer = Observer(settings.slow_seconds, count=count, tracer=container.tracer)
     limits = ConnectionLimits(most_connections(settings.max_connections))
     return observer.wrap(below(settings.path_prefix, proxy)), Clients(limits, container.clock, observer.wrap)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -108,7 +109,7 @@ class ResponseAnnotations:
             part = json.loads(line.removeprefix(_EVENT))
             moved = self._moved(part)
             events = self._events(part, ending) if part.get("type") == "response.output_text.done" else []
-            if not (self._add(part) or moved or events):
+            if not (self.add(part) or moved or events):
                 return heading + line
             changed = json.dumps(part, allow_nan=False).encode()
         except UNREADABLE:
@@ -122,27 +123,22 @@ class ResponseAnnotations:
         return heading
 
     def add(self, part: dict[str, Any]) -> bool:
-        """Whether the whole response, or the event, was changed."""
-        if part.get("error"):
-            return False
-        response = part.get("response", part)
-        if response.get("object") == "response":
-            if response.get("status") != "completed":
+        """Whether the whole response, or the event, was changed: not if it lacks what it should have."""
+        with suppress(*UNREADABLE):
+            response = part.get("response", part)
+            if part.get("error"):
                 return False
-            for item in response["output"]:
-                self._annotate_item(item)
-            response["rag_context"] = self._passages.as_dict()
-            return True
-        if part["type"] == "response.output_item.done":
-            return self._annotate_item(part["item"])
-        return part["type"] == "response.content_part.done" and self._annotate(part["part"])
-
-    def _add(self, part: dict[str, Any]) -> bool:
-        """As `add`. An event without what it should have keeps its new place in the sequence."""
-        try:
-            return self.add(part)
-        except UNREADABLE:
-            return False
+            if response.get("object") == "response":
+                if response.get("status") != "completed":
+                    return False
+                for item in response["output"]:
+                    self._annotate_item(item)
+                response["rag_context"] = self._passages.as_dict()
+                return True
+            if part["type"] == "response.output_item.done":
+                return self._annotate_item(part["item"])
+            return part["type"] == "response.content_part.done" and self._annotate(part["part"])
+        return False
 
     def _moved(self, part: dict[str, Any]) -> bool:
         if not self._added or not isinstance(part.get("sequence_number"), int):

@@ -314,7 +314,8 @@ class Upstream:
         self.path = (self.address if self.relayed else path).encode()
         self.proxy_headers = self._proxy.headers if self._proxy and self.relayed else {}
         self._key = key
-        self._basic = _basic(parts.username, parts.password)
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        self._basic = None if parts.username is None else b"Basic " + base64.b64encode(pair.encode())
         self._keep_seconds = keep_seconds
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
@@ -343,13 +344,17 @@ class Upstream:
 
         Raises `ServiceUnavailable("ollama", ...)` if none can be made.
         """
-        now = asyncio.get_running_loop().time()
-        while self._idle and not new:
+        now, connection = asyncio.get_running_loop().time(), None
+        while self._idle and not new and connection is None:
             kept = self._idle.pop()
             if kept.reusable and now - kept.idle_since < self._keep_seconds:
-                return self._used(kept)
-            kept.abort()
-        return self._used(await self._connected())
+                connection = kept
+            else:
+                kept.abort()
+        connection = connection or await self._connected()
+        self._in_use += 1
+        self._most_in_use = max(self._most_in_use, self._in_use)
+        return connection
 
     def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back after its exchange. Closes it if it cannot be used again."""
@@ -386,23 +391,11 @@ class Upstream:
             raise ServiceUnavailable("ollama", _reason(error) + way_to(self.address)) from error
         return connection
 
-    def _used(self, connection: UpstreamConnection) -> UpstreamConnection:
-        self._in_use += 1
-        self._most_in_use = max(self._most_in_use, self._in_use)
-        return connection
-
     def _prune(self) -> None:
         loop = asyncio.get_running_loop()
         while self._idle and loop.time() - self._idle[0].idle_since >= self._keep_seconds:
             self._idle.popleft().abort()
         self._pruning = loop.call_later(self._keep_seconds, self._prune) if self._idle else None
-
-
-def _basic(username: str | None, password: str | None) -> bytes | None:
-    if username is None:
-        return None
-    pair = f"{unquote(username)}:{unquote(password or '')}"
-    return b"Basic " + base64.b64encode(pair.encode())
 
 
 def _reason(error: Exception) -> str:
