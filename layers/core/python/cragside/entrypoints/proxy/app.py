@@ -139,5 +139,5 @@ class Proxy:
 
 
 def _is_browser(method: str, headers: Sequence[Header]) -> bool:
-    """Whether somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
+    """Tell if somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
     return method in ("GET", "HEAD") and b"text/html" in (value_of(headers, b"accept") or b"")

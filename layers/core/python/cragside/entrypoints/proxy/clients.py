@@ -22,6 +22,11 @@ from cragside.entrypoints.proxy.errors import error_body, send_error, status_of
 from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
+_HEALTH = "/healthz"
+_FULL = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
+# The most requests that a client may send before it reads their answers.
+_MOST_PIPELINED = 64
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
@@ -50,7 +55,7 @@ class ConnectionLimits:
 
     @property
     def too_large(self) -> str:
-        """What a client is told whose request's head is too large."""
+        """Tell a client that the head of its request is too large."""
         return (
             f"A request's head has at most {self.head_bytes:,} bytes and {self.most_headers} headers. "
             "Send fewer or shorter headers."
@@ -126,7 +131,7 @@ class Clients:
             connection.check(now)
 
 
-async def ended(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def answer_and_end(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Have `app` answer, and end the answer as its client reads it.
 
     For a client of HTTP/1.0 an answer without a length ends with the connection, and there are no chunks. A client
@@ -150,19 +155,13 @@ async def ended(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
     await app(scope, receive, sending)
 
 
-class Ending:
+class ClosingTransport:
     """The transport of a request. `close` replaces its closing."""
 
     def __init__(self, transport: Any, close: Callable[[], None]) -> None:
         self.write = transport.write
         self.is_closing = transport.is_closing
         self.close = close
-
-
-_HEALTH = "/healthz"
-_FULL = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
-# The most requests that a client may send before it reads their answers.
-_MOST_PIPELINED = 64
 
 
 class ClientConnection(HttpToolsProtocol):
@@ -193,7 +192,7 @@ class ClientConnection(HttpToolsProtocol):
 
     @property
     def has_spoken(self) -> bool:
-        """Whether data has arrived that the server has not read yet and will read."""
+        """Tell if data has arrived that the server has not read yet and will read."""
         if self._refused or self.transport.is_closing():
             return False
         descriptor = self.transport.get_extra_info("socket").fileno()
@@ -332,12 +331,12 @@ class ClientConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._clients.busy(self)
         application = self._application()
-        self.app = partial(ended, application)
+        self.app = partial(answer_and_end, application)
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()
         end = self._end if application == self._serve else self._end_refused
-        self.cycle.transport = cast(asyncio.Transport, Ending(self.transport, end))
+        self.cycle.transport = cast(asyncio.Transport, ClosingTransport(self.transport, end))
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 

@@ -32,7 +32,7 @@ from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.errors import failing_as
 from cragside.entrypoints.proxy.messages import PERSONA_HEADER, Header, value_of
-from cragside.entrypoints.proxy.prompts import Asked, Call, asked_form, in_one_form, with_evidence
+from cragside.entrypoints.proxy.prompts import Call, EvidenceRequest, asked_form, ollama_form, with_evidence
 from cragside.entrypoints.proxy.routes import OLLAMA_ROUTES
 from cragside.entrypoints.rag_headers import memory_asked
 
@@ -48,6 +48,9 @@ _TEXT_FIELDS = ("prompt", "system", "suffix", "template")
 # Evidence may take more tokens than estimated: rare Chinese takes 1.47 times as many with Llama 2's tokenizer.
 _EVIDENCE_MARGIN = 1.5
 _ANSWER_FIELDS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+_OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")
+# Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.
+_HOST_PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,6 @@ def _length(value: object) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-_OWN_FIELDS = ("workspace", "persona", "compress", "memory", "tell_none")
-# Seconds to wait for the host's answer about a model, which is cached. The host loads the model if necessary.
-_HOST_PATIENCE = 10.0
-
-
 class RequestEnricher:
     """Enriches requests with the command on the routes that carry prompts."""
 
@@ -173,7 +171,7 @@ class RequestEnricher:
         self._container = container
         self._settings = container.settings
 
-    async def enrich(self, call: Call, asked: Asked, workspace: str, watch: Watch | None = None) -> Enriched:
+    async def enrich(self, call: Call, asked: EvidenceRequest, workspace: str, watch: Watch | None = None) -> Enriched:
         """Give a call its evidence, and the client the headers that tell of it. `watch` is called with each step.
 
         Raises what `Enricher.enrich` raises. `persona` in the body, else `X-RAG-Persona`, chooses the instruction.
@@ -184,16 +182,16 @@ class RequestEnricher:
         with failing_as("The request could not be enriched."):
             return await self._enrich(call, asked, workspace, watch)
 
-    async def explain(self, call: Call, asked: Asked, workspace: str, watch: Watch) -> Explanation:
-        """What the model would get and why. Raises what `enrich` raises."""
+    async def explain(self, call: Call, asked: EvidenceRequest, workspace: str, watch: Watch) -> Explanation:
+        """Explain what the model would get and why. Raises what `enrich` raises."""
         explainer = self._container.explainer
         deadline, run = explainer.deadline(), WatchedRun(watch)
         return await explainer.explained(await self.enrich(call, asked, workspace, run.note), run, deadline)
 
-    async def _enrich(self, call: Call, asked: Asked, workspace: str, watch: Watch | None) -> Enriched:
+    async def _enrich(self, call: Call, asked: EvidenceRequest, workspace: str, watch: Watch | None) -> Enriched:
         path, headers, request = call.path, call.headers, asked.request
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
-        whole = in_one_form(path, forwarded)
+        whole = ollama_form(path, forwarded)
         options = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
         persona = value_of(headers, PERSONA_HEADER)
         began = self._container.clock.monotonic()
@@ -224,7 +222,7 @@ class RequestEnricher:
         without = budget < self._settings.context_tokens and not (context and context.documents)
         call.replace(json.dumps(forwarded).encode())
         call.added = _result_headers(context, cut or without)
-        return replace(enriched, request=in_one_form(path, forwarded))
+        return replace(enriched, request=ollama_form(path, forwarded))
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> tuple[ContextWindow | None, bool]:
         """The window of a request, and whether its model has it already, as far as the host says."""
@@ -240,7 +238,7 @@ class RequestEnricher:
 
     def _fit(self, path: str, forwarded: dict[str, Any], window: ContextWindow) -> bool:
         """Set `num_ctx` so that Ollama reads the whole enriched request. True if the window is too small for that."""
-        question = in_one_form(path, forwarded)
+        question = ollama_form(path, forwarded)
         num_ctx = window.num_ctx_for(tokens_of(question, most_tokens))
         if num_ctx is not None:
             model, windows = str(forwarded.get("model")), self._container.upstream.windows

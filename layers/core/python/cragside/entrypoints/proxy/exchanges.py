@@ -21,6 +21,12 @@ from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, O
 # What the reading of an answer that is none raises.
 UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
 _EVENT = b"data:"
+# A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
+_LONGEST_ANSWER = 2 * 1024 * 1024
+_MOST_HELD = 16 * _LONGEST_ANSWER
+_MOST_WAITING = 256
+_LAST_MOMENTS = 5.0  # seconds that a stopping server waits for them
+logger = logging.getLogger(__name__)
 
 
 def answered_text(path: str, body: bytes) -> str | None:
@@ -107,14 +113,6 @@ _READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], str | None], Callable
     RESPONSES: (_output, _of_responses),
     MESSAGES: (_blocks, _of_messages),
 }
-
-# A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
-_LONGEST_ANSWER = 2 * 1024 * 1024
-_MOST_HELD = 16 * _LONGEST_ANSWER
-_MOST_WAITING = 256
-_LAST_MOMENTS = 5.0  # seconds that a stopping server waits for them
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

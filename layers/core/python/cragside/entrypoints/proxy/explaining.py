@@ -21,6 +21,8 @@ from cragside.entrypoints.proxy.messages import send_whole
 from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OPENAI_CHAT, RESPONSES
 
 _NO_TOKENS = {"input_tokens": 0, "output_tokens": 0}
+_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+_TITLE = "**Why this evidence**\n\n"
 
 
 class OwnAnswer(ABC):
@@ -194,9 +196,6 @@ class MessagesAnswer(OwnAnswer):
         return {**head, "stop_reason": reason, "stop_sequence": None, "usage": _NO_TOKENS}
 
 
-_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-
-
 def own_answer(path: str, request: Mapping[str, Any]) -> OwnAnswer:
     """The answer to a request. Ollama reads the names of fields in any case."""
     fields = {name.lower(): value for name, value in request.items()}
@@ -268,9 +267,6 @@ class _OpenAIAnswer(OwnAnswer):
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         kind = {"object": "chat.completion.chunk"} if self._chat else {}
         return b"data: %b\n\n" % json.dumps({**self._head, **kind, "choices": choices, **more}).encode()
-
-
-_TITLE = "**Why this evidence**\n\n"
 
 
 async def send_explanation(send: Send, path: str, answer: OwnAnswer, items: AsyncIterator[Step | Explanation]) -> None:

@@ -35,9 +35,9 @@ from cragside.entrypoints.proxy.messages import (
     read_body,
 )
 from cragside.entrypoints.proxy.model_names import SuffixedList, is_list, unsuffixed_path, without_suffix
-from cragside.entrypoints.proxy.prompts import Asked, Asking, Call
+from cragside.entrypoints.proxy.prompts import Call, EvidenceRequest, EvidenceRequests
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.routes import NAMING_ROUTES, OLLAMA_ROUTES, ROUTES, posts_to
+from cragside.entrypoints.proxy.routes import NAMING_ROUTES, OLLAMA_ROUTES, ROUTES, is_post_to
 from cragside.entrypoints.proxy.shown_evidence import ShownEvidence, passages_of
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.entrypoints.rag_headers import context_asked, wish_of
@@ -61,7 +61,7 @@ class Forwarder:
         self._audit = audit
         self._upstream = Upstream(settings.upstream, container.upstream_key)
         self._host, self._remedy = _OPENAI if settings.openai_address else _OLLAMA
-        self._asking = Asking(container)
+        self._evidence_requests = EvidenceRequests(container)
         self._enricher = RequestEnricher(container)
         self._exchanges = Exchanges(container.memory, settings.command_prefix) if settings.store_exchanges else None
 
@@ -104,9 +104,9 @@ class Forwarder:
             if not self._origins.may_ask(call.headers):
                 raise Forbidden(FOREIGN_PAGE)
             call.send = cors_send(call.send, call.headers)
-        if posts_to(ROUTES, call.scope):
+        if is_post_to(ROUTES, call.scope):
             await self._prompt(call)
-        elif posts_to(NAMING_ROUTES, call.scope):
+        elif is_post_to(NAMING_ROUTES, call.scope):
             await self._read(call)
             await self._pass_on(call)
         elif self._settings.list_rag_models and is_list(call.scope):
@@ -130,7 +130,7 @@ class Forwarder:
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
         welcome = self._origins.may_ask(call.headers)
         if call.text is not None:
-            call.asked = await self._asking.asked(call, call.text, welcome=welcome)
+            call.asked = await self._evidence_requests.find(call, call.text, welcome=welcome)
         elif wish_of(call.headers) != "never":  # the command may stand in there
             call.added = _UNREAD
         if call.asked is not None and not welcome:
@@ -187,7 +187,7 @@ class Forwarder:
         grant, named = call.grant.narrowed(right), None if call.asked is None else call.asked.request.get("workspace")
         return grant, workspace_of(grant, call.headers, named, self._settings.workspace)
 
-    async def _explain(self, call: Call, asked: Asked) -> None:
+    async def _explain(self, call: Call, asked: EvidenceRequest) -> None:
         """Answer with the explanation. Ollama gets nothing, and there is no exchange to remember."""
         state = call.scope["state"]
         _, state["workspace"] = self._workspace(call, "read")
@@ -201,7 +201,7 @@ class Forwarder:
         sending = send_explanation(cors_send(call.send, call.headers), call.path, answer, followed(run))
         await while_connected(call.receive, sending)
 
-    async def _enrich(self, call: Call, asked: Asked) -> None:
+    async def _enrich(self, call: Call, asked: EvidenceRequest) -> None:
         state = call.scope["state"]
         _, state["workspace"] = self._workspace(call, "read")
         shown = context_asked(call.headers)

@@ -42,6 +42,13 @@ _OWN = frozenset({PERSONA_HEADER, MEMORY_HEADER, RAG_HEADER, CONTEXT_HEADER, USE
 _NOT_FORWARDED = _HOP_BY_HOP | _OWN | {b"host", b"expect", HOPS_HEADER}
 # `Connection` may not remove the length by which the body was read.
 _FRAMING = frozenset({b"content-length"})
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_HEADER = b"content-encoding"
+_GZIP = frozenset({b"gzip", b"x-gzip"})
+_READABLE = _GZIP | {b"deflate"}
+_LONGEST_PIECE = 64 * 1024  # a thousand times as much could follow from the same bytes
+# gzip's may follow each other. The rest of the body is copied for each.
+_MOST_MEMBERS = 100
 
 
 def request_headers(headers: Sequence[Header], dropped: Collection[bytes] = ()) -> list[Header]:
@@ -84,9 +91,6 @@ def value_of(headers: Sequence[Header], name: bytes) -> bytes | None:
     return None
 
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 @dataclass(frozen=True, slots=True)
 class Body:
     """The part of a request's body that has been read. `complete`: it is the whole body."""
@@ -121,7 +125,7 @@ def parsed(body: bytes) -> dict[str, Any] | None:
 
 
 def parsed_if_bounded(body: bytes) -> dict[str, Any] | None:
-    """What `parsed` returns, and None for a body with too many keys or values to parse while others wait."""
+    """Parse a body as `parsed` does. None also for one with too many keys or values to parse while others wait."""
     try:
         return parsed(bounded(body))
     except ValidationError:
@@ -137,15 +141,6 @@ def _finite(literal: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{literal} is beyond a 64-bit float")
     return value
-
-
-_HEADER = b"content-encoding"
-_GZIP = frozenset({b"gzip", b"x-gzip"})
-_READABLE = _GZIP | {b"deflate"}
-_LONGEST_PIECE = 64 * 1024  # a thousand times as much could follow from the same bytes
-
-# gzip's may follow each other. The rest of the body is copied for each.
-_MOST_MEMBERS = 100
 
 
 def coding_of(headers: Iterable[Header]) -> bytes:
@@ -223,10 +218,20 @@ class Unpacked:
         """ASGI's `send`. Raises `ServiceUnavailable("ollama", ...)` for what is not in the coding that it claims."""
         if message["type"] == "http.response.start":
             await self._send(self._begun(message))
-        elif self._decoder is None:
+            return
+        decoder, more = self._decoder, message.get("more_body", False)
+        if decoder is None:
             await self._send(message)
-        else:
-            await self._unpack(self._decoder, message)
+            return
+        try:
+            for piece in decoder.pieces(message.get("body", b"")):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        except zlib.error as error:
+            raise ServiceUnavailable("ollama", "the answer is not in its content coding") from error
+        if not more:
+            if not decoder.ended:
+                raise ServiceUnavailable("ollama", "the answer ends within its content coding")
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _begun(self, message: Message) -> Message:
         coding = coding_of(message["headers"])
@@ -237,15 +242,3 @@ class Unpacked:
             self._decoder = Decoder(coding)
             removed.add(b"content-length")
         return {**message, "headers": [each for each in message["headers"] if each[0].lower() not in removed]}
-
-    async def _unpack(self, decoder: Decoder, message: Message) -> None:
-        more = message.get("more_body", False)
-        try:
-            for piece in decoder.pieces(message.get("body", b"")):
-                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        except zlib.error as error:
-            raise ServiceUnavailable("ollama", "the answer is not in its content coding") from error
-        if not more:
-            if not decoder.ended:
-                raise ServiceUnavailable("ollama", "the answer ends within its content coding")
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,8 +1,6 @@
 """Names of models with the suffix that asks for evidence, such as `qwen2.5:7b+rag`. Ollama never sees the suffix."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from starlette.types import Message, Scope, Send
 
@@ -42,7 +40,7 @@ def unsuffixed_path(scope: Scope) -> Scope:
 
 
 def is_list(scope: Scope) -> bool:
-    """Whether a request asks for the list of models."""
+    """Tell if a request asks for the list of models."""
     return scope["method"] == "GET" and scope["path"] in LISTS
 
 
@@ -86,9 +84,9 @@ class SuffixedList:
         models = None if listed is None else listed.get(self._field)
         if listed is None or not isinstance(models, list):
             return body
-        added = [self._suffixed(model) for model in models if isinstance(model, dict)]
+        added = [
+            model | {name: f"{model[name]}{SUFFIX}" for name in self._names if isinstance(model.get(name), str)}
+            for model in models
+            if isinstance(model, dict)
+        ]
         return json.dumps({**listed, self._field: [*models, *added]}).encode()
-
-    def _suffixed(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        names = {name: f"{model[name]}{SUFFIX}" for name in self._names if isinstance(model.get(name), str)}
-        return {**model, **names}

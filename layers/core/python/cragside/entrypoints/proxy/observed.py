@@ -87,7 +87,8 @@ class Observer:
             nonlocal status, first_byte
             if message["type"] == "http.response.start":
                 status, first_byte = message["status"], time.perf_counter() - began
-                message = {**message, "headers": _identified(message.get("headers", ()), identifier)}
+                others = [header for header in message.get("headers", ()) if header[0].lower() != REQUEST_ID]
+                message = {**message, "headers": [*others, (REQUEST_ID, identifier)]}
             await send(message)
 
         try:
@@ -137,10 +138,6 @@ def id_of(headers: Sequence[Header] = ()) -> bytes:
     if given and len(given) <= _LONGEST_ID and not given.translate(None, _SAFE):
         return given
     return b"%016x" % getrandbits(64)  # nobody gains by guessing it, and the system's randomness costs a call
-
-
-def _identified(headers: Sequence[Header], identifier: bytes) -> list[Header]:
-    return [*(header for header in headers if header[0].lower() != REQUEST_ID), (REQUEST_ID, identifier)]
 
 
 def _event(answered: Answered, *, slow: bool) -> Event:

@@ -22,6 +22,15 @@ from cragside.domain.errors import ConfigurationError, ProcessingError
 _GRACE_SECONDS = 10
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 Argument = TypeVar("Argument")
+_BACKLOG = 2048
+# How long to wait when descriptors or memory have run out, as asyncio's own servers do.
+_EXHAUSTED_SECONDS = 1.0
+# How long to wait when all workers' channels are full: each has some 280 connections waiting.
+_FULL_SECONDS = 0.1
+_MOST_STARTING = 16
+# The data sent with each descriptor, as some data is required. Workers also send it when they are ready.
+_SIGN = b"\0"
+logger = logging.getLogger(__name__)
 
 
 def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequence[int]], object] = wait) -> None:
@@ -160,18 +169,6 @@ class Forker(AbstractContextManager["Forker"]):
         self._ours.send(process.pid)
 
 
-_BACKLOG = 2048
-# How long to wait when descriptors or memory have run out, as asyncio's own servers do.
-_EXHAUSTED_SECONDS = 1.0
-# How long to wait when all workers' channels are full: each has some 280 connections waiting.
-_FULL_SECONDS = 0.1
-_MOST_STARTING = 16
-# The data sent with each descriptor, as some data is required. Workers also send it when they are ready.
-_SIGN = b"\0"
-
-logger = logging.getLogger(__name__)
-
-
 class Handover(AbstractContextManager["Handover"]):
     """The parent's side: a channel to each worker. Make it before the workers are forked.
 
@@ -303,7 +300,7 @@ class Receiver:
                 self._start(socket.socket(fileno=descriptor))
 
     def _descriptor_free(self) -> bool:
-        """Whether a descriptor is free. If not, pause reading.
+        """Tell if a descriptor is free. If not, pause reading.
 
         The kernel closes connections that a process without free descriptors receives.
         """

@@ -20,6 +20,16 @@ from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, O
 from cragside.entrypoints.rag_headers import wish_of
 
 _PROMPTS = frozenset({GENERATE, COMPLETIONS})
+_MOST_LOGPROBS = 20
+_NOTHING = Body(b"", complete=True)
+# Prompts without the command wait so many seconds at most for the settings of their workspace, and not at all while
+# the settings cannot be read.
+_PATIENCE = 0.5
+_PAUSE = 5.0
+# JSON may write any letter of the name as \uXXXX.
+_NAMES_WORKSPACE = re.compile(rb'"workspace"|\\u00[67]')
+# Prefixes that JSON and case folding leave unchanged. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
+_PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Place:
     last: bool = True
 
 
-def in_one_form(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
+def ollama_form(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """The request with `messages` or `prompt`, without fields of those names that its route ignores."""
     if path == RESPONSES:
         return _responses(request)
@@ -63,12 +73,12 @@ def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
 def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
     """Where the user typed last. None if no user did, or if that cannot be told. The command is always typed."""
     place = _place_in(path, form, prefix)
-    if place is None or has_command(place.typed.text, prefix) or not _is_clients(form, place):
+    if place is None or has_command(place.typed.text, prefix) or not _comes_from_client(form, place):
         return place
     return None
 
 
-def _is_clients(form: Mapping[str, Any], place: Place) -> bool:
+def _comes_from_client(form: Mapping[str, Any], place: Place) -> bool:
     """Tell if the client asks by itself, for a title or the like."""
     metadata = form.get("metadata")
     if isinstance(metadata, dict) and str(metadata.get("task")).endswith("_generation"):  # Open WebUI's
@@ -91,7 +101,7 @@ def _place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
         return None if typed is None else Place(typed)
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         return None
-    index = _asking(messages)
+    index = _last_of_user(messages)
     if index is None:
         return None
     content, last = messages[index].get("content"), index == len(messages) - 1
@@ -103,7 +113,7 @@ def _place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
     return None if typed is None else Place(typed, index, part, last)
 
 
-def _asking(messages: Sequence[Mapping[str, Any]]) -> int | None:
+def _last_of_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
     """The last message of the user. With Anthropic, messages of the user also carry the results of tools."""
     users = (i for i in range(len(messages) - 1, -1, -1) if messages[i].get("role") == "user")
     return next((i for i in users if not _has_results(messages[i].get("content"))), None)
@@ -123,7 +133,7 @@ def _part(content: Any, prefix: str) -> int | None:
 
 
 def has_command(text: str, prefix: str) -> bool:
-    """Whether a text begins with the command, or with the one that asks why."""
+    """Tell if a text begins with the command, or with the one that asks why."""
     return question_of(text, prefix) is not None or asks_why(text, prefix) is not None
 
 
@@ -166,12 +176,8 @@ def with_evidence(
     return {**request, field: messages}
 
 
-_MOST_LOGPROBS = 20
-_NOTHING = Body(b"", complete=True)
-
-
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EvidenceRequest:
     """A request that gets evidence, its question and its place. `why`: it asks for an explanation instead.
 
     `commanded`: what its user typed begins with the command.
@@ -199,7 +205,7 @@ class Call:
     body: Body = _NOTHING
     text: bytes | None = None
     replaced: bool = False
-    asked: Asked | None = None
+    asked: EvidenceRequest | None = None
     added: Sequence[Header] = ()
 
     @property
@@ -218,27 +224,27 @@ class Call:
 
 
 def user_prompt(path: str, request: Mapping[str, Any], prefix: str) -> str | None:
-    """What the user typed last, without the command. None if no user typed it, or if the request has none.
+    """Find what the user typed last, without the command. None if no user typed it, or if the request has none.
 
     A generation with a `suffix` completes code, a `raw` one brings its own template, and one without a prompt loads a
     model. Clients send requests of their own, such as for the title of a chat.
     """
-    if is_no_users(path, request):
+    if written_by_program(path, request):
         return None
-    place = place_in(path, in_one_form(path, request), prefix)
+    place = place_in(path, ollama_form(path, request), prefix)
     if place is None or not place.typed.text.strip():
         return None
     question = question_of(place.typed.text, prefix)
     return place.typed.text if question is None else question
 
 
-def is_no_users(path: str, request: Mapping[str, Any]) -> bool:
-    """Whether a program wrote the prompt: code to complete, or a text in a template of its own."""
+def written_by_program(path: str, request: Mapping[str, Any]) -> bool:
+    """Tell if a program wrote the prompt: code to complete, or a text in a template of its own."""
     return path in (GENERATE, COMPLETIONS) and bool(request.get("suffix") or request.get("raw"))
 
 
-def is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
-    """Whether Ollama refuses the request for its form, so that evidence would be wasted.
+def refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
+    """Tell if Ollama refuses the request for its form, so that evidence would be wasted.
 
     Go reads field names in any case, and null as a missing field.
     """
@@ -258,20 +264,11 @@ def is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
     return any(name == "top_logprobs" and not 0 <= value <= _MOST_LOGPROBS for name, value in fields)
 
 
-# Prompts without the command wait so many seconds at most for the settings of their workspace, and not at all while
-# the settings cannot be read.
-_PATIENCE = 0.5
-_PAUSE = 5.0
-# JSON may write any letter of the name as \uXXXX.
-_NAMES_WORKSPACE = re.compile(rb'"workspace"|\\u00[67]')
-# Prefixes that JSON and case folding leave unchanged. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
-_PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
+class EvidenceRequests:
+    """Finds the requests that get evidence.
 
-
-class Asking:
-    """Reads a request's command, `X-RAG`, the suffix of its model, and the workspace's setting.
-
-    A `never` in the header or the setting wins. Otherwise each of the four suffices.
+    It reads a request's command, `X-RAG`, the suffix of its model, and the workspace's setting. A `never` in the header
+    or the setting wins. Otherwise each of the four suffices.
     """
 
     def __init__(self, container: Container) -> None:
@@ -281,7 +278,7 @@ class Asking:
         self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
         self._ask_again = 0.0
 
-    async def asked(self, call: Call, text: bytes, *, welcome: bool) -> Asked | None:
+    async def find(self, call: Call, text: bytes, *, welcome: bool) -> EvidenceRequest | None:
         """The request if it gets evidence. A replaced `text` had the suffix. `welcome`: its page may ask.
 
         None for a request that Ollama refuses: the client gets Ollama's own message. Raises `ValidationError` for an
@@ -297,7 +294,7 @@ class Asking:
             return await self._by_setting(call, text) if welcome and call.grant.allows("read") else None
         return None if await self._setting(call, found.request) == "never" else found
 
-    def _with_command(self, path: str, body: bytes) -> Asked | None:
+    def _with_command(self, path: str, body: bytes) -> EvidenceRequest | None:
         """The request, if what its user typed last begins with the command."""
         # JSON may write any character as \uXXXX, and a slash as \/.
         certain = self._needle is not None and self._needle in body.lower()
@@ -318,28 +315,28 @@ class Asking:
         question = asks_why(text, self._prefix)
         return None if question is None else replace(found, question=question, why=True)
 
-    def _without_command(self, path: str, body: bytes, *, typed_last: bool = False) -> Asked | None:
+    def _without_command(self, path: str, body: bytes, *, typed_last: bool = False) -> EvidenceRequest | None:
         """The request with what a user typed last in it, for those who ask for evidence without the command.
 
         With `typed_last` nothing may follow that, such as the results of tools. None for what clients ask by
         themselves, for code to complete and prompts without a template, and for what cannot be told apart.
         """
         found = self._typed(path, bounded(body))
-        if found is None or is_no_users(path, found.request) or (typed_last and not found.place.last):
+        if found is None or written_by_program(path, found.request) or (typed_last and not found.place.last):
             return None
         question = found.question.strip()
         return replace(found, question=question, commanded=False) if question else None
 
-    def _typed(self, path: str, body: bytes) -> Asked | None:
+    def _typed(self, path: str, body: bytes) -> EvidenceRequest | None:
         """The request, with all that its user typed last as its question."""
         request = parsed(body)
-        if request is None or is_refused_by_ollama(path, request):
+        if request is None or refused_by_ollama(path, request):
             return None
-        place = place_in(path, in_one_form(path, request), self._prefix)
+        place = place_in(path, ollama_form(path, request), self._prefix)
         # Ollama reports fields of wrong types in its own words.
-        return None if place is None else Asked(request, place.typed.text, place)
+        return None if place is None else EvidenceRequest(request, place.typed.text, place)
 
-    async def _by_setting(self, call: Call, body: bytes) -> Asked | None:
+    async def _by_setting(self, call: Call, body: bytes) -> EvidenceRequest | None:
         """The request if its workspace wants evidence in all prompts. Nothing about it is refused."""
         # Most bodies name no workspace and are not read.
         request = parsed_if_bounded(body) if _NAMES_WORKSPACE.search(body) else None

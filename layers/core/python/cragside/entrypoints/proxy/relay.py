@@ -2,7 +2,7 @@
 
 import asyncio
 
-from starlette.types import Receive, Send
+from starlette.types import Receive
 
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
@@ -10,7 +10,7 @@ from cragside.domain.forward_proxy import way_to
 from cragside.entrypoints.client_gone import ClientGone, until_gone
 from cragside.entrypoints.proxy.messages import HOPS_HEADER, request_headers, response_headers, value_of
 from cragside.entrypoints.proxy.prompts import Call
-from cragside.entrypoints.proxy.routes import NAMING_ROUTES, ROUTES, posts_to
+from cragside.entrypoints.proxy.routes import NAMING_ROUTES, ROUTES, is_post_to
 from cragside.entrypoints.proxy.upstream import Upstream, UpstreamConnection
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
@@ -45,7 +45,14 @@ async def relay(upstream: Upstream, call: Call) -> None:
             _refuse(upstream, connection.status)
             headers = [*response_headers(connection.headers, connection.status), *call.added]
             await call.send({"type": "http.response.start", "status": connection.status, "headers": headers})
-            await _answer(connection, call.send)
+            try:
+                more = True
+                while more:
+                    data = await connection.read()
+                    more = not connection.finished
+                    await call.send({"type": "http.response.body", "body": data, "more_body": more})
+            except ServiceUnavailable as error:
+                raise BrokenOff(error.message) from error
         finally:
             guard.dismiss()
             upstream.release(connection)
@@ -56,7 +63,7 @@ async def relay(upstream: Upstream, call: Call) -> None:
     except ServiceUnavailable:
         # Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make
         # things, and the host may have done what was asked before it closed the connection.
-        repeatable = method in _IDEMPOTENT or posts_to(ROUTES | NAMING_ROUTES, call.scope)
+        repeatable = method in _IDEMPOTENT or is_post_to(ROUTES | NAMING_ROUTES, call.scope)
         if not (connection.was_stale and body.complete and repeatable):
             raise
         await exchange(await upstream.connection(new=True))
@@ -71,17 +78,6 @@ def _refuse(upstream: Upstream, status: int) -> None:
         raise ServiceUnavailable("model_host", "The model host refuses the key that cragside has for it.")
     if status == 407 and upstream.relayed:
         raise ServiceUnavailable("ollama", f"407{way_to(upstream.address)}: correct its credentials")
-
-
-async def _answer(connection: UpstreamConnection, send: Send) -> None:
-    try:
-        more = True
-        while more:
-            data = await connection.read()
-            more = not connection.finished
-            await send({"type": "http.response.body", "body": data, "more_body": more})
-    except ServiceUnavailable as error:
-        raise BrokenOff(error.message) from error
 
 
 class _Guard:

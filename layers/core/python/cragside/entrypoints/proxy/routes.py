@@ -11,37 +11,6 @@ from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.http.route_rules import OPEN_ROUTES, RULES
 from cragside.entrypoints.proxy.messages import send_whole
 
-
-def _prefix(route: str) -> str:
-    segments = route.partition(" ")[2].split("/")
-    return "/".join(segments[:3] if segments[1] == "v1" else segments[:2])
-
-
-# These paths, and all below them.
-OWN_PREFIXES = (*OPEN_ROUTES, *sorted({_prefix(route) for route in RULES}))
-
-
-@lru_cache(maxsize=256)
-def is_own(path: str) -> bool:
-    """Whether a path is one of cragside's routes, or resembles one, as `//V1/documents/` does.
-
-    Our application answers 404 for a path that only resembles a route, whether or not Ollama runs.
-    """
-    return _is_below(path) or _is_below(_normalised(path))
-
-
-def _is_below(path: str) -> bool:
-    return path.startswith(OWN_PREFIXES) and any(
-        path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES
-    )
-
-
-def _normalised(path: str) -> str:
-    """The path decoded once more, in lower case, without empty segments and dots."""
-    decoded = unquote(path).replace("\\", "/").lower()
-    return posixpath.normpath("/" + decoded.lstrip("/"))
-
-
 CHAT, GENERATE = "/api/chat", "/api/generate"
 OPENAI_CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 MESSAGES = "/v1/messages"
@@ -63,7 +32,37 @@ KNOWN = ROUTES | NAMING_ROUTES | _READ | {"/api/pull", "/api/push", "/api/create
 _MODEL = re.compile(rf"{ONE_MODEL}(?!\.{{1,2}}$)[^/]+")
 
 
-def posts_to(routes: frozenset[str], scope: Scope) -> bool:
+def _prefix(route: str) -> str:
+    segments = route.partition(" ")[2].split("/")
+    return "/".join(segments[:3] if segments[1] == "v1" else segments[:2])
+
+
+# These paths, and all below them.
+OWN_PREFIXES = (*OPEN_ROUTES, *sorted({_prefix(route) for route in RULES}))
+
+
+@lru_cache(maxsize=256)
+def is_own(path: str) -> bool:
+    """Tell if a path is one of cragside's routes, or resembles one, as `//V1/documents/` does.
+
+    Our application answers 404 for a path that only resembles a route, whether or not Ollama runs.
+    """
+    return _is_below(path) or _is_below(_normalised(path))
+
+
+def _is_below(path: str) -> bool:
+    return path.startswith(OWN_PREFIXES) and any(
+        path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES
+    )
+
+
+def _normalised(path: str) -> str:
+    """The path decoded once more, in lower case, without empty segments and dots."""
+    decoded = unquote(path).replace("\\", "/").lower()
+    return posixpath.normpath("/" + decoded.lstrip("/"))
+
+
+def is_post_to(routes: frozenset[str], scope: Scope) -> bool:
     """Tell if a request posts to one of these routes."""
     return scope["method"] == "POST" and scope["path"] in routes
 

@@ -24,6 +24,10 @@ MOST_OF_AN_ANSWER = 4 * MOST_MARKS
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?")
 # What a URL may have; hosts put it into mark-up of their own.
 _OF_URLS = "/:?#[]@!$&'()*+,;=%~"
+_HEADING, _EVENT = b"event:", b"data:"
+_ADDED = "response.output_text.annotation.added"
+_MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
+_MOST_CHOICES = 128  # as OpenAI has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,6 @@ def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Pas
     return Passages(context, f"{at}{path_prefix}/console/")
 
 
-_HEADING, _EVENT = b"event:", b"data:"
-_ADDED = "response.output_text.annotation.added"
-
-
 class ResponseAnnotations:
     """Adds annotations and `rag_context` to a response, and to a stream an event for each annotation.
 
@@ -118,12 +118,12 @@ class ResponseAnnotations:
         return b"".join(events) + heading + _EVENT + b" " + changed + ending
 
     def rest(self) -> bytes:
-        """What is still held, at the end of a stream."""
+        """Give what is still held, at the end of a stream."""
         heading, self._heading = self._heading, b""
         return heading
 
     def add(self, part: dict[str, Any]) -> bool:
-        """Whether the whole response, or the event, was changed: not if it lacks what it should have."""
+        """Add to a whole response, or to an event. Tell if it was changed: not if it lacks what it should have."""
         with suppress(*UNREADABLE):
             response = part.get("response", part)
             if part.get("error"):
@@ -177,10 +177,6 @@ class ResponseAnnotations:
         return self._passages.annotations(marks)
 
 
-_MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
-_MOST_CHOICES = 128  # as OpenAI has them
-
-
 class ShownEvidence:
     """Replaces `send`: adds `rag_context` to the last part of an answer, and annotations to what OpenAI's routes say.
 
@@ -202,7 +198,11 @@ class ShownEvidence:
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
         if message["type"] == "http.response.start":
-            await self._send(self._begun(message))
+            headers = message["headers"]
+            self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
+            if not self._passes:
+                message = {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
+            await self._send(message)
             return
         if self._passes:
             await self._send(message)
@@ -213,13 +213,6 @@ class ShownEvidence:
             ready, self._passes = ready + self._responses.rest() + self._taken(None), True
         if ready or not more:
             await self._send({"type": "http.response.body", "body": ready, "more_body": more})
-
-    def _begun(self, message: Message) -> Message:
-        headers = message["headers"]
-        self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
-        if self._passes:
-            return message
-        return {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
 
     def _ready(self, piece: bytes, more: bool) -> bytes:
         """The lines that have ended. The rest is held."""
@@ -280,7 +273,7 @@ class ShownEvidence:
         return (b"data: " if event else b"") + changed + ending
 
     def _add(self, part: dict[str, Any]) -> bool:
-        """Whether the part was changed."""
+        """Add to a part of an answer. Tell if it was changed."""
         if part.get("error"):
             return False
         if self._path in OLLAMA_ROUTES:

@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 import httptools
@@ -72,7 +72,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Whether the next exchange may use this connection."""
+        """Tell if the next exchange may use this connection."""
         return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
 
     @property
@@ -126,22 +126,18 @@ class UpstreamConnection(asyncio.Protocol):
 
     async def _news(self) -> None:
         if self._failure is not None:
-            self._raise()
+            # Kept here or in the frame, the error would keep the frames that it passes, and the pieces of the answer
+            # in them, until all garbage is collected.
+            failure, self._failure = self._failure, ServiceUnavailable("ollama", "the connection was closed")
+            try:
+                raise failure
+            finally:
+                del failure
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
         finally:
             self._waiter = None
-
-    def _raise(self) -> NoReturn:
-        # Kept here or in the frame, the error would keep the frames that it passes, and the pieces of the answer in
-        # them, until all garbage is collected.
-        failure, self._failure = self._failure, ServiceUnavailable("ollama", "the connection was closed")
-        assert failure is not None  # noqa: S101 (the callers have looked)
-        try:
-            raise failure
-        finally:
-            del failure
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -164,7 +160,11 @@ class UpstreamConnection(asyncio.Protocol):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        keep_alive(transport.get_extra_info("socket"))
+        connected: socket.socket = transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _PROBES.items():
+            if hasattr(socket, name):  # macOS calls the first one TCP_KEEPALIVE
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -254,14 +254,6 @@ class UpstreamConnection(asyncio.Protocol):
             self.finished = True
 
 
-def keep_alive(connected: socket.socket) -> None:
-    """Have the system end a connection whose other side vanished, after a minute of silence."""
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _PROBES.items():
-        if hasattr(socket, name):  # macOS calls the first one TCP_KEEPALIVE
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
 async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLContext) -> UpstreamConnection:
     """A connection to a host with TLS through an HTTP proxy, which passes its bytes on unread (CONNECT).
 
@@ -333,7 +325,7 @@ class Upstream:
         return self._key is not None
 
     async def authorization(self) -> bytes | None:
-        """What takes the place of a client's `Authorization`, None if that is passed on.
+        """Give what takes the place of a client's `Authorization`, None if that is passed on.
 
         Raises `ServiceUnavailable("model_host", ...)` if the key cannot be read.
         """
@@ -361,7 +353,7 @@ class Upstream:
         self._in_use -= 1
         if not self._in_use and self._most_in_use >= _MANY:
             self._most_in_use = 0
-            asyncio.get_running_loop().call_later(1.0, asyncio.get_running_loop().run_in_executor, None, give_back)
+            asyncio.get_running_loop().call_later(1.0, asyncio.get_running_loop().run_in_executor, None, free_memory)
         if not connection.reusable:
             connection.abort()
             return
@@ -410,7 +402,7 @@ def _reason(error: Exception) -> str:
     return "no connection"
 
 
-def give_back() -> None:
+def free_memory() -> None:
     """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
