@@ -18,7 +18,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.bootstrap import Container
 from cragside.domain import neutral
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.ports.page_fetcher import FetchedPage
 from tests.forgeries import delimiters, lines_that_look_like_headings
 from tests.knowledge import Knowledge
@@ -73,7 +73,7 @@ async def application(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
         settings = knowledge.container.settings.model_copy(update={"ollama_base_url": ollama.url})
         shared = {name: getattr(knowledge.container, name) for name in ("enricher", "memory", "workspaces")}
         container = Container(settings, upstream=host, **shared)
-        proxy: Any = create_proxy(container, knowledge.app, keys=Keys(container))
+        proxy: Any = Proxy(container, knowledge.app, keys=Keys(container))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1")
         yield Here(knowledge, pages, searxng, ollama, await stack.enter_async_context(client))
 

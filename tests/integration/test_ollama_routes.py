@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.settings import Settings
 from tests.services.ollama import CHAT_MODEL
 
@@ -38,7 +38,7 @@ async def test_ollama_answers_on_each_route_with_evidence(ollama, tmp_path):
         source = SourceText("lamp.md", "The keeper of the harbour lights the lamp at dusk.")
         await container.intake.text(source, workspace="default")
         await container.worker().run(until_idle=True, sweep=False)
-        app = httpx.ASGITransport(create_proxy(container, FastAPI(), keys=Keys(container)))
+        app = httpx.ASGITransport(Proxy(container, FastAPI(), keys=Keys(container)))
         async with httpx.AsyncClient(transport=app, base_url="http://127.0.0.1", timeout=60) as client:
             for path, body in ROUTES.items():
                 reply = await client.post(path, json={"model": CHAT_MODEL, **body})

@@ -16,7 +16,7 @@ from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.component_checks import Manner, examine_components
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.settings import Settings
 from tests.services import llama_cpp, ollama
 
@@ -103,7 +103,7 @@ async def _indexes(container):
 
 def _sdk(container):
     """OpenAI's own SDK before the proxy. A client's key stays with cragside."""
-    app = httpx.ASGITransport(create_proxy(container, FastAPI(), keys=Keys(container)))
+    app = httpx.ASGITransport(Proxy(container, FastAPI(), keys=Keys(container)))
     client = httpx.AsyncClient(transport=app, timeout=60)
     return openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key="client", http_client=client, max_retries=0)
 

@@ -28,7 +28,7 @@ _GRACE_SECONDS = 10.0
 _FOR_SERVING = (
     "cragside.entrypoints.cli.app",
     "cragside.entrypoints.http.health",
-    "cragside.entrypoints.proxy.forking",
+    "cragside.entrypoints.proxy.processes",
     "cragside.entrypoints.proxy.server",
     "uvicorn.protocols.http.httptools_impl",
     "uvloop",
@@ -134,7 +134,7 @@ def _become(task: Mapping[str, Any]) -> None:
 def _fork_workers() -> None:
     """Have the service's indexing worker forked as well, as `cragside serve --workers` has, by a process that waits."""
     from cragside.entrypoints import worker_process
-    from cragside.entrypoints.proxy.forking import Forker
+    from cragside.entrypoints.proxy.processes import Forker
 
     forker = Forker(_work)
     if not os.fork():

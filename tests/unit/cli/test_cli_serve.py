@@ -106,8 +106,8 @@ def test_the_parent_distributes_connections_and_prints_its_address_once(run, ser
         attend([])
 
     monkeypatch.setattr(server, "serve_handed", serve_handed)
-    monkeypatch.setattr("cragside.entrypoints.proxy.handover.Handover", Handover)
-    monkeypatch.setattr("cragside.entrypoints.proxy.workers.supervise", supervise)
+    monkeypatch.setattr("cragside.entrypoints.proxy.processes.Handover", Handover)
+    monkeypatch.setattr("cragside.entrypoints.proxy.processes.supervise", supervise)
     result = run("serve", "--workers", "3", "--port", "9000")
     assert (result.exit_code, result.stdout.splitlines()[0], served) == (
         0,

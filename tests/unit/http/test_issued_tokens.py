@@ -102,7 +102,7 @@ async def test_an_overwritten_token_file_grants_nothing_and_can_be_restored(
 
 async def test_a_server_does_not_start_without_the_file(knowledge: Knowledge) -> None:
     with pytest.raises(ConfigurationError, match="cragside token new"):
-        server._proxy(knowledge.container, "127.0.0.1")
+        server._application(knowledge.container, "127.0.0.1", None)
 
 
 def test_the_file_asks_for_tokens() -> None:

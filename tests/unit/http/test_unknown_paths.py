@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.app import Proxy
+from cragside.entrypoints.proxy.routes import is_own
 from tests.unit.http.test_http_app import container
 
 ENVELOPE = [
@@ -68,7 +68,7 @@ OLLAMAS = [
 def proxied() -> httpx.AsyncClient:
     built = container(ollama_base_url="http://127.0.0.1:9")
     app: FastAPI = create_app(built)
-    proxy = create_proxy(built, app, keys=Keys(built))
+    proxy = Proxy(built, app, keys=Keys(built))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1")
 
 
@@ -85,7 +85,7 @@ async def got(path: str) -> tuple[int, Any]:
 
     named = {"path": unquote(path), "raw_path": path.encode(), "root_path": "", "query_string": b""}
     scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "headers": [], **named}
-    await create_proxy(built, create_app(built), keys=Keys(built))(scope, receive, send)
+    await Proxy(built, create_app(built), keys=Keys(built))(scope, receive, send)
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 

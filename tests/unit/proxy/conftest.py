@@ -9,7 +9,7 @@ from proxy_stub import FakeHost, FakePreferences, Proxied, StubOllama, faked, li
 
 from cragside.domain.tokens import IssuedToken
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.settings import Settings
 
 Start = Callable[..., Awaitable[Proxied]]
@@ -41,7 +41,7 @@ async def start() -> AsyncIterator[Start]:
                 tokens=SimpleNamespace(tokens=lambda: issued),
                 preferences=FakePreferences(**(prompts or {})),
             )
-            port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
+            port = await stack.enter_async_context(listening(Proxy(container, own_app(), keys=Keys(container))))
             return Proxied(port, ollama, container)
 
         yield starting

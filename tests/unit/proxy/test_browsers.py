@@ -7,7 +7,7 @@ from proxy_stub import Proxied, listening
 
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 
 HTML = b"Accept: text/html,application/xhtml+xml,*/*;q=0.8"
 RUNNING = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 17\r\n\r\nOllama is running"
@@ -35,7 +35,7 @@ async def test_a_form_that_a_browser_sends_is_ollamas(proxied: Proxied) -> None:
 async def test_the_page_lists_every_route_and_needs_no_token(start: Start) -> None:
     proxied = await start(api_token="secret")
     app = create_app(proxied.container, keys=Keys(proxied.container))
-    async with listening(create_proxy(proxied.container, app, keys=Keys(proxied.container))) as proxied.port:
+    async with listening(Proxy(proxied.container, app, keys=Keys(proxied.container))) as proxied.port:
         page = await proxied.ask("GET /docs", headers=(HTML,))
         icon = await proxied.ask("GET /favicon.ico")
         document = await proxied.ask("GET /openapi.json")

@@ -14,9 +14,8 @@ import pytest
 
 from cragside.composition.descriptors import most_connections
 from cragside.entrypoints.proxy import server
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
-from cragside.entrypoints.proxy.handover import Handover
-from cragside.entrypoints.proxy.workers import supervise
+from cragside.entrypoints.proxy.clients import Clients, ConnectionLimits
+from cragside.entrypoints.proxy.processes import Handover, supervise
 from tests.clocks import MovedClock
 
 FORK = get_context("fork")
@@ -131,7 +130,7 @@ async def serving(site: Site, *, hurried: bool = False, limits: ConnectionLimits
     started = asyncio.Event()
     listening = server.listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    uvicorn = server.Server(site, started.set, limits, clock=site.clock)
+    uvicorn = server.Server(site, started.set, Clients(limits, site.clock))
     running = asyncio.create_task(uvicorn.serve(sockets=[listening]))
     async with AsyncExitStack() as stack, asyncio.timeout(20):
         await started.wait()

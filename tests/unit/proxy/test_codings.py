@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from proxy_stub import FakeMemory, Proxied, Recorded
 
-from cragside.entrypoints.proxy.codings import Decoder, coding_of, decoded
+from cragside.entrypoints.proxy.messages import Decoder, coding_of, decoded
 from tests.bounds import bounded
 from tests.hosts import forms
 from tests.hosts.upstream import PIECES

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
+from cragside.entrypoints.proxy.enrichment import ContextWindow, tokens_of, window_of
 
 
 def words(text: str) -> int:

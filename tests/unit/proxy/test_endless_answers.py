@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.proxy import upstream_connection
+from cragside.entrypoints.proxy import upstream as upstream_connection
 from cragside.entrypoints.runs import ClientGone
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

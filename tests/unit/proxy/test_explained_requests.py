@@ -18,8 +18,8 @@ from cragside.application.grading import Grading
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.shapes import ROUTES
+from cragside.entrypoints.proxy.app import Proxy
+from cragside.entrypoints.proxy.routes import ROUTES
 from cragside.settings import Settings
 from tests.fakes import WordGrader
 
@@ -53,7 +53,7 @@ async def proxied(filled: Path, tmp_path: Path) -> AsyncIterator[Proxied]:
         )
         container = Container(settings, host=None, upstream=FakeHost(8192, 8192), memory=FakeMemory())
         stack.push_async_callback(container.close)
-        port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
+        port = await stack.enter_async_context(listening(Proxy(container, own_app(), keys=Keys(container))))
         yield Proxied(port, ollama, container)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.entrypoints.proxy.forking import Forker
+from cragside.entrypoints.proxy.processes import Forker
 from cragside.entrypoints.worker_process import Run
 
 FORK = get_context("fork")

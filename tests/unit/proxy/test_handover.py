@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from cragside.domain.errors import ProcessingError
-from cragside.entrypoints.proxy import handover, server
-from cragside.entrypoints.proxy.handover import Handover
-from cragside.entrypoints.proxy.workers import supervise
+from cragside.entrypoints.proxy import processes as handover
+from cragside.entrypoints.proxy import server
+from cragside.entrypoints.proxy.processes import Handover, supervise
 
 pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 

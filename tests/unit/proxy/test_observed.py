@@ -13,11 +13,9 @@ from proxy_stub import Proxied, Reply, listening
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.log import logged
-from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
+from cragside.entrypoints.proxy.app import Proxy
+from cragside.entrypoints.proxy.clients import Clients, ConnectionLimits
 from cragside.entrypoints.proxy.observed import Observer
-from cragside.ports.clock import SYSTEM_CLOCK
 
 GIVEN = b"X-Request-ID: trace-7.b_C"
 
@@ -41,7 +39,7 @@ async def observed(start: Start, *lines: str, slow: float = 60.0, **settings: An
     """The replies of an observed proxy with our own routes, in front of a stub Ollama."""
     proxied = await start(**settings)
     container = proxied.container
-    app = create_proxy(container, create_app(container, keys=Keys(container)), keys=Keys(container))
+    app = Proxy(container, create_app(container, keys=Keys(container)), keys=Keys(container))
     replies = []
     async with listening(Observer(slow).wrap(app)) as proxied.port:
         for line in lines:
@@ -99,7 +97,7 @@ async def test_a_failure_has_the_id_too_and_its_message_stays_out_of_the_log(lin
 
 
 async def test_a_full_server_refuses_with_an_id(lines: Lines) -> None:
-    clients = Clients(ConnectionLimits(8), SYSTEM_CLOCK, Observer(60.0).wrap)
+    clients = Clients(ConnectionLimits(8), observe=Observer(60.0).wrap)
 
     async def refuse(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 503, "headers": []})

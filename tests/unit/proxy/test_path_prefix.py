@@ -11,7 +11,7 @@ from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.request_access import OPEN_ROUTES
 from cragside.entrypoints.proxy import server
-from cragside.entrypoints.proxy.ollama_scopes import KNOWN
+from cragside.entrypoints.proxy.routes import KNOWN
 from cragside.settings import Settings
 
 Start = Callable[..., Awaitable[Proxied]]

@@ -6,7 +6,7 @@ from proxy_stub import Proxied, Reply, StubOllama, faked, listening, own_app
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.settings import Settings
 
@@ -20,7 +20,7 @@ async def nobody():
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     container = faked(Settings(ollama_base_url=f"http://user:hush@127.0.0.1:{free}/base"))
-    async with listening(create_proxy(container, own_app(), keys=Keys(container))) as port:
+    async with listening(Proxy(container, own_app(), keys=Keys(container))) as port:
         yield Proxied(port, StubOllama(), container), free
 
 
@@ -234,7 +234,7 @@ async def test_line_breaks_cannot_split_requests(start, scope):
         "headers": [],
         **scope,
     }
-    await create_proxy(proxied.container, own_app(), keys=Keys(proxied.container))(full, receive, send)
+    await Proxy(proxied.container, own_app(), keys=Keys(proxied.container))(full, receive, send)
     assert sent[0]["status"] == 400
     assert proxied.ollama.requests == []
 
@@ -246,7 +246,7 @@ async def test_websockets_are_closed():
         sent.append(message)
 
     container = faked(Settings())
-    proxy = create_proxy(container, own_app(), keys=Keys(container))
+    proxy = Proxy(container, own_app(), keys=Keys(container))
     await proxy({"type": "websocket", "path": "/", "headers": []}, None, send)
     assert sent == [{"type": "websocket.close", "code": 1003}]
 

@@ -9,7 +9,7 @@ import pytest
 
 from cragside.application import allowance
 from cragside.domain.tokens import SCOPES, IssuedToken, Limits
-from cragside.entrypoints.proxy.ollama_scopes import scopes_of
+from cragside.entrypoints.proxy.routes import scopes_of
 
 QUESTION = {"model": "m", "prompt": "/rag who?", "messages": [{"role": "user", "content": "/rag who?"}]}
 INFERENCE = [

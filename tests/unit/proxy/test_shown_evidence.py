@@ -12,9 +12,7 @@ from starlette.types import Message
 from cragside.domain.citation_marks import marks_in
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.proxy.passages import Passages, passages_of
-from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
-from cragside.entrypoints.proxy.shown_evidence import ShownEvidence
+from cragside.entrypoints.proxy.shown_evidence import Passages, ResponseAnnotations, ShownEvidence, passages_of
 from tests.bounds import bounded
 from tests.hosts import forms
 from tests.hosts.upstream import ANSWER, PIECES

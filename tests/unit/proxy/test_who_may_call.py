@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.app import Proxy
 from cragside.settings import Settings
 from tests.unit.http.test_http_app import container
 
@@ -143,7 +143,7 @@ async def service(answer: bytes = OK, **settings: Any) -> AsyncIterator[Service]
         settings["model_host"] = f"openai+{address}/v1"
     container = faked(Settings(ollama_base_url=address, allow_origins=APP, **settings))
     own = OwnRoutes()
-    proxy = create_proxy(container, own, keys=Keys(container), bound_host="rag.lan")
+    proxy = Proxy(container, own, keys=Keys(container), bound_host="rag.lan")
     try:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1") as http:
             yield Service(http, own, ollama, container)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from proxy_stub import Proxied
 
-from cragside.entrypoints.proxy import request_body
+from cragside.entrypoints.proxy import messages as request_body
 
 ALWAYS, NEVER = (b"X-RAG: Always",), (b"X-RAG: never",)
 BODIES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cragside.domain.errors import ProcessingError
-from cragside.entrypoints.proxy.workers import supervise
+from cragside.entrypoints.proxy.processes import supervise
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 

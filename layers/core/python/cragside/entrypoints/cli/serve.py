@@ -97,9 +97,7 @@ def _serve(
     from cragside.bootstrap import preload
     from cragside.entrypoints.metrics import FOLDER, database_counts
     from cragside.entrypoints.proxy import server
-    from cragside.entrypoints.proxy.forking import Forker
-    from cragside.entrypoints.proxy.handover import Handover
-    from cragside.entrypoints.proxy.workers import supervise
+    from cragside.entrypoints.proxy.processes import Forker, Handover, supervise
     from cragside.entrypoints.worker_process import executing
 
     session, program = session_of(context), context.find_root().command.main

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,43 +14,38 @@ from cragside.entrypoints.http.middleware import CrossOrigin, cors_send_if_accep
 from cragside.entrypoints.http.pages import START
 from cragside.entrypoints.http.request_access import is_open
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
-from cragside.entrypoints.proxy.errors import answer
+from cragside.entrypoints.proxy.errors import send_error
 from cragside.entrypoints.proxy.forwarding import Forwarder
-from cragside.entrypoints.proxy.headers import Header, hops_of, value_of
-from cragside.entrypoints.proxy.ollama_scopes import scopes_of
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.messages import Header, hops_of, send_whole, value_of
+from cragside.entrypoints.proxy.routes import is_own, scopes_of
 
 # Caches must not give a browser's answer to Ollama's clients.
-_TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept"), (b"content-length", b"0")]
+_TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept")]
 
 _NOT_NEAR = "The Host header names neither this machine nor a private address. Use localhost, or set RAG_API_TOKEN."
 
 
-def create_proxy(
-    container: Container, app: ASGIApp, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
-) -> ASGIApp:
+class Proxy:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
     A request needs one of the `keys`, with the scope of its route. If `check_host` is set and no token is required,
     `Host` must name this machine, its network or `bound_host`.
     """
-    return _Proxy(container, app, keys=keys, check_host=check_host, bound_host=bound_host)
 
-
-class _Proxy:
     def __init__(
-        self, container: Container, app: ASGIApp, *, keys: Keys, check_host: bool, bound_host: str | None
+        self, container: Container, app: ASGIApp, *, keys: Keys, check_host: bool = True, bound_host: str = ""
     ) -> None:
         self._app = app
         self._origins = Origins(container.settings.allowed_origins)
-        self._own = CrossOrigin(partial(self._authorised, own=True), self._origins)
+        self._own = CrossOrigin(self._authorised, self._origins)
         self._audit = Audit(container.audit_log)
         self._forwarder = Forwarder(container, self._origins, self._audit)
         self._keys = keys
         self._check_host = check_host and not keys.asked
-        self._bound_host = bound_host or ""
+        self._bound_host = bound_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's entry."""
         if scope["type"] == "http":
             await self._audited(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -80,27 +74,25 @@ class _Proxy:
             await self._forwarder.refuse_loop(path, send)
         elif not is_open(path) and self._check_host and not near_host(headers, self._bound_host):
             scope.setdefault("state", {})["refused"] = True
-            await answer(send, path, "forbidden", _NOT_NEAR, own=own)
+            await send_error(send, path, "forbidden", _NOT_NEAR)
         elif own:
             await self._own(scope, receive, send)
         elif path == "/" and _is_browser(scope["method"], headers):
-            await send({"type": "http.response.start", "status": 307, "headers": _TO_START})
-            await send({"type": "http.response.body"})
+            await send_whole(send, 307, _TO_START)
         elif not is_preflight(scope["method"], headers):
-            await self._authorised(scope, receive, send, own=False)
+            await self._authorised(scope, receive, send)
         elif self._forwarder.accepts_preflight(headers):
-            await send({"type": "http.response.start", "status": 204, "headers": preflight_headers(headers)})
-            await send({"type": "http.response.body"})
+            await send_whole(send, 204, preflight_headers(headers))
         else:  # the host answers the preflights of other pages, unless it would get a credential of ours with them
             await self._forwarder.forward(Grant(), scope, receive, send)
 
-    async def _authorised(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:
+    async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the token allows."""
         path: str = scope["path"]
+        own, state = is_own(path), scope.setdefault("state", {})
         if is_open(path):
             await self._app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
         try:
             grant = state["grant"] = self._keys.keyring().grant(scope["headers"])
             if grant is None:
@@ -110,7 +102,7 @@ class _Proxy:
         except CragsideError as error:
             state["refused"] = True
             sending = cors_send_if_accepted(send, scope["headers"], self._origins)
-            await answer(sending, path, error.code, error.message, own=own, error=error)
+            await send_error(sending, path, error.code, error.message, error=error)
             return
         if own:
             await self._app(scope, receive, send)
@@ -146,5 +138,5 @@ class _Proxy:
 
 
 def _is_browser(method: str, headers: Sequence[Header]) -> bool:
-    """Whether somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
+    """Tell if somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
     return method in ("GET", "HEAD") and b"text/html" in (value_of(headers, b"accept") or b"")

@@ -1,37 +1,126 @@
 """Copies conversations through the proxy into memory, in the background. Clients never wait for it."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from starlette.types import Message, Send
 
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
-from cragside.entrypoints.proxy.answers import answered_text
-from cragside.entrypoints.proxy.codings import coding_of, decoded, is_readable
-from cragside.entrypoints.proxy.headers import Header
+from cragside.entrypoints.proxy.messages import Header, coding_of, decoded, is_readable, parsed
 from cragside.entrypoints.proxy.prompts import user_prompt
-from cragside.entrypoints.proxy.request_body import parsed
+from cragside.entrypoints.proxy.routes import COMPLETIONS, GENERATE, MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 from cragside.entrypoints.request_headers import end_user_of
 
+# What the reading of an answer that is none raises.
+UNREADABLE = (ValueError, RecursionError, TypeError, AttributeError, LookupError)
+_EVENT = b"data:"
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024
 _MOST_HELD = 16 * _LONGEST_ANSWER
 _MOST_WAITING = 256
 _LAST_MOMENTS = 5.0  # seconds that a stopping server waits for them
-
 logger = logging.getLogger(__name__)
+
+
+def answered_text(path: str, body: bytes) -> str | None:
+    """The assistant's whole text, streamed or not. None if the answer is incomplete or has an error."""
+    try:
+        if path in OLLAMA_ROUTES:
+            return _ollama(path, body)
+        of_whole, of_events = _READERS[path]
+        if not body.lstrip().startswith(b"{"):
+            return of_events(line[len(_EVENT) :].strip() for line in body.splitlines() if line.startswith(_EVENT))
+        answer = json.loads(body)
+        return None if answer.get("error") else of_whole(answer)
+    except UNREADABLE:
+        return None
+
+
+def _ollama(path: str, body: bytes) -> str | None:
+    """The text of NDJSON. An answer that is not streamed is a single line of NDJSON, or is indented."""
+    try:
+        parts = [json.loads(body)]
+    except ValueError:
+        parts = [json.loads(line) for line in body.splitlines() if line.strip()]
+    texts: list[str] = []
+    done = False
+    for part in parts:
+        if done or "error" in part:
+            return None
+        texts.append((part.get("response") if path == GENERATE else part.get("message", {}).get("content")) or "")
+        done = part.get("done") is True
+    return "".join(texts) if done else None
+
+
+def _of_choices(text_of: Callable[[Mapping[str, Any]], Any], events: Iterable[bytes]) -> str | None:
+    texts: list[str] = []
+    for data in events:
+        if data == b"[DONE]":
+            return "".join(texts)
+        part = json.loads(data)
+        if "error" in part:
+            return None
+        # The last event may have usage figures and no choices. If there are several answers, the first one counts.
+        texts += [text_of(choice) or "" for choice in part["choices"] if not choice.get("index")]
+    return None
+
+
+def _of_responses(events: Iterable[bytes]) -> str | None:
+    parts = map(json.loads, events)
+    return next((_output(part["response"]) for part in parts if part["type"] == "response.completed"), None)
+
+
+def _output(response: Mapping[str, Any]) -> str | None:
+    if response["status"] != "completed" or response.get("error"):
+        return None
+    contents = (item["content"] for item in response["output"] if item["type"] == "message")
+    return "".join(part["text"] for content in contents for part in content if part["type"] == "output_text")
+
+
+def _blocks(answer: Mapping[str, Any]) -> str | None:
+    return "".join(block["text"] for block in answer["content"] if block["type"] == "text") or None
+
+
+def _of_messages(events: Iterable[bytes]) -> str | None:
+    texts: list[str] = []
+    for part in map(json.loads, events):
+        if part["type"] == "message_stop":
+            return "".join(texts)
+        if part["type"] == "error":
+            return None
+        if part["type"] == "content_block_delta":
+            texts.append(part["delta"].get("text", ""))
+    return None
+
+
+# What reads an answer that comes whole, and what reads the events of one that is streamed.
+_READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], str | None], Callable[[Iterable[bytes]], str | None]]] = {
+    OPENAI_CHAT: (
+        lambda answer: answer["choices"][0]["message"].get("content"),
+        partial(_of_choices, lambda choice: choice.get("delta", {}).get("content")),
+    ),
+    COMPLETIONS: (
+        lambda answer: answer["choices"][0].get("text"),
+        partial(_of_choices, lambda choice: choice.get("text")),
+    ),
+    RESPONSES: (_output, _of_responses),
+    MESSAGES: (_blocks, _of_messages),
+}
 
 
 @dataclass(slots=True)
 class Recording:
     """Replaces `send`: passes each piece to the client, then keeps a copy while there is room.
 
-    `remembered` is called with the exchange's id once it is in memory. `recalled` are the texts that memory contributed
-    to the request.
+    `remembered` is called with the exchange's id as `documents` once it is in memory. `recalled` are the texts that
+    memory contributed to the request.
     """
 
     send: Send
@@ -40,12 +129,12 @@ class Recording:
     headers: Sequence[Header]
     request: bytes
     workspace: str
-    chunks: list[bytes]
+    chunks: list[bytes] = field(default_factory=list)
     held: int = 0
     usable: bool = True
     ended: bool = False
     coding: bytes = b""
-    remembered: Callable[[str | None], None] | None = None
+    remembered: Callable[..., None] | None = None
     recalled: tuple[str, ...] = ()
 
     async def __call__(self, message: Message) -> None:
@@ -59,7 +148,9 @@ class Recording:
             return
         data: bytes = message.get("body", b"")
         self.ended = not message.get("more_body", False)
-        self.usable = self.exchanges.hold(self, data)
+        self.exchanges.hold(self, len(data))
+        if self.usable:
+            self.chunks.append(data)
 
     def finish(self) -> None:
         """Put the exchange into memory if it is complete, else drop it."""
@@ -80,29 +171,24 @@ class Exchanges:
 
     def record(self, send: Send, *, path: str, headers: Sequence[Header], request: bytes, workspace: str) -> Recording:
         """A `send` that keeps a copy. `request` is the client's body without a coding. The caller calls `finish`."""
-        recording = Recording(send, self, path, headers, request, workspace, [])
-        recording.usable = self.hold(recording, b"", len(request))
+        recording = Recording(send, self, path, headers, request, workspace)
+        self.hold(recording, len(request))
         return recording
 
-    def hold(self, recording: Recording, data: bytes, size: int | None = None) -> bool:
-        """Keep a piece. If there is no room, drop the whole recording and return False."""
-        more = len(data) if size is None else size
+    def hold(self, recording: Recording, more: int) -> None:
+        """Count what is kept. If there is no room, drop the whole recording."""
         if recording.held + more > _LONGEST_ANSWER or self._held + more > _MOST_HELD:
             logger.info("An exchange is too long to be remembered")
             self.drop(recording)
-            return False
+            return
         recording.held += more
         self._held += more
-        if data:
-            recording.chunks.append(data)
-        return True
 
     def drop(self, recording: Recording) -> None:
         """Free the copy."""
         self._held -= recording.held
-        recording.held = 0
+        recording.held, recording.usable, recording.request = 0, False, b""
         recording.chunks.clear()
-        recording.request = b""
 
     def put(self, recording: Recording) -> None:
         """Start to put a complete exchange into memory."""
@@ -128,7 +214,7 @@ class Exchanges:
                     exchange, workspace=recording.workspace, recalled=recording.recalled
                 )
                 if recording.remembered is not None and remembered.indexed:
-                    recording.remembered(remembered.document_id)
+                    recording.remembered(documents=[each for each in (remembered.document_id,) if each is not None])
         except CragsideError as error:
             logger.warning("An exchange was not remembered (%s)", error.code)
         except Exception as error:
@@ -137,9 +223,10 @@ class Exchanges:
             self.drop(recording)
 
     def _read(self, recording: Recording) -> Exchange | None:
-        user = user_prompt(recording.path, recording.request, self._prefix)
+        request = parsed(recording.request)
+        user = None if request is None else user_prompt(recording.path, request, self._prefix)
         answered = None if user is None else decoded(b"".join(recording.chunks), recording.coding, _LONGEST_ANSWER)
         answer = None if answered is None else answered_text(recording.path, answered)
         if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None
-        return Exchange(user, answer, end_user=end_user_of(recording.headers, parsed(recording.request)))
+        return Exchange(user, answer, end_user=end_user_of(recording.headers, request))

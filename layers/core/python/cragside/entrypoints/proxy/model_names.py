@@ -1,19 +1,13 @@
 """Names of models with the suffix that asks for evidence, such as `qwen2.5:7b+rag`. Ollama never sees the suffix."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.request_body import parsed, parsed_if_bounded
+from cragside.entrypoints.proxy.messages import Header, parsed, parsed_if_bounded, value_of
+from cragside.entrypoints.proxy.routes import LISTS, ONE_MODEL
 
 SUFFIX = "+rag"  # Ollama's own names have no plus
-# Requests that name a model and carry no prompt.
-NAMING_ROUTES = frozenset({"/api/show", "/api/embed", "/api/embeddings", "/v1/embeddings"})
-_LISTS = {"/api/tags": ("models", ("name", "model")), "/v1/models": ("data", ("id",))}
-_ONE = "/v1/models/"
 _FIELDS = ("model", "name")
 _MOST_LISTED = 8 * 1024 * 1024
 
@@ -37,7 +31,7 @@ def _is_suffixed(name: object) -> bool:
 def unsuffixed_path(scope: Scope) -> Scope:
     """The scope with the path of the model that Ollama knows, for `/v1/models/NAME+rag`. Others stay unchanged."""
     path: str = scope["path"]
-    if not (path.startswith(_ONE) and _is_suffixed(path[len(_ONE) :])):
+    if not (path.startswith(ONE_MODEL) and _is_suffixed(path[len(ONE_MODEL) :])):
         return scope
     raw: bytes = scope.get("raw_path") or path.encode()
     for ending in (b"+rag", b"%2Brag", b"%2brag"):
@@ -46,8 +40,8 @@ def unsuffixed_path(scope: Scope) -> Scope:
 
 
 def is_list(scope: Scope) -> bool:
-    """Whether a request asks for the list of models."""
-    return scope["method"] == "GET" and scope["path"] in _LISTS
+    """Tell if a request asks for the list of models."""
+    return scope["method"] == "GET" and scope["path"] in LISTS
 
 
 class SuffixedList:
@@ -55,7 +49,7 @@ class SuffixedList:
 
     def __init__(self, send: Send, path: str) -> None:
         self._send = send
-        self._field, self._names = _LISTS[path]
+        self._field, self._names = LISTS[path]
         self._start: Message = {}
         self._body = bytearray()
         self._passes = False
@@ -64,38 +58,35 @@ class SuffixedList:
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
         if message["type"] == "http.response.start":
-            headers = message["headers"]
-            self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
             self._start = message
-        else:
-            self._body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if more and not self._passes and len(self._body) <= _MOST_LISTED:
-                return
-            body = bytes(self._body) if self._passes or more else self._added(bytes(self._body))
-            await self._send_start(len(body) - len(self._body))
-            self._passes = True
-            self._body.clear()
-            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+            self._passes = message["status"] != 200 or value_of(message["headers"], b"content-encoding") is not None
+            return
+        self._body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if more and not self._passes and len(self._body) <= _MOST_LISTED:
+            return
+        body = bytes(self._body) if self._passes or more else self._added(bytes(self._body))
+        if not self.begun:
+            self.begun = True
+            await self._send({**self._start, "headers": self._headers(len(body) - len(self._body))})
+        self._passes = True
+        self._body.clear()
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def _send_start(self, grown: int) -> None:
-        start, self._start = self._start, {}
-        self.begun = True
-        if start:
-            headers = [
-                (name, b"%d" % (int(value) + grown) if grown and name.lower() == b"content-length" else value)
-                for name, value in start["headers"]
-            ]
-            await self._send({**start, "headers": headers})
+    def _headers(self, grown: int) -> list[Header]:
+        return [
+            (name, b"%d" % (int(value) + grown) if grown and name.lower() == b"content-length" else value)
+            for name, value in self._start["headers"]
+        ]
 
     def _added(self, body: bytes) -> bytes:
         listed = parsed(body)
         models = None if listed is None else listed.get(self._field)
         if listed is None or not isinstance(models, list):
             return body
-        added = [self._suffixed(model) for model in models if isinstance(model, dict)]
+        added = [
+            model | {name: f"{model[name]}{SUFFIX}" for name in self._names if isinstance(model.get(name), str)}
+            for model in models
+            if isinstance(model, dict)
+        ]
         return json.dumps({**listed, self._field: [*models, *added]}).encode()
-
-    def _suffixed(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        names = {name: f"{model[name]}{SUFFIX}" for name in self._names if isinstance(model.get(name), str)}
-        return {**model, **names}

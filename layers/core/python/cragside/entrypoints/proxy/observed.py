@@ -1,11 +1,11 @@
 """Gives each request an id, and writes a line to the log when it has been answered."""
 
-import contextlib
 import logging
 import re
 import string
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from random import getrandbits
 from typing import Any
@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.domain.outcome import RagContext
 from cragside.domain.request_id import request_id
 from cragside.entrypoints.log import Event
-from cragside.entrypoints.proxy.errors import answer
-from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.own_paths import is_own
+from cragside.entrypoints.proxy.errors import send_error
+from cragside.entrypoints.proxy.messages import Header, value_of
+from cragside.entrypoints.proxy.routes import is_own
 from cragside.ports.tracer import Tracer
 
 REQUEST_ID = b"x-request-id"
@@ -52,21 +52,18 @@ class Answered:
         return self.template or self.path[:_LONGEST_PATH]
 
 
-Listener = Callable[[Answered], object]
-
-
 class Observer:
     """Observes the requests of a server.
 
     A request keeps the id that its client sent as `X-Request-ID`, if it is short and plain; others get a new one. Each
-    answer has it. `listeners` are told of each answered request, and the `tracer` of the trace that a client continues.
+    answer has it. `count` is told of each answered request, and the `tracer` of the trace that a client continues.
     """
 
     def __init__(
-        self, slow_seconds: float, listeners: Sequence[Listener] = (), *, tracer: Tracer | None = None
+        self, slow_seconds: float, *, count: Callable[[Answered], None] | None = None, tracer: Tracer | None = None
     ) -> None:
         self._slow = slow_seconds
-        self._listeners = listeners
+        self._count = count
         self._tracer = tracer
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
@@ -78,7 +75,7 @@ class Observer:
             else:
                 await app(scope, receive, send)
 
-        return observed
+        return observed  # uvicorn would take a `partial` for an application of ASGI 2
 
     async def _observe(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -90,7 +87,8 @@ class Observer:
             nonlocal status, first_byte
             if message["type"] == "http.response.start":
                 status, first_byte = message["status"], time.perf_counter() - began
-                message = {**message, "headers": _identified(message.get("headers", ()), identifier)}
+                others = [header for header in message.get("headers", ()) if header[0].lower() != REQUEST_ID]
+                message = {**message, "headers": [*others, (REQUEST_ID, identifier)]}
             await send(message)
 
         try:
@@ -98,18 +96,15 @@ class Observer:
                 await app(scope, receive, sending)
         except Exception:
             if first_byte is None:
-                path: str = scope["path"]
                 text = "The server failed; its log has the details."
-                await answer(sending, path, "processing_error", text, own=is_own(path), closing=True)
+                await send_error(sending, scope["path"], "processing_error", text, closing=True)
             raise  # uvicorn logs it
         finally:
             self._tell(scope, status, time.perf_counter() - began, first_byte)
 
-    def _called(
-        self, identifier: bytes, headers: Sequence[tuple[bytes, bytes]]
-    ) -> contextlib.AbstractContextManager[None]:
+    def _called(self, identifier: bytes, headers: Sequence[Header]) -> AbstractContextManager[None]:
         if self._tracer is None:
-            return contextlib.nullcontext()
+            return nullcontext()
         given = _TRACE.fullmatch(value_of(headers, b"traceparent") or b"")
         return self._tracer.called(identifier.decode(), given[0].decode() if given else "")
 
@@ -127,27 +122,22 @@ class Observer:
             client=(scope.get("client") or ("",))[0],
             context=state.get("rag_context"),
         )
-        for listener in self._listeners:
-            listener(answered)
-        level = (
-            logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES and status < 400 else logging.INFO
-        )
+        if self._count is not None:
+            self._count(answered)
+        quiet = path in _PROBES and status < 400
+        level = logging.WARNING if status >= 500 else logging.DEBUG if quiet else logging.INFO
         if _log.isEnabledFor(level):
             event = _event(answered, slow=seconds >= self._slow)
             # `_log.log` would search the stack for this line, which no form of our log has.
             _log.handle(_log.makeRecord(_log.name, level, "", 0, event, (), None))
 
 
-def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+def id_of(headers: Sequence[Header] = ()) -> bytes:
     """The id that the client sent, if it is short and plain, else a new one."""
     given = value_of(headers, REQUEST_ID)
     if given and len(given) <= _LONGEST_ID and not given.translate(None, _SAFE):
         return given
     return b"%016x" % getrandbits(64)  # nobody gains by guessing it, and the system's randomness costs a call
-
-
-def _identified(headers: Sequence[tuple[bytes, bytes]], identifier: bytes) -> list[tuple[bytes, bytes]]:
-    return [*(header for header in headers if header[0].lower() != REQUEST_ID), (REQUEST_ID, identifier)]
 
 
 def _event(answered: Answered, *, slow: bool) -> Event:

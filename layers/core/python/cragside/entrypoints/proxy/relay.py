@@ -1,19 +1,16 @@
 """Passes one exchange through: the client's bytes to Ollama, Ollama's bytes to the client."""
 
 import asyncio
-from collections.abc import Collection, Sequence
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive
 
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.forward_proxy import way_to
-from cragside.entrypoints.proxy.headers import HOPS_HEADER, Header, request_headers, response_headers, value_of
-from cragside.entrypoints.proxy.model_names import NAMING_ROUTES
-from cragside.entrypoints.proxy.request_body import Body
-from cragside.entrypoints.proxy.shapes import ROUTES
-from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
+from cragside.entrypoints.proxy.messages import HOPS_HEADER, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.prompts import Call
+from cragside.entrypoints.proxy.routes import NAMING_ROUTES, ROUTES, is_post_to
+from cragside.entrypoints.proxy.upstream import Upstream, UpstreamConnection
 from cragside.entrypoints.runs import ClientGone, until_gone
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
@@ -28,114 +25,82 @@ class BrokenOff(Exception):
     """Ollama broke off during an answer. The client's connection must be cut, without a regular end of the answer."""
 
 
-async def relay(
-    upstream: Upstream,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    body: Body,
-    *,
-    dropped: Collection[bytes] = (),
-    replaced: bool = False,
-    added: Sequence[Header] = (),
-) -> None:
+async def relay(upstream: Upstream, call: Call) -> None:
     """Pass a request on and its answer back, each piece as it arrives.
 
-    `dropped` names request headers that are not forwarded, `replaced` tells that `body` is not the client's, and
-    `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
-    `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that. A host that
-    refuses the key of cragside's own raises `ServiceUnavailable("model_host", ...)`. A kept connection that the host
-    closed without an answer is replaced once.
+    Raises `ClientGone`. If Ollama fails, raises `ServiceUnavailable("ollama", ...)` before anything is sent to the
+    client, and `BrokenOff` after that. A host that refuses the key of cragside's own raises
+    `ServiceUnavailable("model_host", ...)`. A kept connection that the host closed without an answer is replaced once.
     """
-    head = _head(upstream, await upstream.authorization(), scope, body, dropped, replaced)
+    body, method = call.body, call.scope["method"]
+    chunked = not body.complete and value_of(call.headers, b"content-length") is None
+    head = _head(upstream, await upstream.authorization(), call)
+    begun = head + (_chunk(body.data) if chunked else body.data)
 
-    async def on(connection: UpstreamConnection) -> None:
-        guard = _Guard(connection, receive)
+    async def exchange(connection: UpstreamConnection) -> None:
+        guard = _Guard(connection, call.receive, None if body.complete else chunked)
         try:
-            await _exchange(upstream, connection, guard, scope, send, head, body, added)
+            connection.begin(begun, body_sent=body.complete, bodiless=method == "HEAD")
+            await connection.response()
+            _refuse(upstream, connection.status)
+            headers = [*response_headers(connection.headers, connection.status), *call.added]
+            await call.send({"type": "http.response.start", "status": connection.status, "headers": headers})
+            try:
+                more = True
+                while more:
+                    data = await connection.read()
+                    more = not connection.finished
+                    await call.send({"type": "http.response.body", "body": data, "more_body": more})
+            except ServiceUnavailable as error:
+                raise BrokenOff(error.message) from error
         finally:
             guard.dismiss()
             upstream.release(connection)
 
     connection = await upstream.connection()
     try:
-        await on(connection)
+        await exchange(connection)
     except ServiceUnavailable:
-        if not (connection.was_stale and body.complete and _may_be_repeated(scope)):
+        # Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make
+        # things, and the host may have done what was asked before it closed the connection.
+        repeatable = method in _IDEMPOTENT or is_post_to(ROUTES | NAMING_ROUTES, call.scope)
+        if not (connection.was_stale and body.complete and repeatable):
             raise
-        await on(await upstream.connection(new=True))
+        await exchange(await upstream.connection(new=True))
 
 
-def _may_be_repeated(scope: Scope) -> bool:
-    """Tell if a request may reach the host twice, which may have done the first before it closed the connection.
-
-    Prompts and embeddings change nothing at the host. Other POSTs, such as files of OpenAI's API, may make things.
-    """
-    return scope["method"] in _IDEMPOTENT or (scope["method"] == "POST" and scope["path"] in ROUTES | NAMING_ROUTES)
-
-
-async def _exchange(
-    upstream: Upstream,
-    connection: UpstreamConnection,
-    guard: "_Guard",
-    scope: Scope,
-    send: Send,
-    head: bytes,
-    body: Body,
-    added: Sequence[Header],
-) -> None:
-    chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
-    connection.begin(
-        head + (_chunk(body.data) if chunked else body.data),
-        body_sent=body.complete,
-        bodiless=scope["method"] == "HEAD",
-    )
-    guard.start(None if body.complete else chunked)
-    await connection.response()
-    if connection.status > 599:
+def _refuse(upstream: Upstream, status: int) -> None:
+    """Raise `ServiceUnavailable` for an answer that is not the client's."""
+    if status > 599:
         raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
-    if connection.status == 401 and upstream.keyed:
+    if status == 401 and upstream.keyed:
         # The key is not the client's, who would take the answer for one on its token. The answer may quote the key.
         raise ServiceUnavailable("model_host", "The model host refuses the key that cragside has for it.")
-    if connection.status == 407 and upstream.relayed:
+    if status == 407 and upstream.relayed:
         raise ServiceUnavailable("ollama", f"407{way_to(upstream.address)}: correct its credentials")
-    headers = response_headers(connection.headers, connection.status)
-    await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
-    try:
-        more = True
-        while more:
-            data = await connection.read()
-            more = not connection.finished
-            await send({"type": "http.response.body", "body": data, "more_body": more})
-    except ServiceUnavailable as error:
-        raise BrokenOff(error.message) from error
 
 
 class _Guard:
-    """Sends the rest of the client's body, and aborts the exchange if the client leaves."""
+    """Sends the rest of the client's body, and aborts the exchange if the client leaves.
 
-    def __init__(self, connection: UpstreamConnection, receive: Receive) -> None:
+    `chunked` tells how to frame the rest of the body; None if there is no rest.
+    """
+
+    def __init__(self, connection: UpstreamConnection, receive: Receive, chunked: bool | None) -> None:
         self._connection = connection
         self._receive = receive
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self, chunked: bool | None) -> None:
-        """Start. `chunked` tells how to frame the rest of the body; None if there is no rest."""
-        if chunked is None:
-            self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
-        else:
-            self._task = asyncio.create_task(self._upload(chunked))
+        self._pending: asyncio.TimerHandle | asyncio.Task[None] = (
+            asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
+            if chunked is None
+            else asyncio.create_task(self._upload(chunked))
+        )
 
     def dismiss(self) -> None:
         """Stop, because the exchange is over."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        self._pending.cancel()
 
     def _watch(self) -> None:
-        self._task = asyncio.create_task(self._until_gone())
+        self._pending = asyncio.create_task(self._until_gone())
 
     async def _until_gone(self) -> None:
         await until_gone(self._receive)
@@ -149,8 +114,7 @@ class _Guard:
                 self._connection.abort(ClientGone())
                 return
             data, more = message.get("body", b""), message.get("more_body", False)
-            framed = _chunk(data, last=not more) if chunked else data
-            await self._connection.write(framed, last=not more)
+            await self._connection.write(_chunk(data, last=not more) if chunked else data, last=not more)
         await self._until_gone()
 
 
@@ -159,15 +123,8 @@ def _chunk(data: bytes, *, last: bool = False) -> bytes:
     return framed + b"0\r\n\r\n" if last else framed
 
 
-def _head(
-    upstream: Upstream,
-    authorization: bytes | None,
-    scope: Scope,
-    body: Body,
-    given: Collection[bytes],
-    replaced: bool,
-) -> bytes:
-    dropped = frozenset(given)
+def _head(upstream: Upstream, authorization: bytes | None, call: Call) -> bytes:
+    scope, body, dropped = call.scope, call.body, {*call.grant.headers}
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     if not path.startswith(b"/") and path != b"*":
         raise ValidationError("The request's path must begin with a slash.")
@@ -177,20 +134,18 @@ def _head(
     if authorization is not None:
         dropped |= {b"authorization", b"x-api-key"}  # clients of Anthropic's API send their key as the latter
         lines.append(b"authorization: " + authorization)
-    headers = request_headers(scope["headers"], dropped | _OF_BODIES if replaced else dropped)
+    if call.replaced:
+        dropped |= _OF_BODIES
+    headers = request_headers(call.headers, dropped)
     lines += [b"%b: %b" % header for header in headers]
     lines.append(b"%b: %b" % (HOPS_HEADER, hops.marked().encode()))
     lines += [f"{name}: {value}".encode() for name, value in upstream.proxy_headers.items()]
-    if not body.complete:
-        if value_of(headers, b"content-length") is None:
+    if value_of(headers, b"content-length") is None:
+        if not body.complete:
             lines.append(b"transfer-encoding: chunked")
-    elif value_of(headers, b"content-length") is None and (body.data or _is_framed(scope)):
-        lines.append(b"content-length: %d" % len(body.data))
+        elif body.data or value_of(call.headers, b"transfer-encoding") is not None:
+            lines.append(b"content-length: %d" % len(body.data))
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):
         raise ValidationError("A header has a line break, or the path has a blank or a line break.")
     return head + b"\r\n\r\n"
-
-
-def _is_framed(scope: Scope) -> bool:
-    return value_of(scope["headers"], b"transfer-encoding") is not None

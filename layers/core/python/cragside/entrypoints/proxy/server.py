@@ -20,16 +20,11 @@ from cragside.domain.errors import ConfigurationError
 from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.health import Exposition
-from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.client_connections import ClientConnection
-from cragside.entrypoints.proxy.clients import Clients
-from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
-from cragside.entrypoints.proxy.handover import Receiver
-from cragside.entrypoints.proxy.observed import Answered, Listener, Observer
-from cragside.entrypoints.proxy.ollama_scopes import KNOWN
-from cragside.entrypoints.proxy.path_prefix import below
-from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.entrypoints.proxy.app import Proxy
+from cragside.entrypoints.proxy.clients import ClientConnection, Clients, ConnectionLimits
+from cragside.entrypoints.proxy.observed import Answered, Observer
+from cragside.entrypoints.proxy.processes import Receiver
+from cragside.entrypoints.proxy.routes import KNOWN, below
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -63,15 +58,8 @@ async def serve(
     `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        application, observer = _application(container, host, metrics)
-        server = Server(
-            application,
-            lambda: announce(address_of(listening, host)),
-            _limits(container),
-            observe=observer.wrap,
-            clock=container.clock,
-        )
-        await server.serve(sockets=[listening])
+        application, clients = _application(container, host, metrics)
+        await Server(application, lambda: announce(address_of(listening, host)), clients).serve([listening])
 
 
 async def serve_handed(
@@ -82,10 +70,8 @@ async def serve_handed(
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        application, observer = _application(container, host, metrics)
-        await HandedServer(
-            application, channel, _limits(container), observe=observer.wrap, clock=container.clock
-        ).serve()
+        application, clients = _application(container, host, metrics)
+        await HandedServer(application, channel, clients).serve()
 
 
 def address_of(listening: socket.socket, host: str) -> str:
@@ -98,9 +84,9 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
     return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
-def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Observer]:
-    listeners: list[Listener] = []
-    exposition = None
+def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Clients]:
+    """The application, and the clients whose refusals are logged and counted as its answers."""
+    count = exposition = None
     if metrics is not None:
         from cragside.entrypoints.metrics import RequestCounts
         from cragside.entrypoints.metrics import exposition as exposed
@@ -110,10 +96,22 @@ def _application(container: "Container", host: str, metrics: str | None) -> tupl
         except OSError as error:
             _log.warning("Requests are not counted for /metrics: %s", error.strerror)
         else:
-            listeners.append(partial(_count, counts))
-            exposition = partial(exposed, metrics)
-    observer = Observer(container.settings.slow_seconds, listeners, tracer=container.tracer)
-    return observer.wrap(below(container.settings.path_prefix, _proxy(container, host, exposition))), observer
+            count, exposition = partial(_count, counts), partial(exposed, metrics)
+    # Both layers share it, as either may be the first to check a request.
+    keys = Keys(container)
+    container.api_tokens()
+    container.issued_tokens()
+    proxy = Proxy(
+        container,
+        create_app(container, keys=keys, exposition=exposition),
+        keys=keys,
+        check_host=nearness(host) is Nearness.MACHINE,
+        bound_host=host,
+    )
+    settings = container.settings
+    observer = Observer(settings.slow_seconds, count=count, tracer=container.tracer)
+    limits = ConnectionLimits(most_connections(settings.max_connections))
+    return observer.wrap(below(settings.path_prefix, proxy)), Clients(limits, container.clock, observer.wrap)
 
 
 def _count(counts: "RequestCounts", answered: Answered) -> None:
@@ -122,38 +120,12 @@ def _count(counts: "RequestCounts", answered: Answered) -> None:
     counts.count(answered.template or known, answered.method, answered.status, answered.seconds, verdict)
 
 
-def _proxy(container: "Container", host: str, exposition: Exposition | None = None) -> ASGIApp:
-    # Both layers share it, as either may be the first to check a request.
-    keys = Keys(container)
-    container.api_tokens()
-    container.issued_tokens()
-    return create_proxy(
-        container,
-        create_app(container, keys=keys, exposition=exposition),
-        keys=keys,
-        check_host=nearness(host) is Nearness.MACHINE,
-        bound_host=host,
-    )
-
-
-def _limits(container: "Container") -> ConnectionLimits:
-    return ConnectionLimits(most_connections(container.settings.max_connections))
-
-
 class Server(uvicorn.Server):
     """uvicorn with limits for clients, own signal handling, its messages in our log, and no headers of its own."""
 
-    def __init__(
-        self,
-        application: ASGIApp,
-        on_started: Callable[[], None],
-        limits: ConnectionLimits | None = None,
-        *,
-        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        self._limits = limits or ConnectionLimits(most_connections())
-        self._clients = Clients(self._limits, clock, observe)
+    def __init__(self, application: ASGIApp, on_started: Callable[[], None], clients: Clients | None = None) -> None:
+        self._clients = clients or Clients(ConnectionLimits(most_connections()))
+        self._on_started = on_started
         connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
             uvicorn.Config(
@@ -167,11 +139,10 @@ class Server(uvicorn.Server):
                 server_header=False,  # the upstream's headers are the response's headers
                 date_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=math.ceil(self._limits.keep_alive_seconds),
+                timeout_keep_alive=math.ceil(self._clients.limits.keep_alive_seconds),
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
-        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the sockets, then announce the server."""
@@ -180,7 +151,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """uvicorn's callback, ten times a second."""
-        if counter % max(1, round(self._limits.check_seconds * _TICKS_A_SECOND)) == 0:
+        if counter % max(1, round(self._clients.limits.check_seconds * _TICKS_A_SECOND)) == 0:
             self._clients.check()
         return await super().on_tick(counter)
 
@@ -204,17 +175,9 @@ class Server(uvicorn.Server):
 class HandedServer(Server):
     """A worker's server. It does not listen itself but gets connections over a `Handover`'s channel."""
 
-    def __init__(
-        self,
-        application: ASGIApp,
-        channel: socket.socket,
-        limits: ConnectionLimits | None = None,
-        *,
-        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
+    def __init__(self, application: ASGIApp, channel: socket.socket, clients: Clients | None = None) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
-        super().__init__(application, self._receiver.open, limits, observe=observe, clock=clock)
+        super().__init__(application, self._receiver.open, clients)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve the connections from the channel."""

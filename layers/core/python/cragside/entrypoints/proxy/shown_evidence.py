@@ -1,22 +1,180 @@
 """Adds the evidence to the end of an answer, for clients that ask for it with `X-RAG-Context`."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
-from starlette.types import Message, Send
+from starlette.types import Message, Scope, Send
 
-from cragside.domain.citation_marks import MarksOfPieces
-from cragside.entrypoints.proxy.answers import UNREADABLE
-from cragside.entrypoints.proxy.headers import value_of
-from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
-from cragside.entrypoints.proxy.response_annotations import ResponseAnnotations
-from cragside.entrypoints.proxy.shapes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
+from cragside.domain.citation_marks import MOST_MARKS, Mark, MarksOfPieces, marks_in
+from cragside.domain.document import Document
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.proxy.exchanges import UNREADABLE
+from cragside.entrypoints.proxy.messages import value_of
+from cragside.entrypoints.proxy.routes import MESSAGES, OLLAMA_ROUTES, OPENAI_CHAT, RESPONSES
 
-_EVENT = b"data:"
+# A streamed response says each citation four times: in events, its text, its item and its end.
+MOST_OF_AN_ANSWER = 4 * MOST_MARKS
+# A name or an address, with a port.
+_HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?")
+# What a URL may have; hosts put it into mark-up of their own.
+_OF_URLS = "/:?#[]@!$&'()*+,;=%~"
+_HEADING, _EVENT = b"event:", b"data:"
+_ADDED = "response.output_text.annotation.added"
 _MOST_HELD = 4 * 1024 * 1024  # bytes of an answer, or of one of its lines
 _MOST_CHOICES = 128  # as OpenAI has them
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """The evidence of a request. `console` is the address of the console, in which each passage has a link."""
+
+    context: RagContext
+    console: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's `rag_context`, with a `link` for each passage."""
+        context = self.context.as_dict()
+        shown = {"documents": self.context.documents, "closest": self.context.closest}
+        for name in shown.keys() & context.keys():
+            linked = zip(context[name], shown[name], strict=True)
+            context[name] = [{**each, "link": self._link(document)} for each, document in linked]
+        return context
+
+    def annotations(self, marks: Iterable[Mark]) -> list[dict[str, Any]]:
+        """A `url_citation` for each of the first thousand marks that names a passage. Positions count characters."""
+        known = self.context.documents
+        return [
+            {
+                "type": "url_citation",
+                "start_index": each.start,
+                "end_index": each.end,
+                "url": self._url(each.number - 1),
+                "title": known[each.number - 1].title,
+            }
+            for each in islice(marks, MOST_MARKS)
+            if 0 < each.number <= len(known)
+        ]
+
+    def _url(self, index: int) -> str:
+        document = self.context.documents[index]
+        url = document.url or ""
+        return quote(url, safe=_OF_URLS) if url.startswith(("https://", "http://")) else self._link(document)
+
+    def _link(self, document: Document) -> str:
+        opened = document.metadata.get("documentId")
+        if not opened:
+            return f"{self.console}#/documents"
+        return f"{self.console}#/documents?open={quote(str(opened), safe='')}&passage={quote(document.id, safe='')}"
+
+
+def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Passages:
+    """The passages, with links to the console at the address that the client called, if that is one.
+
+    `path_prefix` is RAG_PATH_PREFIX. Whether or not a reverse proxy has removed it, the console is there too. What
+    headers say on the address is not used but for `Host`, as nowhere in the server.
+    """
+    host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
+    at = f"{scope.get('scheme', 'http')}://{host}" if _HOST.fullmatch(host) else ""
+    return Passages(context, f"{at}{path_prefix}/console/")
+
+
+class ResponseAnnotations:
+    """Adds annotations and `rag_context` to a response, and to a stream an event for each annotation.
+
+    What cannot be read passes unchanged.
+    """
+
+    def __init__(self, passages: Passages) -> None:
+        self._passages = passages
+        self._heading = b""  # the line `event:`, until it is known whether other events come before it
+        self._left = MOST_OF_AN_ANSWER  # marks to read
+        self._added = 0  # events, by which all later ones move
+
+    def line(self, line: bytes) -> bytes:
+        """The lines of a stream that this one becomes."""
+        heading = self.rest()
+        if line.startswith(_HEADING):
+            self._heading = line
+            return heading
+        if not line.startswith(_EVENT):
+            return heading + line
+        ending = line[len(line.rstrip(b"\r\n")) :]
+        try:
+            part = json.loads(line.removeprefix(_EVENT))
+            moved = self._moved(part)
+            events = self._events(part, ending) if part.get("type") == "response.output_text.done" else []
+            if not (self.add(part) or moved or events):
+                return heading + line
+            changed = json.dumps(part, allow_nan=False).encode()
+        except UNREADABLE:
+            return heading + line
+        self._added += len(events)
+        return b"".join(events) + heading + _EVENT + b" " + changed + ending
+
+    def rest(self) -> bytes:
+        """Give what is still held, at the end of a stream."""
+        heading, self._heading = self._heading, b""
+        return heading
+
+    def add(self, part: dict[str, Any]) -> bool:
+        """Add to a whole response, or to an event. Tell if it was changed: not if it lacks what it should have."""
+        with suppress(*UNREADABLE):
+            response = part.get("response", part)
+            if part.get("error"):
+                return False
+            if response.get("object") == "response":
+                if response.get("status") != "completed":
+                    return False
+                for item in response["output"]:
+                    self._annotate_item(item)
+                response["rag_context"] = self._passages.as_dict()
+                return True
+            if part["type"] == "response.output_item.done":
+                return self._annotate_item(part["item"])
+            return part["type"] == "response.content_part.done" and self._annotate(part["part"])
+        return False
+
+    def _moved(self, part: dict[str, Any]) -> bool:
+        if not self._added or not isinstance(part.get("sequence_number"), int):
+            return False
+        part["sequence_number"] += self._added
+        return True
+
+    def _events(self, done: dict[str, Any], ending: bytes) -> list[bytes]:
+        """An event for each annotation of a text that ends, in whose places in the sequence it moves on."""
+        place: dict[str, Any] = {
+            name: done[name] for name in ("item_id", "output_index", "content_index") if name in done
+        }
+        numbered, events = isinstance(done.get("sequence_number"), int), []
+        for index, annotation in enumerate(self._found(done["text"])):
+            event = {"type": _ADDED, **place, "annotation_index": index, "annotation": annotation}
+            if numbered:
+                event["sequence_number"] = done["sequence_number"]
+                done["sequence_number"] += 1
+            data = json.dumps(event).encode()
+            events.append(b"event: %b%bdata: %b%b%b" % (_ADDED.encode(), ending, data, ending, ending))
+        return events
+
+    def _annotate_item(self, item: dict[str, Any]) -> bool:
+        annotated = [self._annotate(piece) for piece in item.get("content") or ()]
+        return any(annotated)
+
+    def _annotate(self, piece: dict[str, Any]) -> bool:
+        if piece.get("type") != "output_text":
+            return False
+        piece["annotations"] = [*(piece.get("annotations") or ()), *self._found(piece["text"])]
+        return True
+
+    def _found(self, text: str) -> list[dict[str, Any]]:
+        marks = list(islice(marks_in(text), min(MOST_MARKS, self._left)))
+        self._left -= len(marks)
+        return self._passages.annotations(marks)
 
 
 class ShownEvidence:
@@ -40,7 +198,11 @@ class ShownEvidence:
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
         if message["type"] == "http.response.start":
-            await self._send(self._begun(message))
+            headers = message["headers"]
+            self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
+            if not self._passes:
+                message = {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
+            await self._send(message)
             return
         if self._passes:
             await self._send(message)
@@ -51,13 +213,6 @@ class ShownEvidence:
             ready, self._passes = ready + self._responses.rest() + self._taken(None), True
         if ready or not more:
             await self._send({"type": "http.response.body", "body": ready, "more_body": more})
-
-    def _begun(self, message: Message) -> Message:
-        headers = message["headers"]
-        self._passes = message["status"] != 200 or value_of(headers, b"content-encoding") is not None
-        if self._passes:
-            return message
-        return {**message, "headers": [each for each in headers if each[0].lower() != b"content-length"]}
 
     def _ready(self, piece: bytes, more: bool) -> bytes:
         """The lines that have ended. The rest is held."""
@@ -118,7 +273,7 @@ class ShownEvidence:
         return (b"data: " if event else b"") + changed + ending
 
     def _add(self, part: dict[str, Any]) -> bool:
-        """Whether the part was changed."""
+        """Add to a part of an answer. Tell if it was changed."""
         if part.get("error"):
             return False
         if self._path in OLLAMA_ROUTES:
@@ -128,28 +283,21 @@ class ShownEvidence:
         elif self._path == MESSAGES:
             ends = part.get("type") in ("message_delta", "message")
         else:
-            ends = self._add_to_choices(part["choices"])
+            for choice in part["choices"] if self._path == OPENAI_CHAT else ():
+                self._annotate(choice)
+            ends = any(choice.get("finish_reason") is not None for choice in part["choices"])
         if ends:
             part["rag_context"] = self._passages.as_dict()
         return ends
 
-    def _add_to_choices(self, choices: list[dict[str, Any]]) -> bool:
-        ended = False
-        for choice in choices:
-            ends = choice.get("finish_reason") is not None
-            if self._path == OPENAI_CHAT:
-                self._annotate(choice, ends)
-            ended = ended or ends
-        return ended
-
-    def _annotate(self, choice: dict[str, Any], ends: bool) -> None:
+    def _annotate(self, choice: dict[str, Any]) -> None:
         """Read what the choice says, and annotate it at its end."""
         index, message = choice.get("index", 0), choice.get("delta") or choice.get("message") or {}
         if not self._left or (index not in self._cited and len(self._cited) == _MOST_CHOICES):
             return
         cited = self._cited.setdefault(index, MarksOfPieces())
         cited.read(message.get("content") or "")
-        if not ends:
+        if choice.get("finish_reason") is None:
             return
         del self._cited[index]
         if found := self._passages.annotations(islice(cited.found, self._left)):

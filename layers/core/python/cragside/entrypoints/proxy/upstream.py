@@ -1,24 +1,285 @@
-"""Ollama's address and the connections to it."""
+"""Knows Ollama's address, and keeps the HTTP/1.1 connections to it.
+
+The cost per chunk and per request decides how fast the proxy is, so this does only what a relay needs. Nothing is
+decoded, and the bytes of headers stay unchanged."""
 
 import asyncio
 import base64
+import ctypes
 import socket
 import ssl
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
+import httptools
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.domain.forward_proxy import forward_proxy, way_to
-from cragside.entrypoints.proxy.freed_memory import give_back
-from cragside.entrypoints.proxy.tunnel import tunnelled
-from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
+from cragside.domain.forward_proxy import ForwardProxy, forward_proxy, way_to
+from cragside.entrypoints.proxy.messages import Header
 
 # Tells the key of the host.
 Key = Callable[[], Awaitable[str]]
 _PORTS = {"http": 80, "https": 443}
 # Once the last of so many exchanges at a time has ended, the memory that they took is given back.
 _MANY = 50
+_CONNECT_SECONDS = 10.0
+_READ_AHEAD = 64 * 1024  # bytes to buffer for a slow client before reading pauses
+# Bytes that a host may send without a byte of a body: its head, trailers, what stands beside the sizes of chunks. The
+# parser keeps an unfinished header, so the bytes count before it has read them.
+_MOST_BESIDE_BODY = 256 * 1024
+_MOST_INTERIM = 32  # answers such as 103 before the answer
+_HEAD_SECONDS = 10.0  # from the first byte of the head to its last
+# A host that vanishes sends no end of its stream. The system asks it after 30 seconds of silence, and four times.
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """Carries one exchange at a time: `begin`, `write` the rest of the body, `response`, then `read` to the end."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.finished = True
+        self._begun = 0
+        self._body_sent = True
+        self._keep_alive = True
+        self._until_close = False
+        self._in_head = False
+        self._head_ends: asyncio.TimerHandle | None = None
+        self._failure: Exception | None = None
+        self._chunks: deque[bytes] = deque()
+        self._reading_paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.on_body = self._chunks.append  # the parser's callback for each chunk must be cheap
+        self._parser = httptools.HttpResponseParser(self)
+        self._reset(bodiless=False)
+
+    def _reset(self, *, bodiless: bool) -> None:
+        self.status = 0
+        self.headers: list[Header] = []
+        self._heard = False
+        self._bodiless = bodiless
+        self._beside_body = 0
+        self._header_bytes = 0
+        self._interim = 0
+        self._buffered = 0
+
+    @property
+    def reusable(self) -> bool:
+        """Tell if the next exchange may use this connection."""
+        return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
+
+    @property
+    def was_stale(self) -> bool:
+        """Tell if a kept connection was closed without a byte in answer to what `begin` sent."""
+        return self._begun > 1 and not self._heard and self._transport.is_closing()
+
+    def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
+        """Send the head of a request and the available part of its body. `bodiless`: the answer has no body (HEAD)."""
+        self._reset(bodiless=bodiless)
+        self._begun += 1
+        self._body_sent = body_sent
+        self.finished = False
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def write(self, data: bytes, *, last: bool) -> None:
+        """Send more of the body at the upstream's pace. Sends nothing once the upstream has closed the connection."""
+        if self._failure is None and not self._transport.is_closing():
+            self._transport.write(data)
+            self._body_sent = last
+            await self._writable.wait()
+
+    async def response(self) -> None:
+        """Wait for status and headers. Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off."""
+        while not self.status:
+            await self._news()
+
+    async def read(self) -> bytes:
+        """The part of the body that has arrived, or b"" at its end. `finished` tells that nothing follows.
+
+        Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off.
+        """
+        while not self._chunks:
+            if self.finished:
+                return b""
+            await self._news()
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return data
+
+    def abort(self, reason: Exception | None = None) -> None:
+        """Close at once, which cancels the request in Ollama. Waiting calls raise `reason`."""
+        self._fail(reason or ServiceUnavailable("ollama", "the connection was closed"))
+        self._transport.abort()
+
+    async def _news(self) -> None:
+        if self._failure is not None:
+            # Kept here or in the frame, the error would keep the frames that it passes, and the pieces of the answer
+            # in them, until all garbage is collected.
+            failure, self._failure = self._failure, ServiceUnavailable("ollama", "the connection was closed")
+            try:
+                raise failure
+            finally:
+                del failure
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: Exception) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._writable.set()
+        self._wake()
+
+    def _head_has_ended(self) -> None:
+        self._in_head = False
+        if self._head_ends is not None:
+            self._head_ends.cancel()
+            self._head_ends = None
+
+    # asyncio.Protocol
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        connected: socket.socket = transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _PROBES.items():
+            if hasattr(socket, name):  # macOS calls the first one TCP_KEEPALIVE
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.finished:  # unrequested data must not become the answer to the next request
+            self._keep_alive = False
+            self._transport.abort()
+            return
+        self._heard = True
+        known = len(self._chunks)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
+            return
+        if len(self._chunks) > known:
+            self._beside_body = 0
+            self._buffered += len(data)
+        else:
+            self._beside_body += len(data)
+        if self._beside_body > _MOST_BESIDE_BODY and not self.finished:
+            self.abort(ServiceUnavailable("ollama", "the answer has endless headers"))
+            return
+        if self._in_head and self._head_ends is None and self._failure is None:
+            late = ServiceUnavailable("ollama", f"the headers of its answer did not end within {_HEAD_SECONDS:g} s")
+            self._head_ends = asyncio.get_running_loop().call_later(_HEAD_SECONDS, self.abort, late)
+        if self._buffered > _READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        if self._waiter is not None and (self._chunks or self.status):
+            self._wake()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._until_close and self.status and exc is None and self._failure is None:
+            self.finished = True
+        self._keep_alive = False
+        self._fail(ServiceUnavailable("ollama", "the connection broke off"))
+        self._head_has_ended()
+
+    @override
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    @override
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """The parser's callback."""
+        if self.finished:
+            raise ValueError("an unrequested answer")
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser's callback."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > _MOST_BESIDE_BODY:
+            raise ValueError("headers too long")
+        if self.status:  # a trailer: the headers have been sent to the client already
+            return
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The parser's callback."""
+        self._head_has_ended()
+        status = self._parser.get_status_code()
+        if status < 200:
+            self.headers = []
+            self._interim += 1
+            if self._interim > _MOST_INTERIM:
+                raise ValueError("too many answers before the answer")
+            return
+        named = {name.lower(): value for name, value in self.headers}
+        self._until_close = not named.keys() & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
+        # llama.cpp closes the connection behind each stream, though it says otherwise.
+        closes_unsaid = b"transfer-encoding" in named and named.get(b"server") == b"llama.cpp"
+        self._keep_alive = self._parser.should_keep_alive() and not self._until_close and not closes_unsaid
+        self.status = status
+        if self._bodiless:  # the parser cannot be told that no body follows
+            self.finished, self._keep_alive = True, False
+
+    def on_message_complete(self) -> None:
+        """The parser's callback."""
+        if self.status:
+            self.finished = True
+
+
+async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLContext) -> UpstreamConnection:
+    """A connection to a host with TLS through an HTTP proxy, which passes its bytes on unread (CONNECT).
+
+    Raises `ServiceUnavailable("ollama", ...)` if the proxy refuses, and `OSError`.
+    """
+    loop = asyncio.get_running_loop()
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+    lines += [f"{name}: {value}" for name, value in proxy.headers.items()]
+    transport, asked = await loop.create_connection(UpstreamConnection, proxy.host, proxy.port)
+    try:
+        asked.begin("\r\n".join([*lines, "", ""]).encode(), body_sent=True, bodiless=True)
+        with suppress(ServiceUnavailable):
+            await asked.response()
+        if not 200 <= asked.status < 300:
+            told = f"answered {asked.status}" if asked.status else "did not answer HTTP"
+            raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {told}")
+        connection = UpstreamConnection()
+        encrypted = await loop.start_tls(transport, connection, tls, server_hostname=host)
+        if encrypted is None:
+            raise ConnectionError("closed during the handshake")
+        connection.connection_made(encrypted)
+    except BaseException:
+        transport.abort()
+        raise
+    return connection
 
 
 class Upstream:
@@ -28,9 +289,7 @@ class Upstream:
     is the base URL without credentials, for messages.
     """
 
-    def __init__(
-        self, base_url: str, key: Key | None = None, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0
-    ) -> None:
+    def __init__(self, base_url: str, key: Key | None = None, *, keep_seconds: float = 15.0) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ConfigurationError("OLLAMA_BASE_URL must be an http:// or https:// address.")
@@ -47,8 +306,8 @@ class Upstream:
         self.path = (self.address if self.relayed else path).encode()
         self.proxy_headers = self._proxy.headers if self._proxy and self.relayed else {}
         self._key = key
-        self._basic = _basic(parts.username, parts.password)
-        self._connect_timeout = connect_timeout
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        self._basic = None if parts.username is None else b"Basic " + base64.b64encode(pair.encode())
         self._keep_seconds = keep_seconds
         self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
@@ -66,7 +325,7 @@ class Upstream:
         return self._key is not None
 
     async def authorization(self) -> bytes | None:
-        """What takes the place of a client's `Authorization`, None if that is passed on.
+        """Give what takes the place of a client's `Authorization`, None if that is passed on.
 
         Raises `ServiceUnavailable("model_host", ...)` if the key cannot be read.
         """
@@ -77,20 +336,24 @@ class Upstream:
 
         Raises `ServiceUnavailable("ollama", ...)` if none can be made.
         """
-        now = asyncio.get_running_loop().time()
-        while self._idle and not new:
+        now, connection = asyncio.get_running_loop().time(), None
+        while self._idle and not new and connection is None:
             kept = self._idle.pop()
             if kept.reusable and now - kept.idle_since < self._keep_seconds:
-                return self._used(kept)
-            kept.abort()
-        return self._used(await self._connected())
+                connection = kept
+            else:
+                kept.abort()
+        connection = connection or await self._connected()
+        self._in_use += 1
+        self._most_in_use = max(self._most_in_use, self._in_use)
+        return connection
 
     def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back after its exchange. Closes it if it cannot be used again."""
         self._in_use -= 1
         if not self._in_use and self._most_in_use >= _MANY:
             self._most_in_use = 0
-            asyncio.get_running_loop().call_later(1.0, asyncio.get_running_loop().run_in_executor, None, give_back)
+            asyncio.get_running_loop().call_later(1.0, asyncio.get_running_loop().run_in_executor, None, free_memory)
         if not connection.reusable:
             connection.abort()
             return
@@ -111,19 +374,13 @@ class Upstream:
     async def _connected(self) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout(_CONNECT_SECONDS):
                 if self._proxy is not None and self._tls is not None:
                     return await tunnelled(self._proxy, self._host, self._port, self._tls)
                 host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self._host, self._port)
                 _, connection = await loop.create_connection(UpstreamConnection, host, port, ssl=self._tls)
         except (OSError, UnicodeError) as error:
-            reason = _reason(error, self._connect_timeout) + way_to(self.address)
-            raise ServiceUnavailable("ollama", reason) from error
-        return connection
-
-    def _used(self, connection: UpstreamConnection) -> UpstreamConnection:
-        self._in_use += 1
-        self._most_in_use = max(self._most_in_use, self._in_use)
+            raise ServiceUnavailable("ollama", _reason(error) + way_to(self.address)) from error
         return connection
 
     def _prune(self) -> None:
@@ -133,16 +390,9 @@ class Upstream:
         self._pruning = loop.call_later(self._keep_seconds, self._prune) if self._idle else None
 
 
-def _basic(username: str | None, password: str | None) -> bytes | None:
-    if username is None:
-        return None
-    pair = f"{unquote(username)}:{unquote(password or '')}"
-    return b"Basic " + base64.b64encode(pair.encode())
-
-
-def _reason(error: Exception, timeout: float) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"no connection within {timeout:g} s"
+        return f"no connection within {_CONNECT_SECONDS:g} s"
     if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():
         return "connection refused"
     if isinstance(error, socket.gaierror | UnicodeError):
@@ -150,3 +400,11 @@ def _reason(error: Exception, timeout: float) -> str:
     if isinstance(error, ssl.SSLError):
         return "the TLS handshake failed"
     return "no connection"
+
+
+def free_memory() -> None:
+    """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
