@@ -1,5 +1,6 @@
 """The `cragside` command with its subcommands and exit codes."""
 
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,14 +17,13 @@ from cragside.entrypoints.cli.config import config
 from cragside.entrypoints.cli.copy import copy
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
-from cragside.entrypoints.cli.documents import documents
+from cragside.entrypoints.cli.documents import documents, enrich_docs
 from cragside.entrypoints.cli.enrich import enrich
-from cragside.entrypoints.cli.enrich_docs import enrich_docs
 from cragside.entrypoints.cli.explain import explain
 from cragside.entrypoints.cli.forget import forget
 from cragside.entrypoints.cli.graph import graph
 from cragside.entrypoints.cli.index import index
-from cragside.entrypoints.cli.ingest import ingest
+from cragside.entrypoints.cli.ingest import ingest, sync
 from cragside.entrypoints.cli.mcp import mcp
 from cragside.entrypoints.cli.memory import memory
 from cragside.entrypoints.cli.migrate import migrate
@@ -33,7 +33,6 @@ from cragside.entrypoints.cli.repair import repair
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
-from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 from cragside.entrypoints.cli.workspaces import workspaces
@@ -77,9 +76,16 @@ class Cli(TyperGroup):
         return returned if isinstance(returned, int) else exit_codes.OK
 
 
+def _spell(option: str) -> str:
+    """Return our spelling of an option: that of rag-stack, such as --repoId or --collection, is understood, too."""
+    kebab = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"-{capital[0].lower()}", option)
+    return {"collection": "workspace", "graph-expand": "graph"}.get(kebab, kebab)
+
+
 app = typer.Typer(
     name="cragside",
     cls=Cli,
+    context_settings={"token_normalize_func": _spell},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

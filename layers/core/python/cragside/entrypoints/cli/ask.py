@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 from cragside.entrypoints.cli.wrapping import WordWrap, print_prose
 
@@ -18,8 +17,9 @@ if TYPE_CHECKING:
     from cragside.domain.outcome import RagContext
 
 
+@local
 def ask(
-    context: typer.Context,
+    target: Target,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     model: Annotated[
         str | None,
@@ -29,7 +29,6 @@ def ask(
     ] = None,
     go_on: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")] = False,
-    workspace: LocalWorkspace = None,
 ) -> None:
     """Answer a question from your documents, with sources.
 
@@ -38,12 +37,12 @@ def ask(
     Ollama is looked for at OLLAMA_BASE_URL, else at OLLAMA_HOST, else at http://127.0.0.1:11434.
     If the knowledge base cannot be read and there is no other evidence, the command ends with 3.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
 
     async def work(container: "Container") -> None:
-        history = _history(container, settings.workspace) if go_on else []
-        answer = await container.answerer.answer(question, history=history, model=model, workspace=settings.workspace)
+        history = _history(container, container.settings.workspace) if go_on else []
+        answer = await container.answerer.answer(
+            question, history=history, model=model, workspace=container.settings.workspace
+        )
         if as_json:
             text = await _collected(answer)
             print_json({"model": answer.model, "answer": text, "rag_context": answer.context.as_dict()})
@@ -53,10 +52,10 @@ def ask(
             turns = [_message("user", question)]
             if text is not None:
                 turns.append(_message("assistant", text))
-            container.conversations.keep(settings.workspace, [*history, *turns])
+            container.conversations.keep(container.settings.workspace, [*history, *turns])
         _refuse_blindness(answer.context)
 
-    session.run(settings, work)
+    target.run(work)
 
 
 def _refuse_blindness(context: "RagContext") -> None:

@@ -1,5 +1,6 @@
 """`cragside bake`: makes a read-only store."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,11 +9,10 @@ import typer
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ValidationError
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.indexing import OptionalPaths, Run, found_in, index_found
-from cragside.entrypoints.cli.indexing_report import Report
+from cragside.entrypoints.cli.ingest import OptionalPaths, send_all
 from cragside.entrypoints.cli.places import settings_of
-from cragside.entrypoints.cli.session import Session, session_of
+from cragside.entrypoints.cli.running import Run
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 
+@local
 def bake(
-    context: typer.Context,
+    here: Target,
     paths: OptionalPaths = None,
     *,
     out: Annotated[
@@ -31,7 +32,6 @@ def bake(
     source: Annotated[
         str, typer.Option("--from", metavar="PLACE", help="Bake what this place has indexed already, instead of PATHS.")
     ] = "",
-    workspace: LocalWorkspace = None,
 ) -> None:
     """Make a read-only store from texts: for a Lambda layer, a bucket, an image.
 
@@ -46,17 +46,16 @@ def bake(
     """
     from cragside.composition.store_files import baking  # here: filelock and SQLite, which --help does without
 
-    session = session_of(context)
-    settings = session.settings(workspace)
     if bool(paths) == bool(source):
         raise ValidationError("Name the files and folders to bake, or a place with --from.")
     console = output()
-    with baking(settings, out) as (embedded, baked):
+    with baking(here.settings, out) as (embedded, baked):
         if source:
-            done = f"{counted(_copied(session, settings_of(session, source, '--from'), embedded), 'document')} copied"
+            count = here.session.run(settings_of(here.session, source, "--from"), partial(_copy, embedded))
+            done = f"{counted(count, 'document')} copied"
         else:
-            done = _indexed(session, embedded, paths or [])
-        known = session.run(embedded, _status)
+            done = _indexed(Target(here.session, embedded), paths or [])
+        known = here.session.run(embedded, _status)
         manifest, sha256 = baked.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
@@ -68,41 +67,36 @@ def bake(
     )
 
 
-def _indexed(session: Session, settings: "Settings", paths: list[Path]) -> str:
-    report = Report()
-    index_found(session, settings, found_in(paths), Run(), report)
-    report.show()
-    if report.exit_code:
-        output().print(f"{report}. Nothing was baked. Fix or leave out the failed files.")
+def _indexed(store: Target, paths: list[Path]) -> str:
+    run = Run(store, keeps=False)
+    send_all(run, paths)
+    run.report.show()
+    if run.report.exit_code:
+        output().print(f"{run.report}. Nothing was baked. Fix or leave out the failed files.")
         raise typer.Exit(exit_codes.FAILED)
-    return str(report)
+    return str(run.report)
 
 
-def _copied(session: Session, source: "Settings", target: "Settings") -> int:
-    workspace = target.workspace
+async def _copy(target: "Settings", container: "Container") -> int:
+    from cragside.bootstrap import Container
+    from cragside.composition.copies import Copies
 
-    async def work(container: "Container") -> int:
-        from cragside.bootstrap import Container
-        from cragside.composition.copies import Copies
-
-        there = Container(target)
-        try:
-            count = await Copies(container, there).copy_documents(workspace)
-            progress = await (await there.workspaces.open(workspace)).documents.progress()
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"A baked store needs the embedded model. {error.message_with_place} Nothing was baked."
-            ) from error
-        finally:
-            await there.close()
-        if progress.waiting or progress.underway:
-            raise ValidationError(
-                f"Workspace {workspace} has documents that are not indexed yet. Nothing was baked. Run "
-                "`cragside worker --until-idle` there first."
-            )
-        return count
-
-    return session.run(source, work)
+    workspace, there = target.workspace, Container(target)
+    try:
+        count = await Copies(container, there).copy_documents(workspace)
+        progress = await (await there.workspaces.open(workspace)).documents.progress()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"A baked store needs the embedded model. {error.message_with_place} Nothing was baked."
+        ) from error
+    finally:
+        await there.close()
+    if progress.waiting or progress.underway:
+        raise ValidationError(
+            f"Workspace {workspace} has documents that are not indexed yet. Nothing was baked. Run "
+            "`cragside worker --until-idle` there first."
+        )
+    return count
 
 
 async def _status(container: "Container") -> "KnowledgeStatus":

@@ -9,10 +9,10 @@ import typer
 from cragside.domain.counted import counted
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.places import settings_of
-from cragside.entrypoints.cli.session import place_of, session_of
-from cragside.entrypoints.cli.syncing import on_terminal
+from cragside.entrypoints.cli.running import on_terminal
+from cragside.entrypoints.cli.session import place_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ class _Copy:
     documents: int
 
 
+@local
 def copy(
-    context: typer.Context,
+    here: Target,
     source: Annotated[
         str, typer.Option("--from", metavar="PLACE", help="Where the workspaces are. Default: what is configured.")
     ] = "",
     target: Annotated[
         str, typer.Option("--to", metavar="PLACE", help="Where the copies go. Default: what is configured.")
     ] = "",
-    workspace: LocalWorkspace = None,
     everything: Annotated[bool, typer.Option("--all", help="Copy all workspaces.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace workspaces that are there already.")] = False,
     yes: Annotated[
@@ -55,11 +55,9 @@ def copy(
     same. The source may be in use, and is copied as it was at the start. The target changes when all of a workspace is
     copied; if the command is interrupted, the target stays as it was, and the command can be run again.
     """
-    session = session_of(context)
-    if workspace is not None and everything:
+    if here.given is not None and everything:
         raise ValidationError("Pass --workspace or --all, not both.")
-    settings = session.settings(workspace)
-    places = [settings_of(session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
+    places = [settings_of(here.session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
     if place_of(places[0]) == place_of(places[1]):
         raise ValidationError(f"--from and --to are the same place, {place_of(places[0])}. Name another one.")
     if _inside(places[1], places[0]):
@@ -72,7 +70,7 @@ def copy(
         other = Container(places[1])
         try:
             copies = Copies(container, other)
-            names = await copies.workspaces() if everything else [settings.workspace]
+            names = await copies.workspaces() if everything else [here.settings.workspace]
             if not names:
                 raise NotFound(f"There are no workspaces in {place_of(places[0])}. Check --from.")
             await _check(copies, names, replace=replace, yes=yes)
@@ -80,7 +78,7 @@ def copy(
         finally:
             await other.close()
 
-    done = session.run(places[0], work)
+    done = here.session.run(places[0], work)
     if as_json:
         print_json([asdict(each) for each in done])
         return

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import output, print_json
 from cragside.entrypoints.cli.wrapping import print_prose
 
@@ -15,8 +14,9 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 
+@local
 def enrich(
-    context: typer.Context,
+    target: Target,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The prompt, or - to read it from standard input.")],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the body that POST /v1/enrich answers, and nothing else.")
@@ -24,22 +24,21 @@ def enrich(
     prompt_only: Annotated[
         bool, typer.Option("--prompt-only", help="Print the prompt that Ollama would get, and nothing else.")
     ] = False,
-    workspace: LocalWorkspace = None,
 ) -> None:
     """Show a prompt with the evidence that is added to it.
 
     Only a TEXT that begins with the command, as in "/rag what lights the house?", gets evidence.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
     prompt = _text(text)
 
     async def work(container: "Container") -> "Enriched":
         # The service tells the model on request, the proxy by the setting.
-        tell_none = settings.tell_none and not as_json
-        return await container.enricher.enrich({"prompt": prompt}, workspace=settings.workspace, tell_none=tell_none)
+        tell_none = container.settings.tell_none and not as_json
+        return await container.enricher.enrich(
+            {"prompt": prompt}, workspace=container.settings.workspace, tell_none=tell_none
+        )
 
-    enriched = session.run(settings, work)
+    enriched = target.run(work)
     if as_json:
         from cragside.application.contract import enhanced_request
 
@@ -47,7 +46,7 @@ def enrich(
     elif prompt_only:
         typer.echo(enriched.request["prompt"].encode("utf-8", "replace"))
     else:
-        _show(enriched, settings.command_prefix)
+        _show(enriched, target.settings.command_prefix)
 
 
 def _text(argument: str) -> str:

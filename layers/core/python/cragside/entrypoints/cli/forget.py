@@ -6,20 +6,19 @@ import typer
 
 from cragside.composition.local_files import source_name, source_of
 from cragside.domain.errors import NotFound, ValidationError
-from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 
+@local
 def forget(
-    context: typer.Context,
+    target: Target,
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Documents: their names, paths, addresses or ids.")
     ],
-    workspace: LocalWorkspace = None,
 ) -> None:
     """Remove documents, and what only they contributed to the graph.
 
@@ -28,12 +27,10 @@ def forget(
     """
     from cragside.application.references import documents_meant, unclear
 
-    session = session_of(context)
-    settings = session.settings(workspace)
     console, unknown = output(), list[str]()
 
     async def work(container: "Container") -> None:
-        library = (await container.workspaces.open(settings.workspace)).documents
+        library = (await container.workspaces.open(container.settings.workspace)).documents
         meant = {
             (name := source_name(given)): await documents_meant(library, name, path=source_of(given)) for given in names
         }
@@ -44,15 +41,15 @@ def forget(
             reasons = " ".join(error.message for error in refused)
             raise ValidationError(printable(f"{reasons} Nothing was forgotten."))
         for name, documents in meant.items():
-            if documents and await container.intake.delete(documents[0].id, workspace=settings.workspace):
+            if documents and await container.intake.delete(documents[0].id, workspace=container.settings.workspace):
                 console.print(f"{'forgotten':<10}{printable(documents[0].label)}", soft_wrap=True)
             else:
                 unknown.append(name)
                 console.print(f"{'unknown':<10}{printable(name)}", soft_wrap=True)
 
-    session.run(settings, work)
+    target.run(work)
     if unknown:
         raise NotFound(
-            f"Workspace {settings.workspace} holds nothing named {', '.join(map(printable, unknown))}. Give the names "
-            "that `cragside documents` shows, or another --workspace."
+            f"Workspace {target.settings.workspace} holds nothing named {', '.join(map(printable, unknown))}. "
+            "Give the names that `cragside documents` shows, or another --workspace."
         )

@@ -5,11 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.log import logged
 
 if TYPE_CHECKING:
@@ -17,19 +14,13 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
 
-def mcp(
-    context: typer.Context,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
-) -> None:
+@local_or_service
+def mcp(target: Target) -> None:
     """Serve the Model Context Protocol on standard input and output, for a host that starts this command.
 
     Its tools are search, ask, explain, recall, remember and ingest. Documents are resources. The same protocol is
     served over HTTP at /mcp by `cragside serve`. Both need the extra `mcp`.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
     try:
         from cragside.entrypoints.mcp.server import create_server, reaching
     except ModuleNotFoundError as error:
@@ -42,8 +33,8 @@ def mcp(
             await create_server().run_stdio_async()
 
     # The SDK would log everything, with questions, if nobody did.
-    with logged(settings.log_level, settings.log_format):
-        ask(session, settings, work, address=api, token=token)
+    with logged(target.settings.log_level, target.settings.log_format):
+        target.ask(work)
 
 
 @asynccontextmanager

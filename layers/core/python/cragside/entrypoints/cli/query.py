@@ -7,8 +7,7 @@ import typer
 from cragside.composition.local_files import LANGUAGES
 from cragside.domain.errors import ValidationError
 from cragside.domain.search import Ranking
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 from cragside.entrypoints.cli.wrapping import print_prose
 
@@ -37,24 +36,21 @@ RetrievalMode = Annotated[
     str | None,
     typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
 ]
-OfRepository = Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")]
-PathPrefix = Annotated[
-    str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
-]
+OfRepository = Annotated[str | None, typer.Option("--repo-id", help="Passages of this repository only.")]
+PathPrefix = Annotated[str | None, typer.Option("--path-prefix", help="Passages of paths that begin so.")]
 InLanguage = Annotated[
     str | None,
     typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
 ]
-WithGraph = Annotated[
-    bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
-]
+WithGraph = Annotated[bool, typer.Option("--graph", help="Show the entities around what was found, too.")]
 
 
+@local_or_service
 def query(
-    context: typer.Context,
+    target: Target,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
-    question: Annotated[str | None, typer.Option("--q", metavar="TEXT", help="The question, as an option.")] = None,
-    top_k: Annotated[int, typer.Option("--top-k", "--topK", min=1, max=100, help="Most passages.")] = 8,
+    question: Annotated[str | None, typer.Option("--q", hidden=True)] = None,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Most passages.")] = 8,
     by: RankedBy = "relevance",
     least_relevance: LeastRelevance = None,
     least_similarity: LeastSimilarity = None,
@@ -66,18 +62,13 @@ def query(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what POST /v1/query answers, and nothing else.")
     ] = False,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
 ) -> None:
     """Find the passages that are most relevant to a question, without a web search.
 
     Relevance is the probability that a passage is about the question. Similarity is the cosine of their vectors. For
     what a prompt would get, see `cragside enrich`.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
-    asked = given_once(text, question, name="TEXT", flag="--q")
+    asked = one_of(text, question, name="TEXT", flag="--q")
     if not asked or not asked.strip():
         raise ValidationError('Say what to look for: cragside query "who lit the lamp?"')
     conditions = _conditions(repo, path, language)
@@ -95,14 +86,21 @@ def query(
         waiting = 0 if as_json else (await service.client.get("/v1/documents", status="pending", limit=1))["total"]
         return answer, waiting
 
-    answer, waiting = ask(session, settings, work, address=api, token=token)
+    answer, waiting = target.ask(work)
     if as_json:
         print_json(answer)
         return
     _show(answer)
     if waiting:
-        remedy = "" if api else " `cragside worker --until-idle` indexes them."
+        remedy = "" if target.address else " `cragside worker --until-idle` indexes them."
         notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
+
+
+def one_of(argument: str | None, option: str | None, *, name: str, flag: str) -> str | None:
+    """Return what a command was given as its argument or as a hidden option. Raises `ValidationError` for both."""
+    if argument is not None and option is not None:
+        raise ValidationError(f"{name} and {flag} mean the same. Give one of them.")
+    return argument if option is None else option
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:

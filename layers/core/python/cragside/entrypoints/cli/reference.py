@@ -15,6 +15,10 @@ This page is made from the commands' own help by `python -m cragside.entrypoints
 Settings come from the environment and from files: see [configuration](configuration.md).
 Results go to standard output, progress and errors (one line, `error: ...`) to standard error. Progress is shown at a
 terminal only, and never with `--json`. Answers and evidence are broken at words there; pipes and files get whole lines.
+
+Commands that rag-stack has, too, understand its options: `--collection` for `--workspace`, `--graph-expand` for
+`--graph`, `--repoId`, `--topK`, `--pathPrefix`, `--maxFiles`, `--maxBytes`, and `query --q TEXT` and `graph --entity
+NAME` for the argument.
 """
 
 

@@ -7,9 +7,8 @@ import typer
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.exit_codes import exit_code_of
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import notices, output, printable
 from cragside.entrypoints.error_lines import message_of
 
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 
+@local
 def repair(
-    context: typer.Context,
-    workspace: LocalWorkspace = None,
+    target: Target,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a workspace needs repair.")] = False,
 ) -> None:
     """Find workspaces whose share in Neo4j, Qdrant or Redis is not what PostgreSQL says, and build them anew.
@@ -28,11 +27,9 @@ def repair(
     are looked at. What models said of passages is used again. Each workspace stays as it is until the new one is
     complete. Servers and workers may run. One that fails keeps no other one from being repaired.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
 
     async def work(container: "Container") -> int:
-        names = [settings.workspace] if workspace else await container.workspaces.names()
+        names = [container.settings.workspace] if target.given else await container.workspaces.names()
         wrong = 0
 
         async def look_at(name: str) -> None:
@@ -58,7 +55,7 @@ def repair(
             output().print("There are no workspaces")
         return wrong
 
-    if session.run(settings, work) and check:
+    if target.run(work) and check:
         output().print("Build these workspaces anew: run cragside repair")
         raise typer.Exit(exit_codes.FAILED)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.counted import counted
-from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.session import place_of, session_of
+from cragside.entrypoints.cli.session import place_of
+from cragside.entrypoints.cli.target import Target, local
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
@@ -17,20 +17,18 @@ if TYPE_CHECKING:
 _LABELS = {"lightrag_workspace": "in LightRAG", "waiting_changes": "changes waiting"}
 
 
+@local
 def status(
-    context: typer.Context,
+    target: Target,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
-    workspace: LocalWorkspace = None,
 ) -> None:
     """Show the size of a workspace, its model and its folder."""
-    session = session_of(context)
-    settings = session.settings(workspace)
 
     async def work(container: "Container") -> "KnowledgeStatus":
-        await container.workspaces.check(settings.workspace, whole=True)
-        return await (await container.workspaces.open(settings.workspace)).passages.status()
+        await container.workspaces.check(container.settings.workspace, whole=True)
+        return await (await container.workspaces.open(container.settings.workspace)).passages.status()
 
-    known = {**asdict(session.run(settings, work)), "store": place_of(settings)}
+    known = {**asdict(target.run(work)), "store": place_of(target.settings)}
     if not known["lightrag_workspace"]:
         del known["lightrag_workspace"]
     if as_json:

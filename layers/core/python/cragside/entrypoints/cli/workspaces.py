@@ -8,8 +8,8 @@ import typer
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.running import on_terminal
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.syncing import on_terminal
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
