@@ -6,8 +6,7 @@ import typer
 
 from cragside.domain.counted import counted
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.report import tell_what_waits, tell_why_it_stopped
-from cragside.entrypoints.cli.running import until_idle
+from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 

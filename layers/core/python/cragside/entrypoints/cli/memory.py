@@ -8,8 +8,7 @@ import typer
 from cragside.domain.errors import NotFound, ProcessingError
 from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.report import tell_why_it_stopped
-from cragside.entrypoints.cli.running import until_idle
+from cragside.entrypoints.cli.running import tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 from cragside.entrypoints.cli.wrapping import print_prose

@@ -11,11 +11,10 @@ from cragside.domain.counted import counted
 from cragside.domain.errors import ProcessingError
 from cragside.domain.naming import distinct_labels
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.terminal import notices, output, printable
+from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
     from cragside.domain.document import DocType
-    from cragside.entrypoints.cli.target import Target
 
 _STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "moved", "removed", "failed", "skipped")
 _BY_OUTCOME = {"new": "indexed", "changed": "updated"}
@@ -224,27 +223,6 @@ class Report:
     def __str__(self) -> str:
         counts = self.counts
         return ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status]) or "nothing to do"
-
-    def tell_what_is_safe(self, target: "Target") -> None:
-        """Say after an early end that accepted documents are safe, and how many were not sent."""
-        if self.waiting:
-            tell_what_waits(len(self.waiting), target)
-        if self.lines and self.unsent != 0:
-            rest = {None: "The rest was", 1: "1 more was"}.get(self.unsent, f"{self.unsent} more were")
-            notices().print(f"{rest} not taken in: run the same command again.", soft_wrap=True)
-
-
-def tell_why_it_stopped(reason: str, target: "Target", count: int = 0) -> None:
-    """Say why indexing stopped, and that the documents wait in the queue."""
-    notices().print(f"error: {printable(reason)}", soft_wrap=True)
-    tell_what_waits(count, target)
-
-
-def tell_what_waits(count: int, target: "Target") -> None:
-    """Say who will index the `count` documents that wait in the queue; 0 stands for an unknown number."""
-    who = "the service" if target.address else "`cragside worker`, or a running `cragside serve`,"
-    what = {0: "unfinished work waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
-    notices().print(f"Nothing is lost: {what} in the queue, and {who} continues it.", soft_wrap=True)
 
 
 def count_by_kind(files: Iterable[tuple[str, str]]) -> str:

@@ -27,9 +27,9 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.syncing import KnownDocument
-from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report, tell_why_it_stopped
+from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
 from cragside.entrypoints.cli.target import Target
-from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
+from cragside.entrypoints.cli.terminal import notices, output, print_json, printable, progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -83,7 +83,7 @@ class Run:
                 return self.target.ask(begin)
         except (KeyboardInterrupt, CragsideError):
             if self.keeps:
-                self.report.tell_what_is_safe(self.target)
+                self._tell_what_is_safe()
             raise
 
     def agreed(self, planned: "RunPlan") -> "RunPlan":
@@ -96,6 +96,14 @@ class Run:
                 f"{lost}. Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
             )
         return planned if typer.confirm(f"{lost}. Remove them?", err=True) else planned.without_removals()
+
+    def _tell_what_is_safe(self) -> None:
+        waiting, unsent = len(self.report.waiting), self.report.unsent
+        if waiting:
+            tell_what_waits(waiting, self.target)
+        if self.report.lines and unsent != 0:
+            rest = {None: "The rest was", 1: "1 more was"}.get(unsent, f"{unsent} more were")
+            notices().print(f"{rest} not taken in: run the same command again.", soft_wrap=True)
 
     async def carry_out(self, service: "Service", planned: "RunPlan") -> None:
         """Carry out a plan. New files are indexed before documents are removed, so that a crash loses nothing."""
@@ -222,6 +230,19 @@ class Run:
             tell_why_it_stopped(report.stopped, self.target, report.counts["waiting"])
         if report.exit_code:
             raise typer.Exit(report.exit_code)
+
+
+def tell_why_it_stopped(reason: str, target: "Target", count: int = 0) -> None:
+    """Say why indexing stopped, and that the documents wait in the queue."""
+    notices().print(f"error: {printable(reason)}", soft_wrap=True)
+    tell_what_waits(count, target)
+
+
+def tell_what_waits(count: int, target: "Target") -> None:
+    """Say who will index the `count` documents that wait in the queue; 0 stands for an unknown number."""
+    who = "the service" if target.address else "`cragside worker`, or a running `cragside serve`,"
+    what = {0: "unfinished work waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
+    notices().print(f"Nothing is lost: {what} in the queue, and {who} continues it.", soft_wrap=True)
 
 
 def on_terminal() -> bool:
