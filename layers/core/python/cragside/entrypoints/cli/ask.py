@@ -1,18 +1,19 @@
 """`cragside ask`: an answer from your documents, with its sources."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli.target import Target, local
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
-from cragside.entrypoints.cli.wrapping import WordWrap, print_prose
+from cragside.entrypoints.cli.target import Target, local, local_or_service
+from cragside.entrypoints.cli.terminal import WordWrap, notices, output, print_json, print_prose, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cragside.application.answerer import Answer
+    from cragside.application.enricher import Enriched
     from cragside.bootstrap import Container
     from cragside.domain.outcome import RagContext
 
@@ -111,3 +112,84 @@ def _tell_why(reason: str) -> None:
 
 def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
+
+
+@local
+def enrich(
+    target: Target,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The prompt, or - to read it from standard input.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the body that POST /v1/enrich answers, and nothing else.")
+    ] = False,
+    prompt_only: Annotated[
+        bool, typer.Option("--prompt-only", help="Print the prompt that Ollama would get, and nothing else.")
+    ] = False,
+) -> None:
+    """Show a prompt with the evidence that is added to it.
+
+    Only a TEXT that begins with the command, as in "/rag what lights the house?", gets evidence.
+    """
+    prompt = _text(text)
+
+    async def work(container: "Container") -> "Enriched":
+        # The service tells the model on request, the proxy by the setting.
+        tell_none = container.settings.tell_none and not as_json
+        return await container.enricher.enrich(
+            {"prompt": prompt}, workspace=container.settings.workspace, tell_none=tell_none
+        )
+
+    enriched = target.run(work)
+    if as_json:
+        from cragside.application.contract import enhanced_request
+
+        print_json(enhanced_request(enriched))
+    elif prompt_only:
+        typer.echo(enriched.request["prompt"].encode("utf-8", "replace"))
+    else:
+        _show_prompt(enriched, target.settings.command_prefix)
+
+
+def _text(argument: str) -> str:
+    """The argument or standard input as valid Unicode, whatever bytes the shell handed over."""
+    given = sys.stdin.buffer.read() if argument == "-" else argument.encode("utf-8", "surrogateescape")
+    return given.decode("utf-8-sig", "replace")
+
+
+def _show_prompt(enriched: "Enriched", prefix: str) -> None:
+    from cragside.entrypoints.cli.evidence_report import show_context
+
+    console = output()
+    if enriched.rag_context is None:
+        console.print(f"Untouched: the text does not begin with {prefix}. Ollama would get it as it is.")
+        return
+    show_context(console, enriched.rag_context)
+    console.print("\nThe prompt that Ollama would get:\n")
+    print_prose(console, enriched.request["prompt"])
+
+
+@local_or_service
+def explain(
+    target: Target,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="What you want to know; /rag before it is optional.")
+    ],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="NAME", help="The chat model that the request names.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what POST /v1/explain answers, and nothing else.")
+    ] = False,
+) -> None:
+    """Explain which evidence a question gets: the steps with their times, and each candidate with its reasons.
+
+    A candidate shows its score, the score that it needed, the question's words that it has, and its best strip. No
+    model writes an answer.
+    """
+    body = {"prompt": question, **({} if model is None else {"model": model})}
+    explanation = target.request(lambda client: client.post("/v1/explain", body))
+    if as_json:
+        print_json(explanation)
+        return
+    from cragside.entrypoints.cli.evidence_report import show_explanation
+
+    show_explanation(explanation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,8 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.entrypoints.findings import Finding
+    from cragside.settings import Settings
+
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
@@ -67,3 +69,53 @@ def _show(findings: Sequence["Finding"]) -> None:
         if finding.remedy:
             remedy = finding.remedy.replace("\n", f"\n{'':<36}")
             console.print(f"{'':<33}-> {remedy}", soft_wrap=True, markup=False)
+
+
+_MASK = "********"
+
+
+def config(
+    context: typer.Context,
+    only_set: Annotated[bool, typer.Option("--set", help="Show only settings that do not have their default.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Show each setting, its value, and where it comes from.
+
+    Settings come from the environment, else from .env or cragside.toml in this folder, else from .env or cragside.toml
+    in RAG_HOME. Secrets are masked.
+    """
+    from cragside.entrypoints.setting_files import DEFAULT
+    from cragside.settings import variable_of
+
+    session = session_of(context)
+    given, settings = session.given(), session.settings()
+    rows = [
+        {"variable": variable, "value": _masked(settings, name), "from": given.origin(variable)}
+        for name in type(settings).model_fields
+        for variable in [variable_of(name)]
+    ]
+    rows = [row for row in rows if not only_set or row["from"] != DEFAULT]
+    if as_json:
+        print_json(rows)
+        return
+    console = output()
+    for row in rows:
+        value = "unset" if row["value"] is None else row["value"]
+        value = str(value).lower() if isinstance(value, bool) else str(value)
+        line = f"{row['variable']:<28} {value:<32} {row['from']}"
+        console.print(printable(line).rstrip(), soft_wrap=True)
+
+
+def _masked(settings: "Settings", name: str) -> Any:
+    """A value without its secrets."""
+    from pydantic import SecretStr
+
+    value = getattr(settings, name)
+    if isinstance(value, SecretStr):
+        return _MASK
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    scheme, separator, rest = text.partition("://")
+    _, at, place = rest.rpartition("@")
+    return f"{scheme}{separator}{_MASK}@{place}" if separator and at else text

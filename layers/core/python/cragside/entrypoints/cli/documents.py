@@ -4,13 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cragside.composition.local_files import source_name, source_of
 from cragside.domain.counted import counted
+from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
-from cragside.entrypoints.cli.target import Target, local_or_service
+from cragside.entrypoints.cli.target import Target, local, local_or_service
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
+    from cragside.bootstrap import Container
     from cragside.entrypoints.cli.service import Service
 
 
@@ -106,3 +109,45 @@ def _show_stats(stats: dict[str, Any], *, stats_only: bool) -> None:
     queue, totals = stats["queue"], stats["totals"]
     console.print(f"tasks     {queue['pending']} pending, {queue['processing']} processing, {queue['deadLetter']} dead")
     console.print(printable("passages  " + ", ".join(f"{count} {state}" for state, count in totals.items())))
+
+
+@local
+def forget(
+    target: Target,
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Documents: their names, paths, addresses or ids.")
+    ],
+) -> None:
+    """Remove documents, and what only they contributed to the graph.
+
+    Name a file by its path, or as `cragside documents` shows it. If several documents share a name, they are listed and
+    nothing is removed. The files themselves stay.
+    """
+    from cragside.application.references import documents_meant, unclear
+
+    console, unknown = output(), list[str]()
+
+    async def work(container: "Container") -> None:
+        library = (await container.workspaces.open(container.settings.workspace)).documents
+        meant = {
+            (name := source_name(given)): await documents_meant(library, name, path=source_of(given)) for given in names
+        }
+        refused = [unclear(name, documents) for name, documents in meant.items() if len(documents) > 1]
+        if refused:
+            for name in (name for name, documents in meant.items() if len(documents) > 1):
+                console.print(f"{'unclear':<10}{printable(name)}", soft_wrap=True)
+            reasons = " ".join(error.message for error in refused)
+            raise ValidationError(printable(f"{reasons} Nothing was forgotten."))
+        for name, documents in meant.items():
+            if documents and await container.intake.delete(documents[0].id, workspace=container.settings.workspace):
+                console.print(f"{'forgotten':<10}{printable(documents[0].label)}", soft_wrap=True)
+            else:
+                unknown.append(name)
+                console.print(f"{'unknown':<10}{printable(name)}", soft_wrap=True)
+
+    target.run(work)
+    if unknown:
+        raise NotFound(
+            f"Workspace {target.settings.workspace} holds nothing named {', '.join(map(printable, unknown))}. "
+            "Give the names that `cragside documents` shows, or another --workspace."
+        )

@@ -2,24 +2,29 @@
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.composition.local_files import root_of
+from cragside.composition.local_files import Refused, root_of
+from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
+from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.report import Options, Report
+from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
 from cragside.entrypoints.cli.running import Run, find, on_terminal
 from cragside.entrypoints.cli.target import Target, local_or_service
-from cragside.entrypoints.cli.terminal import print_json, printable, progress
+from cragside.entrypoints.cli.terminal import notices, print_json, printable, progress
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.planning import RunPlan
     from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.watching import Watch
+    from cragside.settings import Settings
+
 
 NoEnrich = Annotated[
     bool,
@@ -197,3 +202,114 @@ async def _check_gone(run: Run, service: "Service", folders: Sequence[Path], *, 
                 f"dir '{printable(str(folder))}' does not exist, and {lie} below it. Nothing was done. "
                 f"To remove {'it' if count == 1 else 'them'}, run: {way}"
             )
+
+
+# rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
+_MAX_FILES = 4000
+_MAX_BYTES = 500_000
+_SHOWN = 20
+
+
+@dataclass
+class Repository:
+    """A repository, and which of its files to index. `folder` and `paths` are set once it is cloned."""
+
+    source: str
+    branch: str | None
+    repo_id: str | None
+    include: Sequence[str]
+    exclude: Sequence[str]
+    max_files: int
+    max_bytes: int
+    keep: bool
+    folder: str = ""
+    paths: frozenset[str] = field(default_factory=frozenset)
+
+    async def offers(self, settings: "Settings") -> AsyncGenerator[FoundItem]:
+        """Return its files. It is cloned when the first is asked for."""
+        from cragside.composition.repositories import clone
+
+        allow = (settings.fetch_allow or "").split(",")
+        cloned = clone(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        async with cloned as repository:
+            self.repo_id, self.folder = repository.checkout.repo_id, str(repository.checkout.folder)
+            self.paths = await repository.paths()
+            async for found in repository.files(
+                include=self.include, exclude=self.exclude, max_files=self.max_files, max_bytes=self.max_bytes
+            ):
+                yield found if isinstance(found, Refused) else Offer(found.name, found.content, found.metadata)
+
+    async def gone(self, service: "Service") -> list[KnownDocument]:
+        """Return the documents whose files have left the repository."""
+        return [
+            KnownDocument(document.id, "", document.name, "")
+            async for document in service.documents()
+            if document.metadata.get("repoId") == self.repo_id and document.metadata.get("path") not in self.paths
+        ]
+
+
+@local_or_service
+def index(
+    target: Target,
+    source: Annotated[
+        str, typer.Option("--repo", metavar="URL|PATH", help="An https URL, or the path of a repository.")
+    ],
+    branch: Annotated[str | None, typer.Option("--branch", help="A branch or tag. Default: the repository's.")] = None,
+    repo_id: Annotated[
+        str | None, typer.Option("--repo-id", metavar="ID", help="What its files are filed under.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
+    ] = None,
+    max_files: Annotated[int, typer.Option("--max-files", min=1, max=200_000, help="Most files.")] = _MAX_FILES,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="Skip longer files.")] = _MAX_BYTES,
+    doc_type: Annotated[
+        str | None, typer.Option("--doc-type", help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what was indexed from this repository and is no longer in it.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the clone, and say where it is.")] = False,
+    no_enrich: NoEnrich = False,
+    no_wait: NoWait = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document: what became of each file, and counts.")
+    ] = False,
+) -> None:
+    """Index a git repository: its newest commit, without generated and vendored files.
+
+    A file is named REPO_ID#PATH. A second run indexes only what has changed. The repository's id is its URL or
+    path unless --repo-id says otherwise. Private repositories are cloned with credentials in the URL, which are not
+    stored. The clone is made on this machine, also with --api, and nothing in it is run.
+    """
+    if doc_type is not None and doc_type not in get_args(DocType):
+        raise ValidationError(f"--doc-type is one of {', '.join(get_args(DocType))}.")
+    repository = Repository(source, branch, repo_id, include or [], exclude or [], max_files, max_bytes, keep)
+    options = Options(enrich=not no_enrich, doc_type=cast(DocType | None, doc_type))
+    run = Run(target, options, wait=not no_wait, as_json=as_json)
+
+    async def work(service: "Service") -> list[str]:
+        await run.send(service, repository.offers(target.settings))
+        gone = await repository.gone(service)
+        for document in gone if prune else ():
+            await run.remove(service, document, "is no longer in the repository")
+        return [document.name for document in gone]
+
+    gone = run.ask(work)
+    if keep:
+        notices().print(f"The clone stays: {printable(repository.folder)}", soft_wrap=True)
+    if gone and not prune and not as_json:
+        _tell_gone(gone)
+    run.end(f"\nDone. repoId={printable(str(repository.repo_id))}", repoId=repository.repo_id, gone=gone)
+
+
+def _tell_gone(gone: Sequence[str]) -> None:
+    console = notices()
+    console.print("No longer in the repository, but still known (--prune, or cragside forget NAME, removes them):")
+    for name in gone[:_SHOWN]:
+        console.print(f"  {printable(name)}", soft_wrap=True)
+    if len(gone) > _SHOWN:
+        console.print(f"  and {len(gone) - _SHOWN} more")

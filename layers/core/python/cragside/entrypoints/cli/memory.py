@@ -10,8 +10,7 @@ from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.running import tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local_or_service
-from cragside.entrypoints.cli.terminal import output, print_json, printable
-from cragside.entrypoints.cli.wrapping import print_prose
+from cragside.entrypoints.cli.terminal import output, print_json, print_prose, printable
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service

@@ -1,16 +1,17 @@
-"""`cragside demo`: see it work, on a corpus that comes with it."""
+"""What the demo asks, one prompt for each route."""
 
 import tempfile
 import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli.demo.prompts import PROMPTS, DemoPrompt
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output
+from cragside.entrypoints.samples.documents import QUESTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,32 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.application.enricher import Enriched
     from cragside.bootstrap import Container
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPrompt:
+    """A prompt and what it shows; a commanded one gets the command prefix in front."""
+
+    shows: str
+    text: str
+    commanded: bool = True
+
+
+_MERCURY, _ARMSTRONG, _GERMAN = QUESTIONS
+
+PROMPTS = (
+    DemoPrompt("a local hit, told apart from its namesakes", _MERCURY),
+    DemoPrompt("one answer from two documents", _ARMSTRONG),
+    DemoPrompt("German", _GERMAN),
+    DemoPrompt(
+        "a question in two steps",
+        "Whose lamps lit the house of the man who invented the hydraulic crane?",
+    ),
+    DemoPrompt("a question that the corpus cannot answer", "Who won the football World Cup in 2022?"),
+    DemoPrompt("a plain prompt, which stays as it is", "Write a haiku about rain.", commanded=False),
+    DemoPrompt("evidence with an injection attempt", "How do I read a tide table before crossing a causeway?"),
+)
+
 
 WORKSPACE = "demo"
 
@@ -52,7 +79,7 @@ def demo(
 
 
 async def _tour(container: "Container") -> None:
-    from cragside.entrypoints.cli.demo.show import show_outcome, show_summary
+    from cragside.entrypoints.cli.evidence_report import show_outcome, show_summary
 
     console = output()
     await _index(container, console)
