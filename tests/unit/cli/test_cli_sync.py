@@ -17,7 +17,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
 from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.entrypoints.cli import running, watching
+from cragside.entrypoints.cli import terminal, watching
 from cragside.entrypoints.cli.report import Options
 from cragside.entrypoints.cli.running import Run
 from cragside.entrypoints.cli.service import InProcess, OwnService
@@ -153,7 +153,7 @@ def test_many_removals_need_consent(real, notes, synced):
 def test_at_a_terminal_it_asks(monkeypatch, notes, synced, agrees, counts):
     for name in ("n1.md", "n2.md"):
         (notes / name).unlink()
-    monkeypatch.setattr(running, "on_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text) or agrees)
     assert counts in synced().stdout

@@ -66,7 +66,7 @@ class Cli(TyperGroup):
 
 
 def _spell(option: str) -> str:
-    """Return our spelling of an option: that of rag-stack, such as --repoId or --collection, is understood, too."""
+    """Turn rag-stack's spelling of an option, such as --repoId or --collection, into ours."""
     kebab = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"-{capital[0].lower()}", option)
     return {"collection": "workspace", "graph-expand": "graph"}.get(kebab, kebab)
 

@@ -1,6 +1,5 @@
-"""`cragside copy`: copies workspaces from one place to another."""
+"""`cragside copy` and `cragside bake`: copy workspaces to another place, or into a read-only store."""
 
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,24 +10,16 @@ from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, NotFound, ValidationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.ingest import OptionalPaths, send_all
-from cragside.entrypoints.cli.running import Run, on_terminal
+from cragside.entrypoints.cli.running import Run
 from cragside.entrypoints.cli.session import place_of, settings_of
 from cragside.entrypoints.cli.target import Target, local
-from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
+from cragside.entrypoints.cli.terminal import agreed, json_option, output, print_json, printable, progress
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.composition.copies import Copies
     from cragside.ports.rag_repository import KnowledgeStatus
     from cragside.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """What was copied. `documents` counts documents and exchanges."""
-
-    workspace: str
-    documents: int
 
 
 @local
@@ -45,7 +36,7 @@ def copy(
     yes: Annotated[
         bool, typer.Option("--yes", help="Replace without asking. Needed where there is no terminal.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, json_option("JSON")] = False,
 ) -> None:
     """Copy a workspace with its memory and settings between files and PostgreSQL, in either direction.
 
@@ -65,7 +56,7 @@ def copy(
     if _inside(places[1], places[0]):
         raise ValidationError(f"{place_of(places[1])} is a folder in the store that is copied. Name one beside it.")
 
-    async def work(container: "Container") -> list[_Copy]:
+    async def work(container: "Container") -> dict[str, int]:
         from cragside.bootstrap import Container
         from cragside.composition.copies import Copies
 
@@ -76,20 +67,20 @@ def copy(
             if not names:
                 raise NotFound(f"There are no workspaces in {place_of(places[0])}. Check --from.")
             await _check(copies, names, replace=replace, yes=yes)
-            return [await _copied(copies, name, replace=replace, as_json=as_json) for name in names]
+            return {name: await _copy(copies, name, replace=replace, as_json=as_json) for name in names}
         finally:
             await other.close()
 
     done = here.session.run(places[0], work)
     if as_json:
-        print_json([asdict(each) for each in done])
+        print_json([{"workspace": name, "documents": count} for name, count in done.items()])
         return
-    for each in done:
-        output().print(f"copied    {each.workspace}: {counted(each.documents, 'text')}", soft_wrap=True)
+    for name, count in done.items():
+        output().print(f"copied    {name}: {counted(count, 'text')}", soft_wrap=True)
 
 
 def _inside(inner: "Settings", outer: "Settings") -> bool:
-    """Whether a store in files would be in another's folder."""
+    """Tell if a store in files lies in the folder of another one."""
     homes = [settings.home for settings in (inner, outer) if not settings.on_postgres]
     match homes:
         case [Path() as folder, Path() as around]:
@@ -98,7 +89,7 @@ def _inside(inner: "Settings", outer: "Settings") -> bool:
 
 
 async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool) -> None:
-    """Find out before the first copy what is in the way of any."""
+    """Ask before the first copy if any of them replaces a workspace."""
     there = [name for name in names if await copies.in_the_way(name)]
     if not there:
         return
@@ -107,20 +98,16 @@ async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool
     )
     if not replace:
         raise ValidationError(f"{existing} Nothing was copied. Pass --replace to replace what is there.")
-    if yes:
-        return
-    if not on_terminal():
-        raise ValidationError(f"{existing} Nothing was copied. To replace what is there, pass --yes as well.")
-    if not typer.confirm(printable(f"{existing} Replace for good?"), err=True):
+    refusal = "Nothing was copied. To replace what is there, pass --yes as well."
+    if not agreed(existing, "Replace for good?", refusal, yes=yes):
         raise typer.Exit(exit_codes.FAILED)
 
 
-async def _copied(copies: "Copies", name: str, *, replace: bool, as_json: bool) -> _Copy:
+async def _copy(copies: "Copies", name: str, *, replace: bool, as_json: bool) -> int:
     with progress(as_json=as_json).status(f"Copying {name} ...") as shown:
-        count = await copies.copy(
+        return await copies.copy(
             name, replace=replace, progress=lambda done: shown.update(f"Copying {name}: {done} documents ...")
         )
-    return _Copy(name, count)
 
 
 @local

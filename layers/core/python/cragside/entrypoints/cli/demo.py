@@ -1,4 +1,4 @@
-"""What the demo asks, one prompt for each route."""
+"""`cragside demo`: runs a prompt for each route, on a corpus that comes with the package."""
 
 import tempfile
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DemoPrompt:
-    """A prompt and what it shows; a commanded one gets the command prefix in front."""
+    """A prompt of the demo. One that is `commanded` gets the command prefix in front."""
 
     shows: str
     text: str
@@ -54,7 +54,6 @@ def demo(
     keep: Annotated[
         Path | None,
         typer.Option(
-            "--keep",
             metavar="FOLDER",
             file_okay=False,
             help="Keep the demo's store in this folder. Default: delete it.",
@@ -123,7 +122,7 @@ async def _index(container: "Container", console: "Console") -> None:
 
 
 async def _load(container: "Container", console: "Console") -> None:
-    """The first request of a process loads LangGraph; done apart, it does not blur the others' times."""
+    """Load LangGraph with a first request, so that it does not count as time of another one."""
     started = time.perf_counter()
     request = {"prompt": f"{container.settings.command_prefix} Is anybody there?"}
     await container.enricher.enrich(request, workspace=container.settings.workspace)

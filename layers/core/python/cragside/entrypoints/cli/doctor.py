@@ -1,4 +1,4 @@
-"""`cragside doctor`: checks every component."""
+"""`cragside doctor` and `cragside config`: check every component, and show every setting."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,7 +9,7 @@ import typer
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import Session, session_of
-from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.terminal import json_option, output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 
+_AsJson = Annotated[bool, json_option("JSON")]
+_MASK = "********"
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
 
 def doctor(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: _AsJson = False,
 ) -> None:
     """Check every component and say what to do about it.
 
@@ -33,7 +35,7 @@ def doctor(
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        _show(findings)
+        _show_findings(findings)
     broken = {finding.component for finding in findings if finding.state == "error"}
     if broken:
         raise typer.Exit(exit_codes.BAD_INPUT if "settings" in broken else exit_codes.UNAVAILABLE)
@@ -43,24 +45,20 @@ def _examine(session: Session) -> "list[Finding]":
     from cragside.entrypoints.component_checks import examine_components, examine_folder, examine_installation
     from cragside.entrypoints.findings import FOR_OPERATORS, Finding
 
-    findings = examine_installation()
-    try:
-        settings = session.settings()
-    except ConfigurationError as error:
-        return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
-    findings += [Finding("settings", "ok"), examine_folder(settings, FOR_OPERATORS)]
-
-    async def examined(container: "Container") -> "list[Finding]":
+    async def examine(container: "Container") -> "list[Finding]":
         _ = container.tracer  # which needs a package and variables of its own
         return await examine_components(container, FOR_OPERATORS)
 
+    findings = examine_installation()
     try:
-        return findings + session.run(settings, examined)
+        settings = session.settings()
+        findings += [Finding("settings", "ok"), examine_folder(settings, FOR_OPERATORS)]
+        return findings + session.run(settings, examine)
     except ConfigurationError as error:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
 
 
-def _show(findings: Sequence["Finding"]) -> None:
+def _show_findings(findings: Sequence["Finding"]) -> None:
     console = output()
     for finding in findings:
         text = " ".join(part for part in (finding.version, finding.detail) if part)
@@ -71,13 +69,10 @@ def _show(findings: Sequence["Finding"]) -> None:
             console.print(f"{'':<33}-> {remedy}", soft_wrap=True, markup=False)
 
 
-_MASK = "********"
-
-
 def config(
     context: typer.Context,
     only_set: Annotated[bool, typer.Option("--set", help="Show only settings that do not have their default.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: _AsJson = False,
 ) -> None:
     """Show each setting, its value, and where it comes from.
 
@@ -107,7 +102,7 @@ def config(
 
 
 def _masked(settings: "Settings", name: str) -> Any:
-    """A value without its secrets."""
+    """Return a value without its secrets."""
     from pydantic import SecretStr
 
     value = getattr(settings, name)

@@ -10,7 +10,7 @@ from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local, local_or_service
-from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.terminal import json_option, output, print_json, print_result, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -20,25 +20,18 @@ if TYPE_CHECKING:
 @local_or_service
 def documents(
     target: Target,
-    status: Annotated[
-        str | None, typer.Option("--status", help="pending, searchable, enriched or failed. Default: all.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most documents.")] = 100,
-    offset: Annotated[int, typer.Option("--offset", min=0, max=1_000_000_000, help="Skip this many.")] = 0,
+    status: Annotated[str | None, typer.Option(help="pending, searchable, enriched or failed. Default: all.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most documents.")] = 100,
+    offset: Annotated[int, typer.Option(min=0, max=1_000_000_000, help="Skip this many.")] = 0,
     unread: Annotated[
         bool, typer.Option("--unread", help="Only documents of whose files something was not read.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what GET /v1/documents answers, and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, json_option("what GET /v1/documents answers")] = False,
 ) -> None:
     """List documents, latest first: status, id, passages and name, and what of a file was not read."""
     asked = {"limit": limit, "offset": offset, "status": status, "unread": unread or None}
     answer = target.request(lambda client: client.get("/v1/documents", **asked))
-    if as_json:
-        print_json(answer)
-    else:
-        _show(answer)
+    print_result(answer, _show, as_json=as_json)
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -65,7 +58,7 @@ def enrich_docs(
     ] = False,
     document: Annotated[
         str | None,
-        typer.Option("--document", metavar="ID", help="Only this document; `cragside documents` lists the ids."),
+        typer.Option(metavar="ID", help="Only this document; `cragside documents` lists the ids."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what GET /enrichment/stats answers in the end, and what was enqueued.")

@@ -1,4 +1,4 @@
-"""Prints the evidence that was found for a prompt."""
+"""Prints evidence: of a prompt, of an answer, of an explanation, and of the demo's prompts."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.box import ASCII, SIMPLE_HEAD
 from rich.console import Console
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Column, Table
 
 from cragside.domain.document import Document, number_of
 from cragside.domain.explanation import DROPPED, what_to_try
@@ -27,6 +27,18 @@ _VERDICTS = {
     "none": "no evidence",
 }
 _LONGEST_NAME = 300
+_NEXT = """Try next:
+  cragside ingest your-notes/        index your own files
+  cragside enrich "/rag ..."         see what a prompt becomes
+  cragside serve                     put it in front of Ollama: any client, same API
+  SEARXNG_HOST=http://... cragside demo    let weak evidence fall back on the web"""
+
+_LINE = 92
+_BODY_LINES = 2
+_ENTRY = re.compile(r"\[\d+\] ")
+_OPENING = re.compile(r"<evidence-\w+>")
+# What domain.neutral puts in the place of a control token's brackets and bars.
+_DEFUSED = re.compile(r"‹[^‹›\n]*+›|⟦[^⟦⟧\n]*+⟧")
 _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
 
 
@@ -39,8 +51,7 @@ def show_context(console: Console, context: RagContext) -> None:
     else:
         _show_closest(console, context)
     console.print(f"Time     {_times(context)}")
-    for degradation in context.degraded:
-        console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+    _show_degraded(console, context)
 
 
 def show_sources(console: Console, context: RagContext) -> None:
@@ -53,6 +64,10 @@ def show_sources(console: Console, context: RagContext) -> None:
     else:
         console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
         _show_closest(console, context)
+    _show_degraded(console, context)
+
+
+def _show_degraded(console: Console, context: RagContext) -> None:
     for degradation in context.degraded:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
 
@@ -68,7 +83,7 @@ def _show_closest(console: Console, context: RagContext) -> None:
 
 
 def _place(document: Document) -> str:
-    """Where a passage stands: its file or address, page and section."""
+    """Return where a passage stands: its file or address, page and section."""
     metadata = document.metadata
     page = f"page {metadata['page']}" if metadata.get("page") else ""
     section = f"section {metadata['section']}" if metadata.get("section") else ""
@@ -76,13 +91,13 @@ def _place(document: Document) -> str:
 
 
 def _time(document: Document, context: RagContext) -> tuple[str, ...]:
-    """The date of a passage if it is known, and the number of a later one that answers as well."""
+    """Return the date of a passage if it is known, and the number of a later one that answers as well."""
     date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), context.documents)
     return tuple(filter(None, (_one_line(str(date or "")), f"earlier than [{later}]" if later else "")))
 
 
 def _is_weak(context: RagContext) -> bool:
-    """Tell if the evidence is local passages below the threshold, as where the web cannot be searched."""
+    """Tell if all evidence is local and below the threshold, as where the web cannot be searched."""
     best = max((document.score or 0.0 for document in context.documents), default=None)
     local = context.mode == "corrective" and context.verdict == "local"
     return local and best is not None and best <= context.threshold
@@ -96,17 +111,22 @@ def _meaning(context: RagContext) -> str:
 
 
 def _citations(context: RagContext) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("relevance" if context.mode == "corrective" else "cosine", justify="right")
-    table.add_column("source")
-    table.add_column("title", overflow="fold")
-    table.add_column("from", overflow="fold")
+    figures = "relevance" if context.mode == "corrective" else "cosine"
+    columns = (_right("#"), _right(figures), "source", _folded("title"), _folded("from"))
+    table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
     for number, document in enumerate(context.documents, start=1):
         figure, title = _figure(document, context), _one_line(document.title)
         origin = ", ".join((_origin(document), *_time(document, context)))
         table.add_row(str(number), figure, document.source, title, origin)
     return table
+
+
+def _right(heading: str) -> Column:
+    return Column(heading, justify="right")
+
+
+def _folded(heading: str) -> Column:
+    return Column(heading, overflow="fold")
 
 
 def _figure(document: Document, context: RagContext) -> str:
@@ -119,7 +139,7 @@ def _origin(document: Document) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A title or a place: it cannot look like another entry of the list."""
+    """Return a title or a place in one line, so that it cannot look like another entry of the list."""
     return as_name(printable(text), _LONGEST_NAME)
 
 
@@ -129,14 +149,11 @@ def _times(context: RagContext) -> str:
     return f"{total} ({', '.join(steps)})" if steps else total
 
 
-_LONGEST = 300
-
-
 def show_explanation(explanation: dict[str, Any]) -> None:
     """Print the steps, the candidates with their reasons, and the prompt."""
     console = output()
     question = explanation["standalone_question"] or explanation["question"]
-    print_prose(console, f"Question {_in_one_line(question)}")
+    print_prose(console, f"Question {_one_line(question)}")
     how = (
         f"with a threshold of {explanation['threshold']:g}"
         if explanation["mode"] == "corrective"
@@ -146,9 +163,9 @@ def show_explanation(explanation: dict[str, Any]) -> None:
     for step in explanation["steps"]:
         facts = [f"{name} {value}" for name, value in step.items() if name not in ("name", "ms") and value is not None]
         line = ", ".join([f"{step['name']} {step['ms']:.1f} ms", *facts])
-        print_prose(console, f"Step     {_in_one_line(line)}")
+        print_prose(console, f"Step     {_one_line(line)}")
     for failed in explanation["degraded"]:
-        print_prose(console, f"Degraded {failed['component']}: {_in_one_line(failed['reason'])}", style="yellow")
+        print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
     for candidate in explanation["candidates"]:
         _show_candidate(candidate)
     if explanation["verdict"] == "none":
@@ -165,18 +182,18 @@ def _show_candidate(candidate: dict[str, Any]) -> None:
     place = [candidate["url"] or candidate["filename"]]
     place += [f"{name} {candidate[name]}" for name in ("page", "section") if candidate[name]]
     where = ", ".join(str(part) for part in place if part)
-    title = _in_one_line(candidate["title"] or candidate["id"])
-    print_prose(console, f"\n{score}  {title} ({candidate['source']}: {_in_one_line(where)})", style="bold")
+    title = _one_line(candidate["title"] or candidate["id"])
+    print_prose(console, f"\n{score}  {title} ({candidate['source']}: {_one_line(where)})", style="bold")
     needed = "" if candidate["needed"] is None else f"; it needed more than {candidate['needed']:g}"
     print_prose(console, f"      {fate}{needed}; graded by {reasons['grader'] or 'nobody'}")
     if (judged := reasons["judgement"]) is not None:
         told = f"{judged['model']} says {judged['answers']:.2f}, where the grade was {judged['grade']:.2f}"
-        print_prose(console, f"      {_in_one_line(told)}")
+        print_prose(console, f"      {_one_line(told)}")
     if reasons["words"]:
-        print_prose(console, f"      words: {_in_one_line(', '.join(reasons['words']))}")
+        print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
     for word in reasons["read"]:
         told = f'read "{word["asked"]}" as "{word["read"]}"'
-        print_prose(console, f"      {_in_one_line(told)}")
+        print_prose(console, f"      {_one_line(told)}")
     if strip is not None:
         print_prose(console, f"      best strip, {strip['score']:.2f}: {' '.join(printable(strip['text']).split())}")
 
@@ -187,26 +204,8 @@ def _score(candidate: dict[str, Any]) -> str:
     return "none" if candidate["similarity"] is None else f"cosine {candidate['similarity']:.2f}"
 
 
-def _in_one_line(text: str) -> str:
-    return as_name(printable(text), _LONGEST)
-
-
-_NEXT = """Try next:
-  cragside ingest your-notes/        index your own files
-  cragside enrich "/rag ..."         see what a prompt becomes
-  cragside serve                     put it in front of Ollama: any client, same API
-  SEARXNG_HOST=http://... cragside demo    let weak evidence fall back on the web"""
-
-_LINE = 92
-_BODY_LINES = 2
-_ENTRY = re.compile(r"\[\d+\] ")
-_OPENING = re.compile(r"<evidence-\w+>")
-# What domain.neutral puts in the place of a control token's brackets and bars.
-_DEFUSED = re.compile(r"‹[^‹›\n]*+›|⟦[^⟦⟧\n]*+⟧")
-
-
 def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched") -> None:
-    """One prompt: what was asked, what was found, what Ollama would get."""
+    """Print a prompt, the evidence that was found, and the prompt that Ollama would get."""
     console.print()
     console.rule(heading, align="left", characters="-", style="bold")
     console.print(f"Prompt   {asked}", style="bold")
@@ -222,13 +221,9 @@ def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched
 
 
 def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriched"]]) -> None:
-    """All prompts in one table, and what to do next."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("what it shows", overflow="fold")
-    table.add_column("verdict")
-    table.add_column("documents", justify="right")
-    table.add_column("relevance", justify="right")
-    table.add_column("ms", justify="right")
+    """Print all prompts in one table, and what to do next."""
+    columns = (_folded("what it shows"), "verdict", _right("documents"), _right("relevance"), _right("ms"))
+    table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
     for prompt, enriched in outcomes:
         context = enriched.rag_context
         if context is None:
@@ -245,7 +240,7 @@ def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriche
 
 
 def shortened(prompt: str) -> str:
-    """The prompt with the bodies of its evidence cut to their first lines, and to what was defused in them."""
+    """Cut the bodies of evidence in a prompt to their first lines, and to lines with something defused."""
     kept: list[str] = []
     inside, body, left_out, closing = False, 0, 0, ""
     for line in prompt.splitlines():

@@ -1,4 +1,4 @@
-"""`cragside ingest` and `cragside sync`: bring files, folders and pages in, and follow folders."""
+"""`cragside ingest`, `sync` and `index`: index files, pages, folders that change, and git repositories."""
 
 import asyncio
 import shlex
@@ -15,9 +15,9 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
-from cragside.entrypoints.cli.running import Run, find, on_terminal
+from cragside.entrypoints.cli.running import Run, find
 from cragside.entrypoints.cli.target import Target, local_or_service
-from cragside.entrypoints.cli.terminal import notices, print_json, printable, progress
+from cragside.entrypoints.cli.terminal import notices, on_terminal, print_json, printable, progress
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.planning import RunPlan
@@ -96,7 +96,7 @@ def send_all(run: Run, paths: Sequence[Path], urls: Sequence[str] = (), pruned: 
         planned = RunPlan(found)
         if pruned:
             async with TextDigests(run.target.settings.max_file_bytes) as digests:
-                planned = run.agreed(await plan_pruning(service, pruned, found, digests))
+                planned = run.confirm(await plan_pruning(service, pruned, found, digests))
         await run.carry_out(service, planned)
 
     run.ask(work)
@@ -152,7 +152,7 @@ def sync(
                     planned = await plan_sync(service, folders, digests, tell=tell)
                 if dry_run:
                     return planned
-                await run.carry_out(service, run.agreed(planned))
+                await run.carry_out(service, run.confirm(planned))
             if watching:
                 run.report.show()
                 run.report = Report()
@@ -212,7 +212,7 @@ _SHOWN = 20
 
 @dataclass
 class Repository:
-    """A repository, and which of its files to index. `folder` and `paths` are set once it is cloned."""
+    """A repository, and the choice of its files. `folder` and `paths` are set once it is cloned."""
 
     source: str
     branch: str | None
@@ -254,20 +254,18 @@ def index(
     source: Annotated[
         str, typer.Option("--repo", metavar="URL|PATH", help="An https URL, or the path of a repository.")
     ],
-    branch: Annotated[str | None, typer.Option("--branch", help="A branch or tag. Default: the repository's.")] = None,
-    repo_id: Annotated[
-        str | None, typer.Option("--repo-id", metavar="ID", help="What its files are filed under.")
-    ] = None,
+    branch: Annotated[str | None, typer.Option(help="A branch or tag. Default: the repository's.")] = None,
+    repo_id: Annotated[str | None, typer.Option(metavar="ID", help="What its files are filed under.")] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
+        list[str] | None, typer.Option(metavar="P", help="Only these: a pattern as in .gitignore.")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
+        list[str] | None, typer.Option(metavar="P", help="Not these: a pattern as in .gitignore.")
     ] = None,
-    max_files: Annotated[int, typer.Option("--max-files", min=1, max=200_000, help="Most files.")] = _MAX_FILES,
-    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="Skip longer files.")] = _MAX_BYTES,
+    max_files: Annotated[int, typer.Option(min=1, max=200_000, help="Most files.")] = _MAX_FILES,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Skip longer files.")] = _MAX_BYTES,
     doc_type: Annotated[
-        str | None, typer.Option("--doc-type", help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
+        str | None, typer.Option(help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
     ] = None,
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove what was indexed from this repository and is no longer in it.")

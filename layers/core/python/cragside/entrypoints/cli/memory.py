@@ -10,7 +10,7 @@ from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.running import tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local_or_service
-from cragside.entrypoints.cli.terminal import output, print_json, print_prose, printable
+from cragside.entrypoints.cli.terminal import json_option, output, print_json, print_prose, print_result, printable
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -19,18 +19,18 @@ memory = typer.Typer(
     help="Remember exchanges of a conversation, search, list and forget them.",
     no_args_is_help=True,
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
+_AsJson = Annotated[bool, json_option("the route's answer")]
 
 
 @memory.command()
 @local_or_service
 def add(
     target: Target,
-    user: Annotated[str, typer.Option("--user", metavar="TEXT", help="What the user said.")],
-    assistant: Annotated[str, typer.Option("--assistant", metavar="TEXT", help="What was answered.")],
-    skill: Annotated[str | None, typer.Option("--skill", help="The skill that was at work.")] = None,
-    date: Annotated[str | None, typer.Option("--date", help="ISO 8601; default: now.")] = None,
-    as_json: AsJson = False,
+    user: Annotated[str, typer.Option(metavar="TEXT", help="What the user said.")],
+    assistant: Annotated[str, typer.Option(metavar="TEXT", help="What was answered.")],
+    skill: Annotated[str | None, typer.Option(help="The skill that was at work.")] = None,
+    date: Annotated[str | None, typer.Option(help="ISO 8601; default: now.")] = None,
+    as_json: _AsJson = False,
 ) -> None:
     """Remember one exchange. Greetings, blank answers and very short exchanges are skipped."""
     given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
@@ -65,8 +65,8 @@ def search(
     mode: Annotated[
         str | None, typer.Option(help="local, global, hybrid, naive or mix. Default: RAG_MEMORY_MODE.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most passages.")] = 5,
-    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Most passages.")] = 5,
+    as_json: _AsJson = False,
 ) -> None:
     """Show what memory knows about a question, as text for a system prompt."""
     body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
@@ -86,15 +86,16 @@ def search(
 @local_or_service
 def list_(
     target: Target,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most exchanges.")] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip this many of the latest.")] = 0,
-    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Most exchanges.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, help="Skip this many of the latest.")] = 0,
+    as_json: _AsJson = False,
 ) -> None:
     """List the exchanges, latest first, with their ids."""
     answer = target.request(lambda client: client.get("/v1/memories", limit=limit, offset=offset))
-    if as_json:
-        print_json(answer)
-        return
+    print_result(answer, _show_list, as_json=as_json)
+
+
+def _show_list(answer: Any) -> None:
     try:
         lines = [(_heading(each), str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
@@ -108,7 +109,7 @@ def list_(
 
 
 def _heading(exchange: dict[str, Any]) -> str:
-    """The id, the time, and the user if one is named."""
+    """Return the id, the time, and the user if one is named."""
     return "  ".join(str(exchange[name]) for name in ("id", "at", "end_user") if exchange.get(name))
 
 

@@ -28,7 +28,7 @@ _VERBS = ("add", "change", "move", "remove")
 
 @dataclass(frozen=True)
 class Loss:
-    """How many of a folder's documents would be removed."""
+    """A removal that needs consent: `removed` of the `known` documents of a folder."""
 
     folder: str
     removed: int
@@ -44,11 +44,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run does. Without a comparison, everything that was found is sent.
+    """The plan of a run. `wanted` has what to send and what is refused, in the order in which it was found.
 
-    `wanted` has what to send and what is refused, as it was found. `losses` are the removals that need consent. `ids`
-    has the documents' ids by source, `emptied` the sources of documents whose files have no text any more, and
-    `folders` the prefix of the sources of each folder.
+    `changes` is empty if nothing was compared. `losses` are the removals that need consent. `ids` has the documents'
+    ids by source, `emptied` the sources of documents whose files have no text any more, and `folders` the prefix of
+    the sources of each folder.
     """
 
     wanted: Sequence[FoundItem]
@@ -60,7 +60,7 @@ class RunPlan:
 
     @property
     def refused(self) -> list[Refused]:
-        """The files that are not read."""
+        """Return the files that are not read."""
         return [each for each in self.wanted if isinstance(each, Refused)]
 
     @property
@@ -116,7 +116,7 @@ async def plan_sync(
     keep_emptied: bool = False,
     tell: Callable[[int, int], object] | None = None,
 ) -> RunPlan:
-    """Compare folders with the documents that came from below them. A folder may be missing.
+    """Plan by comparing folders with the documents that came from below them. A folder may be missing.
 
     The document of an emptied file is to be removed, unless `keep_emptied` is set. `tell` gets the number of files that
     are read, and of all.
@@ -139,7 +139,7 @@ async def plan_sync(
 async def plan_pruning(
     service: "Service", folders: Sequence[Path], found: Sequence[FoundItem], digests: TextDigests
 ) -> RunPlan:
-    """Send everything, and remove the documents of missing and empty files.
+    """Plan to send everything, and to remove the documents of missing and empty files.
 
     It reads only small files that have documents, which may have been emptied. No other file counts as unchanged.
     """

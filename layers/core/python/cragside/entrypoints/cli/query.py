@@ -1,4 +1,4 @@
-"""`cragside query`: finds passages for a question."""
+"""`cragside query` and `cragside graph`: find passages for a question, and entities of the graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -9,7 +9,15 @@ from cragside.composition.local_files import LANGUAGES
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.search import Ranking
 from cragside.entrypoints.cli.target import Target, local_or_service
-from cragside.entrypoints.cli.terminal import notices, output, print_json, print_prose, printable
+from cragside.entrypoints.cli.terminal import (
+    json_option,
+    notices,
+    output,
+    print_json,
+    print_prose,
+    print_result,
+    printable,
+)
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -17,33 +25,7 @@ if TYPE_CHECKING:
 
 _PREVIEW = 300
 
-RankedBy = Annotated[
-    Ranking,
-    typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
-]
-LeastRelevance = Annotated[
-    float | None, typer.Option("--min-relevance", min=0, max=1, help="Least relevance of a passage.")
-]
-LeastSimilarity = Annotated[
-    float | None,
-    typer.Option(
-        "--min-similarity",
-        min=0,
-        max=1,
-        help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
-    ),
-]
-RetrievalMode = Annotated[
-    str | None,
-    typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
-]
-OfRepository = Annotated[str | None, typer.Option("--repo-id", help="Passages of this repository only.")]
-PathPrefix = Annotated[str | None, typer.Option("--path-prefix", help="Passages of paths that begin so.")]
-InLanguage = Annotated[
-    str | None,
-    typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
-]
-WithGraph = Annotated[bool, typer.Option("--graph", help="Show the entities around what was found, too.")]
+_ARROWS = {"incoming": "<-", "outgoing": "->"}
 
 
 @local_or_service
@@ -51,18 +33,31 @@ def query(
     target: Target,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
     question: Annotated[str | None, typer.Option("--q", hidden=True)] = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Most passages.")] = 8,
-    by: RankedBy = "relevance",
-    least_relevance: LeastRelevance = None,
-    least_similarity: LeastSimilarity = None,
-    mode: RetrievalMode = None,
-    repo: OfRepository = None,
-    path: PathPrefix = None,
-    language: InLanguage = None,
-    graph: WithGraph = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what POST /v1/query answers, and nothing else.")
-    ] = False,
+    top_k: Annotated[int, typer.Option(min=1, max=100, help="Most passages.")] = 8,
+    by: Annotated[
+        Ranking,
+        typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
+    ] = "relevance",
+    min_relevance: Annotated[float | None, typer.Option(min=0, max=1, help="Least relevance of a passage.")] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
+        ),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
+    ] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Passages of this repository only.")] = None,
+    path_prefix: Annotated[str | None, typer.Option(help="Passages of paths that begin so.")] = None,
+    lang: Annotated[
+        str | None, typer.Option(help="Code in this language (python), or a repository's files with this ending (py).")
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Show the entities around what was found, too.")] = False,
+    as_json: Annotated[bool, json_option("what POST /v1/query answers")] = False,
 ) -> None:
     """Find the passages that are most relevant to a question, without a web search.
 
@@ -72,11 +67,11 @@ def query(
     asked = one_of(text, question, name="TEXT", flag="--q")
     if not asked or not asked.strip():
         raise ValidationError('Say what to look for: cragside query "who lit the lamp?"')
-    conditions = _conditions(repo, path, language)
+    conditions = _conditions(repo_id, path_prefix, lang)
     options = {
         "mode": mode,
-        "min_relevance": least_relevance,
-        "min_similarity": least_similarity,
+        "min_relevance": min_relevance,
+        "min_similarity": min_similarity,
         "filter": {"must": conditions} if conditions else None,
     }
     body: dict[str, Any] = {"query": asked, "by": by, "limit": top_k, "graph": graph}
@@ -98,7 +93,7 @@ def query(
 
 
 def one_of(argument: str | None, option: str | None, *, name: str, flag: str) -> str | None:
-    """Return what a command was given as its argument or as a hidden option. Raises `ValidationError` for both."""
+    """Return a value that was given as an argument or as a hidden option. Raises `ValidationError` for both."""
     if argument is not None and option is not None:
         raise ValidationError(f"{name} and {flag} mean the same. Give one of them.")
     return argument if option is None else option
@@ -145,17 +140,12 @@ def _preview(text: str) -> str:
     return line if len(line) <= _PREVIEW else f"{line[:_PREVIEW].rsplit(' ', 1)[0]} …"
 
 
-_ARROWS = {"incoming": "<-", "outgoing": "->"}
-
-
 @local_or_service
 def graph(
     target: Target,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The entity.")] = None,
-    entity: Annotated[str | None, typer.Option("--entity", hidden=True)] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what GET /graph/entity/NAME answers, and nothing else.")
-    ] = False,
+    entity: Annotated[str | None, typer.Option(hidden=True)] = None,
+    as_json: Annotated[bool, json_option("what GET /graph/entity/NAME answers")] = False,
 ) -> None:
     """Show an entity of the knowledge graph: what it is, what it is connected with, and which documents name it."""
     asked = one_of(name, entity, name="NAME", flag="--entity")
@@ -164,10 +154,7 @@ def graph(
     answer = target.request(lambda client: client.find(f"/graph/entity/{quote(asked, safe='')}"))
     if answer is None:
         raise NotFound(f"The graph of this workspace has no entity {printable(asked)}.")
-    if as_json:
-        print_json(answer)
-    else:
-        _show_entity(answer)
+    print_result(answer, _show_entity, as_json=as_json)
 
 
 def _show_entity(answer: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The command line's reference, made from its help: `python -m cragside.entrypoints.cli.reference > docs/cli.md`."""
+"""Makes the reference of the command line: `python -m cragside.entrypoints.cli.reference > docs/cli.md`."""
 
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ NAME` for the argument.
 
 
 def reference() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     cli = cast(TyperGroup, get_command(app))
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exit_codes.MEANINGS.items())
     commands = [section for name, command in cli.commands.items() for section in _sections(name, command)]
@@ -33,7 +33,7 @@ def reference() -> str:
 
 
 def _sections(name: str, command: Any) -> list[str]:
-    """A command's, and those of the commands below it."""
+    """Return the section of a command, and those of the commands below it."""
     below = getattr(command, "commands", {})
     return [_section(name, command), *(_section(f"{name} {each}", below[each]) for each in below)]
 

@@ -1,8 +1,8 @@
-"""What a command sends to be indexed, and the outcome of each document."""
+"""Documents that a command sends, their progress, and the report of their outcome."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,7 +41,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How documents are indexed."""
+    """The options with which documents are indexed."""
 
     enrich: bool = True
     doc_type: "DocType | None" = None
@@ -51,7 +51,8 @@ class Options:
 class IndexingProgress:
     """The progress of a document. A step is the embedding or the annotation of a part.
 
-    The answer to an upload has an `outcome` (`new`, `changed` or `unchanged`), and says what of the file is `unread`.
+    After an upload, `outcome` is `new`, `changed` or `unchanged`, and `unread` names the parts of the file that could
+    not be read.
     """
 
     id: str
@@ -103,19 +104,19 @@ def documents_in(answer: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The outcome of one document. `unread` says what of its file was not read."""
+    """The outcome of one document. `unread` names the parts of its file that could not be read."""
 
     name: str
+    source: str
+    id: str
     status: str
-    reason: str = ""
-    id: str = ""
     passages: int = 0
-    source: str = ""
+    reason: str = ""
     unread: str = ""
 
     @property
     def remark(self) -> str:
-        """The remark behind the status."""
+        """Return the remark behind the status."""
         detail = self.reason
         if not detail and self.passages and self.status != "unchanged":
             detail = counted(self.passages, "passage")
@@ -137,7 +138,7 @@ class Report:
 
     def add(self, name: str, status: str, reason: str = "", *, document_id: str = "", source: str = "") -> None:
         """Add a line."""
-        self.lines.append(Line(name, status, reason, document_id, source=source))
+        self.lines.append(Line(name, source, document_id, status, reason=reason))
 
     def refuse(self, refused: Refused, document_id: str = "") -> None:
         """Add a line for a file that is not read; `document_id` is its document from before."""
@@ -147,7 +148,7 @@ class Report:
     def take(self, name: str, taken: IndexingProgress) -> None:
         """Add a line for an accepted document. If it is unfinished, `settle` completes the line."""
         status = _BY_OUTCOME.get(taken.outcome, taken.outcome)
-        self.lines.append(Line(name, status, "", taken.id, taken.passages, taken.source, taken.unread))
+        self.lines.append(Line(name, taken.source, taken.id, status, taken.passages, unread=taken.unread))
         self.waiting[taken.id] = len(self.lines) - 1, taken
         if taken.settled:
             self.settle(taken.id, taken)
@@ -173,12 +174,12 @@ class Report:
 
     @property
     def counts(self) -> Counter[str]:
-        """The number of lines for each status."""
+        """Return the number of lines for each status."""
         return Counter(line.status for line in self.lines)
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the run."""
+        """Return the exit code of the run."""
         if self.stopped:
             return exit_codes.UNAVAILABLE
         return exit_codes.FAILED if self.counts["failed"] else exit_codes.OK
@@ -205,18 +206,7 @@ class Report:
 
     def body(self) -> dict[str, Any]:
         """Return the report as JSON."""
-        documents = [
-            {
-                "name": line.name,
-                "source": line.source or None,
-                "id": line.id or None,
-                "status": line.status,
-                "passages": line.passages,
-                "reason": line.reason,
-                "unread": line.unread,
-            }
-            for line in self.lines
-        ]
+        documents = [{**asdict(line), "source": line.source or None, "id": line.id or None} for line in self.lines]
         counts = {status: count for status in _STATUSES if (count := self.counts[status])}
         return {"documents": documents, "counts": counts, "stopped": self.stopped or None}
 

@@ -1,7 +1,6 @@
-"""A run that brings documents in: it sends what was found, waits, removes what is gone, and reports."""
+"""Carries out a run: sends documents, waits until they are indexed, removes those that are gone, and reports."""
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from cragside.domain.errors import (
 from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
 from cragside.entrypoints.cli.target import Target
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable, progress
+from cragside.entrypoints.cli.terminal import agreed, notices, output, print_json, printable, progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -47,7 +46,7 @@ _LONGEST_NAME = 40
 
 
 def find(paths: Sequence[Path], urls: Sequence[str] = (), *, as_json: bool = False) -> list[FoundItem]:
-    """Return what there is to index. Raises `ValidationError` when that is nothing."""
+    """Find what to index. Raises `ValidationError` if there is nothing."""
     with progress(as_json=as_json).status("Looking for files ..."):
         found: list[FoundItem] = [*find_files(paths), *map(Offer, dict.fromkeys(urls))]
     if all(isinstance(item, Refused) and item.skipped for item in found):
@@ -57,7 +56,7 @@ def find(paths: Sequence[Path], urls: Sequence[str] = (), *, as_json: bool = Fal
 
 @dataclass
 class Run:
-    """One run of a command: where it sends documents, how, and what became of them.
+    """A run of a command that sends documents to `target`.
 
     Without `wait` it queues documents and ends. With `yes` it removes many documents without asking. Without `keeps`,
     what was sent is lost if the run ends early.
@@ -86,16 +85,13 @@ class Run:
                 self._tell_what_is_safe()
             raise
 
-    def agreed(self, planned: "RunPlan") -> "RunPlan":
+    def confirm(self, planned: "RunPlan") -> "RunPlan":
         """Ask at the terminal before much is removed. Raises `ValidationError` where there is no terminal."""
-        if self.yes or not planned.losses:
+        lost = "; ".join(map(str, planned.losses))
+        refusal = "Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
+        if not lost or agreed(f"{lost}.", "Remove them?", refusal, yes=self.yes):
             return planned
-        lost = printable("; ".join(map(str, planned.losses)))
-        if not on_terminal():
-            raise ValidationError(
-                f"{lost}. Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
-            )
-        return planned if typer.confirm(f"{lost}. Remove them?", err=True) else planned.without_removals()
+        return planned.without_removals()
 
     def _tell_what_is_safe(self) -> None:
         waiting, unsent = len(self.report.waiting), self.report.unsent
@@ -243,11 +239,6 @@ def tell_what_waits(count: int, target: "Target") -> None:
     who = "the service" if target.address else "`cragside worker`, or a running `cragside serve`,"
     what = {0: "unfinished work waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
     notices().print(f"Nothing is lost: {what} in the queue, and {who} continues it.", soft_wrap=True)
-
-
-def on_terminal() -> bool:
-    """Tell if standard input is a terminal, so that somebody can be asked."""
-    return sys.stdin.isatty()
 
 
 async def until_idle(service: "Service", *, look_on: bool = False, as_json: bool = False) -> str:

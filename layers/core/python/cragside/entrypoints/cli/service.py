@@ -1,4 +1,4 @@
-"""The documents of a service, or of this process, as commands use them."""
+"""Lets commands send, list and remove documents, at a service or in this process."""
 
 import asyncio
 import json
@@ -39,11 +39,10 @@ class Service:
     """Sends documents through a client of the HTTP routes, and reports their progress."""
 
     client: "Client"
-    container: Container | None = None
 
     @property
     def looks_every(self) -> float:
-        """Seconds between two requests for the progress."""
+        """Return the seconds between two requests for the progress."""
         return 0.5
 
     def removal(self, document_id: str) -> str:
@@ -73,7 +72,7 @@ class Service:
         return _accepted(answer)
 
     async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
-        """Upload a large file through the service's bucket; its upload id. Raises `refusal` if there is no bucket."""
+        """Upload a large file through the service's bucket. Returns its id. Raises `refusal` if there is no bucket."""
         try:
             place = await self.client.post("/v1/documents/uploads", {})
             if len(content) > place["max_bytes"]:
@@ -130,8 +129,8 @@ class Service:
         answer: dict[str, Any] = await self.client.get("/enrichment/stats")
         return answer
 
-    def working(self) -> AbstractAsyncContextManager[Trouble]:
-        """Process queued tasks while the block is open. Yields a function that says why work has stopped."""
+    def working(self, *, until_idle: bool = True) -> AbstractAsyncContextManager[Trouble]:
+        """Process tasks inside the block. Yields a function that says why work has stopped."""
         return nullcontext(no_trouble)  # the service does it
 
 
@@ -146,7 +145,7 @@ class OwnService(Service):
 
     @property
     def looks_every(self) -> float:
-        """Seconds between two requests for the progress."""
+        """Return the seconds between two requests for the progress."""
         return 0.1
 
     def removal(self, document_id: str) -> str:
@@ -178,13 +177,13 @@ class OwnService(Service):
         await library.move(document_id, source=source, name=name)
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[Trouble]:
-        """Process queued tasks while the block is open. Yields a function that says why work has stopped."""
+    async def working(self, *, until_idle: bool = True) -> AsyncIterator[Trouble]:
+        """Process tasks inside the block. Yields a function that says why work has stopped."""
         if not self.container.keeps_worker():
             yield no_trouble  # with SQS, whoever empties the queue does the work
             return
         outage, worker = Outage(self.container.clock), self.container.worker()
-        running = asyncio.create_task(worker.run(until_idle=True, sweep=False, progress=outage))
+        running = asyncio.create_task(worker.run(until_idle=until_idle, sweep=not until_idle, progress=outage))
 
         def trouble() -> str:
             if running.done():

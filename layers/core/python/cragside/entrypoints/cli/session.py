@@ -1,4 +1,4 @@
-"""A run of a command: its settings, container and event loop."""
+"""Gives commands their settings, container and event loop."""
 
 import logging
 import os
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
+_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
+# They choose parts of the place that is configured.
+_STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
 
 
 @dataclass
 class Session:
-    """What every command shares. Tests pass their own environment, working directory and container.
+    """The surroundings of a command. Tests pass their own environment, working directory and container.
 
     With `complete`, the environment holds all settings, and no files of settings are read.
     """
@@ -38,7 +41,7 @@ class Session:
     _given: "Given | None" = field(default=None, init=False)
 
     def given(self) -> "Given":
-        """The environment, completed from files of settings, which are read once. Raises `ConfigurationError`."""
+        """Return the environment, completed from files of settings. Raises `ConfigurationError`."""
         if self._given is None:
             from cragside.entrypoints.setting_files import Given, given  # pydantic costs half a second
 
@@ -47,7 +50,10 @@ class Session:
         return self._given
 
     def settings(self, workspace: str | None = None) -> "Settings":
-        """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
+        """Return the settings from the environment and from files, with this workspace.
+
+        Raises `ConfigurationError`.
+        """
         from cragside.composition.addresses import check_addresses
         from cragside.settings import load_settings
 
@@ -94,12 +100,12 @@ class Session:
 
 
 def session_of(context: typer.Context) -> Session:
-    """The session of the command that runs."""
+    """Return the session of the command that runs."""
     return cast(Session, context.find_object(Session))
 
 
 def place_of(settings: "Settings") -> str:
-    """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
+    """Return where the workspaces are: the path of a folder, or the address of a database or a bucket."""
     if settings.on_postgres:
         from cragside.composition.addresses import postgres_place
 
@@ -112,13 +118,11 @@ def _quieten(name: str, *, below: int) -> None:
     logging.getLogger(name).addFilter(lambda record: record.levelno >= below)
 
 
-_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
-# They choose parts of the place that is configured.
-_STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
-
-
 def settings_of(session: "Session", place: str, option: str) -> "Settings":
-    """The settings with this place for the workspaces. Raises `ConfigurationError` and `ValidationError`."""
+    """Return the settings with another place for the workspaces.
+
+    Raises `ConfigurationError` and `ValidationError`.
+    """
     here = session.settings()
     if not place:
         return here

@@ -1,34 +1,30 @@
-"""`cragside status`: shows the size of a workspace."""
+"""Commands for whole workspaces: their size, their removal, their repair, and the tables of PostgreSQL."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cragside.domain.counted import counted
-from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.exit_codes import exit_code_of
-from cragside.entrypoints.cli.running import on_terminal
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.target import Target, local
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+from cragside.entrypoints.cli.terminal import agreed, json_option, notices, output, print_json, print_result, printable
 from cragside.entrypoints.error_lines import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.ports.rag_repository import KnowledgeStatus
 
-
+workspaces = typer.Typer(help="List and remove workspaces.", no_args_is_help=True)
+_AsJson = Annotated[bool, json_option("JSON")]
 _LABELS = {"lightrag_workspace": "in LightRAG", "waiting_changes": "changes waiting"}
 
 
 @local
-def status(
-    target: Target,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
-) -> None:
+def status(target: Target, as_json: _AsJson = False) -> None:
     """Show the size of a workspace, its model and its folder."""
 
     async def work(container: "Container") -> "KnowledgeStatus":
@@ -38,27 +34,24 @@ def status(
     known = {**asdict(target.run(work)), "store": place_of(target.settings)}
     if not known["lightrag_workspace"]:
         del known["lightrag_workspace"]
-    if as_json:
-        print_json(known)
-        return
+    print_result(known, _show_status, as_json=as_json)
+
+
+def _show_status(known: dict[str, Any]) -> None:
     console = output()
-    by_status = known.pop("by_status")
-    if not known["waiting_changes"]:
-        del known["waiting_changes"]
-    waiting = by_status.get("pending", 0)
+    waiting = known["by_status"].get("pending", 0)
     for name, value in known.items():
+        if name == "by_status" or (name == "waiting_changes" and not value):
+            continue
         note = f" ({counted(waiting, 'document')} waiting)" if name == "passages" and waiting else ""
         console.print(f"{_LABELS.get(name, name.replace('_', ' ')):<17}{printable(str(value))}{note}", soft_wrap=True)
-    for name, count in sorted(by_status.items()):
+    for name, count in sorted(known["by_status"].items()):
         console.print(f"  {name:<15}{count}")
-
-
-workspaces = typer.Typer(help="List and remove workspaces.", no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What a workspace stores. `bytes` counts files or texts, and metadata, of documents and exchanges."""
+    """The size of a workspace. `bytes` counts files or texts, and metadata, of documents and exchanges."""
 
     workspace: str
     documents: int = 0
@@ -68,17 +61,14 @@ class _Size:
 
 
 @workspaces.command("list")
-def list_workspaces(
-    context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
-) -> None:
+def list_workspaces(context: typer.Context, as_json: _AsJson = False) -> None:
     """List the workspaces of RAG_HOME with the number of their documents and exchanges, and their size."""
     session = session_of(context)
     sizes = session.run(session.settings(), _sizes)
     if as_json:
         print_json([asdict(size) for size in sizes])
     else:
-        _show(sizes)
+        _show_sizes(sizes)
     if any(size.error for size in sizes):
         raise typer.Exit(exit_codes.UNAVAILABLE)
 
@@ -88,7 +78,7 @@ def remove_workspace(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The workspace to remove.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: _AsJson = False,
 ) -> None:
     """Remove a workspace: its documents, graph, memory, tasks, settings and last conversation. Files stay.
 
@@ -103,7 +93,9 @@ def remove_workspace(
             raise NotFound(f"There is no workspace {name}. `cragside workspaces list` shows those of RAG_HOME.")
         await (await container.workspaces.open(name)).documents.check_writable()
         size = await _size(container, name)
-        if not _agreed(size, yes=yes):
+        amount = f"{size.documents} documents and {size.exchanges} exchanges, {size.bytes / 1024**2:.1f} MB"
+        found = f"Workspace {name} has {size.error or amount}."
+        if not agreed(found, "Remove it for good?", "Nothing was removed. To remove it, pass --yes.", yes=yes):
             return None
         await _remove(container, name)
         return size
@@ -115,16 +107,6 @@ def remove_workspace(
         output().print(f"{'kept' if size is None else 'removed':<10}{name}", soft_wrap=True)
     if size is None:
         raise typer.Exit(exit_codes.FAILED)
-
-
-def _agreed(size: _Size, *, yes: bool) -> bool:
-    if yes:
-        return True
-    amount = f"{size.documents} documents and {size.exchanges} exchanges, {size.bytes / 1024**2:.1f} MB"
-    held = f"Workspace {size.workspace} has {size.error or amount}."
-    if not on_terminal():
-        raise ValidationError(printable(f"{held} Nothing was removed. To remove it, pass --yes."))
-    return typer.confirm(printable(f"{held} Remove it for good?"), err=True)
 
 
 async def _remove(container: "Container", name: str) -> None:
@@ -152,40 +134,40 @@ async def _size(container: "Container", name: str) -> _Size:
     return _Size(name, documents.documents, exchanges.documents, documents.bytes + exchanges.bytes)
 
 
-def _show(sizes: list[_Size]) -> None:
+def _show_sizes(sizes: list[_Size]) -> None:
     console = output()
     if not sizes:
         console.print("There are no workspaces yet. Index something with `cragside ingest`.")
         return
     width = max(len("workspace"), *(len(size.workspace) for size in sizes))
     console.print(f"{'workspace':<{width}}  documents  exchanges       size")
-    for size in sizes:
-        amount = size.error or f"{size.documents:>9}  {size.exchanges:>9}  {size.bytes / 1024**2:>6.1f} MB"
+    total = _Size("total", *(sum(column) for column in zip(*map(_figures, sizes), strict=True)))
+    for size in (*sizes, total):
+        documents, exchanges, stored = _figures(size)
+        amount = size.error or f"{documents:>9}  {exchanges:>9}  {stored / 1024**2:>6.1f} MB"
         console.print(printable(f"{size.workspace:<{width}}  {amount}"), soft_wrap=True)
-    documents, exchanges = sum(size.documents for size in sizes), sum(size.exchanges for size in sizes)
-    total = sum(size.bytes for size in sizes) / 1024**2
-    console.print(f"{'total':<{width}}  {documents:>9}  {exchanges:>9}  {total:>6.1f} MB")
+
+
+def _figures(size: _Size) -> tuple[int, int, int]:
+    return size.documents, size.exchanges, size.bytes
 
 
 @local
-def reindex(
-    target: Target,
-) -> None:
+def reindex(target: Target) -> None:
     """Rebuild a workspace and its memory with another embedding model.
 
     The model is the one RAG_EMBEDDING_MODEL names, or what a new store would take. The old store stays in use until the
     new one is complete.
     """
-
-    async def work(container: "Container") -> int:
-        console = notices()
-        with console.status("Indexing ...") as shown:
-            return await container.workspaces.reindex(
-                container.settings.workspace, lambda name: shown.update(f"Indexed {printable(name)} ...")
-            )
-
-    count = target.run(work)
+    count = target.run(lambda container: _rebuild(container, container.settings.workspace))
     output().print(f"Rebuilt workspace {target.settings.workspace}: {counted(count, 'text')}.")
+
+
+async def _rebuild(container: "Container", name: str) -> int:
+    with notices().status(f"Indexing {name} ...") as shown:
+        return await container.workspaces.reindex(
+            name, lambda source: shown.update(f"{name}: indexed {printable(source)} ...")
+        )
 
 
 @local
@@ -200,43 +182,30 @@ def repair(
     complete. Servers and workers may run. One that fails keeps no other one from being repaired.
     """
 
-    async def work(container: "Container") -> int:
+    async def work(container: "Container") -> bool:
         names = [container.settings.workspace] if target.given else await container.workspaces.names()
-        wrong = 0
-
-        async def look_at(name: str) -> None:
-            nonlocal wrong
-            if not (found := await container.workspaces.disagreement(name)):
-                output().print(f"{name}: all databases agree with the documents")
-                return
-            wrong += 1
-            output().print(f"{name}: {found}")
-            if not check:
-                output().print(f"{name}: built anew from {counted(await _rebuilt(container, name), 'text')}")
-
-        failures: list[CragsideError] = []
+        differ, failures = False, list[CragsideError]()
         for name in names:
             try:
-                await look_at(name)
+                if not (found := await container.workspaces.disagreement(name)):
+                    output().print(f"{name}: all databases agree with the documents")
+                    continue
+                differ = True
+                output().print(f"{name}: {found}")
+                if not check:
+                    output().print(f"{name}: built anew from {counted(await _rebuild(container, name), 'text')}")
             except CragsideError as error:
                 failures.append(error)
                 notices().print(printable(f"{name}: {message_of(error)}"), soft_wrap=True)
         if failures:
-            raise typer.Exit(exit_code_of(failures[0]))
+            raise typer.Exit(exit_codes.exit_code_of(failures[0]))
         if not names:
             output().print("There are no workspaces")
-        return wrong
+        return differ
 
     if target.run(work) and check:
         output().print("Build these workspaces anew: run cragside repair")
         raise typer.Exit(exit_codes.FAILED)
-
-
-async def _rebuilt(container: "Container", name: str) -> int:
-    with notices().status(f"Indexing {name} ...") as shown:
-        return await container.workspaces.reindex(
-            name, lambda source: shown.update(f"{name}: indexed {printable(source)} ...")
-        )
 
 
 def migrate(
@@ -255,32 +224,24 @@ def migrate(
         raise ConfigurationError(
             "POSTGRES_URI is not set. The store in files needs no tables.", variable="POSTGRES_URI"
         )
-    if not check:
-        output().print(session.run(settings, _migrated))
-    elif not session.run(settings, _is_migrated):
-        output().print("Tables are missing: run cragside migrate")
+
+    async def work(container: "Container") -> bool:
+        from cragside.composition.databases import is_migrated
+        from cragside.composition.databases import migrate as make_tables
+        from cragside.composition.outside import faults
+
+        database = container.database
+        assert database is not None  # noqa: S101 (the setting says so)
+        embedder = await container.open_embedder(settings.embedding_model)
+        if check:
+            there = await is_migrated(database, embedder)
+            output().print("All tables are there" if there else "Tables are missing: run cragside migrate")
+            return there
+        made = await make_tables(database, embedder, age=settings.graph_storage == "PGGraphStorage")
+        for fault in await faults(container):
+            notices().print(printable(fault), style="yellow", soft_wrap=True)
+        output().print(f"{'Made the tables' if made else 'The tables are there'}: {database.address}")
+        return True
+
+    if not session.run(settings, work):
         raise typer.Exit(exit_codes.FAILED)
-    else:
-        output().print("All tables are there")
-
-
-async def _migrated(container: "Container") -> str:
-    from cragside.composition.databases import migrate as make_tables
-    from cragside.composition.outside import faults
-
-    database = container.database
-    assert database is not None  # noqa: S101 (the setting says so)
-    settings = container.settings
-    embedder = await container.open_embedder(settings.embedding_model)
-    made = await make_tables(database, embedder, age=settings.graph_storage == "PGGraphStorage")
-    for fault in await faults(container):
-        notices().print(printable(fault), style="yellow", soft_wrap=True)
-    return f"{'Made the tables' if made else 'The tables are there'}: {database.address}"
-
-
-async def _is_migrated(container: "Container") -> bool:
-    from cragside.composition.databases import is_migrated
-
-    database = container.database
-    assert database is not None  # noqa: S101 (the setting says so)
-    return await is_migrated(database, await container.open_embedder(container.settings.embedding_model))

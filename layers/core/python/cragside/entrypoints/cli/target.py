@@ -1,4 +1,4 @@
-"""Says which workspace a command is about and who does the work: this process, or a service."""
+"""Finds the workspace that a command is about, in this process or at a service."""
 
 import functools
 import inspect
@@ -33,7 +33,7 @@ _Workspace = Annotated[str | None, typer.Option("--workspace", "-w", metavar="NA
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The workspace of a command, in this process, or at the service that listens on `address`.
+    """The workspace of a command: in this process, or at the service that listens on `address`.
 
     `given` is the workspace that the command line names.
     """
@@ -54,13 +54,13 @@ class Target:
 
     @property
     def workspace(self) -> str | None:
-        """The workspace to request; None if the service's token decides it."""
+        """Return the workspace to request; None if the service's token decides it."""
         named = self.address is None or "workspace" in self.settings.model_fields_set
         return self.settings.workspace if named else None
 
     @property
     def options(self) -> list[str]:
-        """The options that name this target on a command line."""
+        """Return the options that name this target on a command line."""
         named = {"--workspace": self.given, "--api": self.address}
         return [part for option, value in named.items() if value for part in (option, value)]
 
@@ -138,12 +138,10 @@ def local_or_service(command: Callable[Concatenate[Target, Given], None]) -> Cal
         workspace: _Workspace = None,
         api: Annotated[
             str | None,
-            typer.Option(
-                "--api", metavar="URL", help="Address of a running cragside. Default: this process does the work."
-            ),
+            typer.Option(metavar="URL", help="Address of a running cragside. Default: this process does the work."),
         ] = None,
         token: Annotated[
-            str | None, typer.Option("--token", metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")
+            str | None, typer.Option(metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")
         ] = None,
     ) -> Target:
         return Target.of(context, workspace, api, token)
@@ -152,7 +150,7 @@ def local_or_service(command: Callable[Concatenate[Target, Given], None]) -> Cal
 
 
 def _with_target(command: Callable[..., None], options: Callable[..., Target]) -> Callable[..., None]:
-    """Return the command with `options` in the place of its target. Typer reads options from signatures."""
+    """Replace the first parameter of a command by the options that make it. Typer reads them from the signature."""
     shared = inspect.signature(options).parameters
 
     @functools.wraps(command)

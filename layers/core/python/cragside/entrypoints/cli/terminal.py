@@ -1,10 +1,13 @@
-"""Output to a terminal, a pipe or a file."""
+"""Prints to a terminal, a pipe or a file, and asks at a terminal."""
 
 import json
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from cragside.domain.errors import ValidationError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,17 +18,17 @@ PLAIN_WIDTH = 100
 
 
 def output() -> "Console":
-    """Standard output. It has a fixed width and no colours if it is not a terminal."""
+    """Return standard output. It has a fixed width and no colours if it is not a terminal."""
     return _console(stderr=False)
 
 
 def notices() -> "Console":
-    """Standard error, for progress and remarks. Results go to `output`."""
+    """Return standard error, for remarks. Results go to `output`."""
     return _console(stderr=True)
 
 
 def progress(*, as_json: bool) -> "Console":
-    """Standard error for progress. Mute unless a person watches: at a terminal, by a command that prints no JSON."""
+    """Return standard error for progress. It is mute unless a person watches, without --json."""
     console = _console(stderr=True)
     console.quiet = as_json or not sys.stderr.isatty()
     return console
@@ -45,11 +48,41 @@ def print_json(value: Any) -> None:
 
 
 def printable(text: str) -> str:
-    """The text without characters that control a terminal. Line ends and tabs stay."""
+    """Remove the characters that control a terminal. Line ends and tabs stay."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else " " if character.isspace() else ""
         for character in text
     )
+
+
+def json_option(what: str) -> Any:
+    """Make the option --json of a command that prints `what` with it."""
+    return typer.Option("--json", help=f"Print {what}, and nothing else.")
+
+
+def print_result(result: Any, show: Callable[[Any], None], *, as_json: bool) -> None:
+    """Print a result as JSON, or let `show` print it for people."""
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def on_terminal() -> bool:
+    """Tell if standard input is a terminal, so that somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def agreed(found: str, question: str, refusal: str, *, yes: bool) -> bool:
+    """Ask a question about what was found, unless `yes` answers it.
+
+    Raises `ValidationError` with the refusal where there is no terminal.
+    """
+    if yes:
+        return True
+    if not on_terminal():
+        raise ValidationError(printable(f"{found} {refusal}"))
+    return typer.confirm(printable(f"{found} {question}"), err=True)
 
 
 def _console(*, stderr: bool) -> "Console":
@@ -71,7 +104,7 @@ class WordWrap:
         self._begin_line()
 
     def feed(self, piece: str) -> str:
-        """What of the text can be shown now."""
+        """Return the part of the text that can be shown now."""
         from rich.cells import cell_len
 
         shown: list[str] = []
@@ -91,7 +124,7 @@ class WordWrap:
         return "".join(shown)
 
     def end(self) -> str:
-        """The rest of the text."""
+        """Return the rest of the text."""
         return self._placed()
 
     def _begin_line(self) -> None:

@@ -61,7 +61,7 @@ class Watch:
                 continue
 
     async def _sync(self) -> bool:
-        """Sync once. False if a component is down, so that it has to be tried again."""
+        """Sync once. Returns False if a component is down, so that it has to be tried again."""
         report = self.run.report = Report()
         self.busy = True
         try:
