@@ -38,10 +38,9 @@ def add(
 
     async def work(service: "Service") -> tuple[Any, str]:
         answer = await service.client.post("/v1/memories", body)
-        # A service does the rest by itself.
-        return answer, await until_idle(service, as_json=as_json) if answer[
-            "indexed"
-        ] and target.address is None else ""
+        if not answer["indexed"] or target.address:  # a service does the rest by itself
+            return answer, ""
+        return answer, await until_idle(service, as_json=as_json)
 
     answer, stopped = target.ask(work)
     if as_json:
