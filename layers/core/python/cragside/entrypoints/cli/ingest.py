@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from cragside.settings import Settings
 
 
+# rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
+_MAX_FILES = 4000
+_MAX_BYTES = 500_000
+_SHOWN = 20
+
 NoEnrich = Annotated[
     bool,
     typer.Option("--no-enrich", help="Make texts searchable only: no keywords, no entities, no summary, no graph."),
@@ -202,12 +207,6 @@ async def _check_gone(run: Run, service: "Service", folders: Sequence[Path], *, 
                 f"dir '{printable(str(folder))}' does not exist, and {lie} below it. Nothing was done. "
                 f"To remove {'it' if count == 1 else 'them'}, run: {way}"
             )
-
-
-# rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
-_MAX_FILES = 4000
-_MAX_BYTES = 500_000
-_SHOWN = 20
 
 
 @dataclass

@@ -278,35 +278,34 @@ class _Sending:
 
     def __init__(self, shown: "Progress", found: Sequence[FoundItem] | None) -> None:
         self._shown = shown
-        self._all = None if found is None else len(found)
+        self._all = "" if found is None else f" of {len(found)}"
         # Nobody sees the sizes of a mute bar, so the files are not asked for them.
         self._bytes = 0 if shown.disable else sum(map(_size, found or ()))
         self._files = self._read = 0
-        self._step: TaskID = shown.add_task(self._description(), total=self._bytes or None)
+        self._step: TaskID = shown.add_task("", total=self._bytes or None)
+        self._show()
 
     def begin(self, item: FoundItem) -> None:
         """Show the next file. Reading it may last, as OCR does."""
         name = printable(item.name)
-        short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
-        self._shown.update(self._step, description=f"{self._description()}: {short}")
+        self._show(f": {name if len(name) <= _LONGEST_NAME else f'…{name[1 - _LONGEST_NAME :]}'}")
 
     def end(self, offer: Offer | Refused) -> None:
         """Count a file that is sent or refused."""
         self._files += 1
-        content = offer.content if isinstance(offer, Offer) else None
-        self._read += len(content or b"")
-        self._shown.update(self._step, completed=self._read, description=self._description())
+        self._read += len(offer.content or b"") if isinstance(offer, Offer) else 0
+        self._show()
 
     def close(self) -> None:
         """Take the line away."""
         self._shown.remove_task(self._step)
 
-    def _description(self) -> str:
+    def _show(self, name: str = "") -> None:
         from rich.filesize import decimal
 
-        files = f"{self._files}" if self._all is None else f"{self._files} of {self._all}"
         size = f"{decimal(self._read)} of {decimal(self._bytes)}" if self._bytes else decimal(self._read)
-        return f"Taking in: {files} files, {size}"
+        description = f"Taking in: {self._files}{self._all} files, {size}{name}"
+        self._shown.update(self._step, completed=self._read, description=description)
 
 
 def _size(item: Any) -> int:
