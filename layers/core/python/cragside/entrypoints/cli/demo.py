@@ -83,14 +83,14 @@ async def _tour(container: "Container") -> None:
     console = output()
     await _index(container, console)
     await _load(container, console)
-    outcomes: list[tuple[DemoPrompt, Enriched]] = []
+    outcomes: list[tuple[str, Enriched]] = []
     for number, prompt in enumerate(PROMPTS, start=1):
         text = f"{container.settings.command_prefix} {prompt.text}" if prompt.commanded else prompt.text
         settings = container.settings
         enriched = await container.enricher.enrich(
             {"prompt": text}, workspace=settings.workspace, tell_none=settings.tell_none
         )
-        outcomes.append((prompt, enriched))
+        outcomes.append((prompt.shows, enriched))
         show_outcome(console, f"{number}. {prompt.shows}", text, enriched)
     show_summary(console, outcomes)
 

@@ -13,7 +13,6 @@ from cragside.domain.document import Document, number_of
 from cragside.domain.explanation import DROPPED, what_to_try
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.cli.demo import DemoPrompt
 from cragside.entrypoints.cli.terminal import output, print_prose, print_table, printable
 
 if TYPE_CHECKING:
@@ -220,19 +219,19 @@ def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched
     console.print(Panel(shortened(final), title="what Ollama would get, shortened", box=ASCII, title_align="left"))
 
 
-def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriched"]]) -> None:
+def show_summary(console: Console, outcomes: Sequence[tuple[str, "Enriched"]]) -> None:
     """Print all prompts in one table, and what to do next."""
     columns = (_folded("what it shows"), "verdict", _right("documents"), _right("relevance"), _right("ms"))
     table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
-    for prompt, enriched in outcomes:
+    for shows, enriched in outcomes:
         context = enriched.rag_context
         if context is None:
-            table.add_row(prompt.shows, "untouched", "", "", "")
+            table.add_row(shows, "untouched", "", "", "")
             continue
         best = max((document.score or 0.0 for document in context.documents), default=None)
         score = "" if best is None else f"{best:.2f}"
         count = str(len(context.documents))
-        table.add_row(prompt.shows, context.verdict, count, score, str(context.processing_time_ms))
+        table.add_row(shows, context.verdict, count, score, str(context.processing_time_ms))
     console.print()
     console.rule("Summary", align="left", characters="-", style="bold")
     print_table(console, table)
