@@ -411,6 +411,13 @@ def test_an_interrupted_sync_counts_what_is_left(real, notes, monkeypatch):
     assert "2 more were not taken in: run the same command again." in result.stderr
 
 
+def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes):
+    assert "12 accepted" in real("sync", str(notes), SKIP_ENRICHMENT, "--no-wait").stdout
+    assert real.json("documents", "--status", "pending")["total"] == 12
+    assert "\n12 unchanged. " in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    assert real.json("documents", "--status", "pending")["total"] == 0
+
+
 def test_prune_needs_a_folder(real, notes):
     result = real("ingest", str(notes / "n1.md"), "--prune")
     assert result.exit_code == 2
