@@ -11,7 +11,7 @@ from fcntl import ioctl
 
 import pytest
 
-from cragside.entrypoints.cli.wrapping import WordWrap
+from cragside.entrypoints.cli.terminal import WordWrap
 
 pytestmark = pytest.mark.slow
 

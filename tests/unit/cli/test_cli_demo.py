@@ -5,8 +5,8 @@ from cli_fakes import FakeWorker, context_with
 
 from cragside.domain.context import pack
 from cragside.domain.document import Document
-from cragside.entrypoints.cli.demo.prompts import PROMPTS
-from cragside.entrypoints.cli.demo.show import shortened
+from cragside.entrypoints.cli.demo import PROMPTS
+from cragside.entrypoints.cli.evidence_report import shortened
 from cragside.entrypoints.samples.documents import corpus
 
 

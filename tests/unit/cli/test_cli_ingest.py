@@ -14,7 +14,7 @@ from cragside import bootstrap
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.application.attempts import Attempts
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import own_worker
+from cragside.entrypoints.cli import service
 from cragside.entrypoints.cli.service import Service
 from tests.served import Served
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
@@ -232,8 +232,8 @@ def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
 
 
 def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
-    monkeypatch.setattr(own_worker, "TRIES", 2)
-    monkeypatch.setattr(own_worker, "TRIED_SECONDS", 0.1)
+    monkeypatch.setattr(service, "TRIES", 2)
+    monkeypatch.setattr(service, "TRIED_SECONDS", 0.1)
     monkeypatch.setattr(bootstrap, "Attempts", partial(Attempts, longest_pause=0.2))
     down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
     result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")

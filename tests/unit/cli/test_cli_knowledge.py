@@ -11,7 +11,7 @@ from cli_services import RealCommands
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import own_worker
+from cragside.entrypoints.cli import service
 
 TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
 
@@ -90,6 +90,12 @@ def test_a_value_that_is_given_twice_is_bad_input(real, command, said):
     result = real(*command)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {said}\n")
     assert not real.home.exists()
+
+
+def test_options_may_be_spelt_as_in_rag_stack(known):
+    result = known("query", "lighthouse", "--collection", "empty", "--topK", "1", "--graph-expand")
+    assert (result.exit_code, result.stdout) == (0, "Nothing found.\n"), result.stderr
+    assert known("query", "lighthouse", "--topKs", "1").exit_code == 2
 
 
 def test_a_filter_that_nothing_meets_finds_nothing(known):
@@ -257,8 +263,8 @@ def test_an_unknown_document_cannot_be_enriched(known):
 
 
 def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
-    monkeypatch.setattr(own_worker, "TRIES", 1)
-    monkeypatch.setattr(own_worker, "TRIED_SECONDS", 0.0)
+    monkeypatch.setattr(service, "TRIES", 1)
+    monkeypatch.setattr(service, "TRIED_SECONDS", 0.0)
 
     async def down(*_):
         raise ServiceUnavailable("annotator", "is down")

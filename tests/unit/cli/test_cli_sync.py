@@ -16,11 +16,13 @@ from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
 from cragside.composition.text_digests import TextDigests
-from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli import syncing, watching
-from cragside.entrypoints.cli.in_process_transport import InProcess
-from cragside.entrypoints.cli.progress import Options
-from cragside.entrypoints.cli.service import Service
+from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.entrypoints.cli import terminal, watching
+from cragside.entrypoints.cli.report import Options
+from cragside.entrypoints.cli.running import Run
+from cragside.entrypoints.cli.service import InProcess, OwnService
+from cragside.entrypoints.cli.session import Session
+from cragside.entrypoints.cli.target import Target
 from tests.unit.documents.pictures import text_pdf
 
 SKIP_ENRICHMENT = "--no-enrich"
@@ -151,7 +153,7 @@ def test_many_removals_need_consent(real, notes, synced):
 def test_at_a_terminal_it_asks(monkeypatch, notes, synced, agrees, counts):
     for name in ("n1.md", "n2.md"):
         (notes / name).unlink()
-    monkeypatch.setattr(syncing, "on_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text) or agrees)
     assert counts in synced().stdout
@@ -384,6 +386,38 @@ def test_ingest_prunes_emptied_files(real, notes):
     assert len(sources(real)) == 11
 
 
+def test_ingest_with_prune_says_that_an_earlier_text_is_kept(real, notes, tmp_path):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").unlink()
+    (notes / "n1.md").symlink_to(tmp_path / "elsewhere.md")
+    result = real("ingest", str(notes), "--prune", SKIP_ENRICHMENT)
+    assert "failed    n1.md  (is a link that leads out of the folder" in result.stdout
+    assert "its earlier text is kept. To remove it: cragside forget" in result.stdout
+    assert len(sources(real)) == 12
+
+
+def test_an_interrupted_sync_counts_what_is_left(real, notes, monkeypatch):
+    real("sync", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").rename(notes / "other.md")
+    for number in range(2):
+        (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
+
+    async def full(*_):
+        raise ServiceUnavailable("knowledge_base", "The disk is full.")
+
+    monkeypatch.setattr(OwnService, "take", full)
+    result = real("sync", str(notes), SKIP_ENRICHMENT)
+    assert result.exit_code == 3
+    assert "2 more were not taken in: run the same command again." in result.stderr
+
+
+def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes):
+    assert "12 accepted" in real("sync", str(notes), SKIP_ENRICHMENT, "--no-wait").stdout
+    assert real.json("documents", "--status", "pending")["total"] == 12
+    assert "\n12 unchanged. " in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    assert real.json("documents", "--status", "pending")["total"] == 0
+
+
 def test_prune_needs_a_folder(real, notes):
     result = real("ingest", str(notes / "n1.md"), "--prune")
     assert result.exit_code == 2
@@ -451,8 +485,9 @@ def followed(real, notes, capsys, monkeypatch):
                     captured = capsys.readouterr()
                     told += captured.out + captured.err
 
-        service = Service(Client("http://localhost", transport=InProcess(container)), container)
-        watch = watching.Watch(service, [notes], digests, Options(enrich=False))
+        service = OwnService(Client("http://localhost", transport=InProcess(container)), container)
+        run = Run(Target(Session(), container.settings), Options(enrich=False))
+        watch = watching.Watch(run, service, [notes], digests)
         async with digests:
             following = asyncio.create_task(watch.follow())
             try:

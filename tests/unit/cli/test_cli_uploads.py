@@ -11,7 +11,7 @@ from cli_services import answering
 
 from cragside.client import Client
 from cragside.domain.errors import PayloadTooLarge, ProcessingError, ServiceUnavailable
-from cragside.entrypoints.cli.progress import Offer, Options
+from cragside.entrypoints.cli.report import Offer, Options
 from cragside.entrypoints.cli.service import Service
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
@@ -81,7 +81,7 @@ async def test_a_bucket_upload_sends_no_token(tmp_path: Path, bucket: Bucket) ->
     knowledge = Knowledge(tmp_path / "kb", pages={}, upload_store=bucket)
     offer = Offer("otter.md", OTTERS, {"team": "sea"})
     taken = await there(knowledge).take(offer, Options(enrich=False, doc_type="article"))
-    assert (taken.outcome, taken.progress.name, taken.progress.metadata) == ("new", "otter.md", {"team": "sea"})
+    assert (taken.outcome, taken.name, taken.metadata) == ("new", "otter.md", {"team": "sea"})
     (record,) = (await (await knowledge.container.workspaces.open("sea")).documents.documents())[0]
     assert (record.size, record.doc_type, record.enrichment) == (len(OTTERS), "article", "none")
     assert bucket.names == []

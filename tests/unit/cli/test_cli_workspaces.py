@@ -61,7 +61,7 @@ def test_it_asks_before_it_removes(real: RealCommands, tmp_path: Any, monkeypatc
     assert real("ingest", str(note), "--workspace", "w").exit_code == 0
     refused = real("workspaces", "remove", "w")
     assert (refused.exit_code, "1 documents" in refused.stderr, "--yes" in refused.stderr) == (2, True, True)
-    monkeypatch.setattr("cragside.entrypoints.cli.workspaces.on_terminal", lambda: True)
+    monkeypatch.setattr("cragside.entrypoints.cli.terminal.on_terminal", lambda: True)
     for answer, left in ((False, ["w"]), (True, [])):
         monkeypatch.setattr("typer.confirm", lambda *_, answer=answer, **__: answer)
         assert real("workspaces", "remove", "w").exit_code == (0 if answer else 1)

@@ -23,7 +23,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.query import Query
-from cragside.entrypoints.cli.demo.prompts import PROMPTS
+from cragside.entrypoints.cli.demo import PROMPTS
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.samples.documents import corpus
 from cragside.ports.rag_repository import KnowledgeStatus

@@ -1,5 +1,6 @@
 """The `cragside` command with its subcommands and exit codes."""
 
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,33 +11,20 @@ from typer.core import TyperGroup
 
 from cragside import __version__
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.ask import ask
-from cragside.entrypoints.cli.bake import bake
-from cragside.entrypoints.cli.config import config
-from cragside.entrypoints.cli.copy import copy
-from cragside.entrypoints.cli.demo.command import demo
-from cragside.entrypoints.cli.doctor import doctor
-from cragside.entrypoints.cli.documents import documents
-from cragside.entrypoints.cli.enrich import enrich
-from cragside.entrypoints.cli.enrich_docs import enrich_docs
-from cragside.entrypoints.cli.explain import explain
-from cragside.entrypoints.cli.forget import forget
-from cragside.entrypoints.cli.graph import graph
-from cragside.entrypoints.cli.index import index
-from cragside.entrypoints.cli.ingest import ingest
+from cragside.entrypoints.cli.ask import ask, enrich, explain
+from cragside.entrypoints.cli.copy import bake, copy
+from cragside.entrypoints.cli.demo import demo
+from cragside.entrypoints.cli.doctor import config, doctor
+from cragside.entrypoints.cli.documents import documents, enrich_docs, forget
+from cragside.entrypoints.cli.ingest import index, ingest, sync
 from cragside.entrypoints.cli.mcp import mcp
 from cragside.entrypoints.cli.memory import memory
-from cragside.entrypoints.cli.migrate import migrate
-from cragside.entrypoints.cli.query import query
-from cragside.entrypoints.cli.reindex import reindex
-from cragside.entrypoints.cli.repair import repair
+from cragside.entrypoints.cli.query import graph, query
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
-from cragside.entrypoints.cli.status import status
-from cragside.entrypoints.cli.sync import sync
+from cragside.entrypoints.cli.stores import migrate, reindex, repair, status, workspaces
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
-from cragside.entrypoints.cli.workspaces import workspaces
 from cragside.entrypoints.log import message_of
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
@@ -77,9 +65,16 @@ class Cli(TyperGroup):
         return returned if isinstance(returned, int) else exit_codes.OK
 
 
+def _spell(option: str) -> str:
+    """Turn rag-stack's spelling of an option, such as --repoId or --collection, into ours."""
+    kebab = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"-{capital[0].lower()}", option)
+    return {"collection": "workspace", "graph-expand": "graph"}.get(kebab, kebab)
+
+
 app = typer.Typer(
     name="cragside",
     cls=Cli,
+    context_settings={"token_normalize_func": _spell},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -1,4 +1,4 @@
-"""The exit code of an exception."""
+"""The exit codes of commands, and which error has which."""
 
 from cragside.domain.errors import (
     ConfigurationError,
@@ -23,7 +23,7 @@ MEANINGS = {
 
 
 def exit_code_of(error: Exception) -> int:
-    """The exit code for an error."""
+    """Return the exit code for an error."""
     if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
         return UNAVAILABLE
     return BAD_INPUT if isinstance(error, (ValidationError, ConfigurationError)) else FAILED

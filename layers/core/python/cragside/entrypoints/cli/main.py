@@ -1,4 +1,4 @@
-"""The console script. It imports almost nothing first, so that it can handle an early Ctrl-C."""
+"""Starts the command line. It imports almost nothing first, so that it can handle an early Ctrl-C."""
 
 import gc
 import sys

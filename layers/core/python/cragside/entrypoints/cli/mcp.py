@@ -1,35 +1,22 @@
 """`cragside mcp`: serves the Model Context Protocol on standard input and output."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.log import logged
 
 if TYPE_CHECKING:
-    from cragside.bootstrap import Container
     from cragside.entrypoints.cli.service import Service
 
 
-def mcp(
-    context: typer.Context,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
-) -> None:
+@local_or_service
+def mcp(target: Target) -> None:
     """Serve the Model Context Protocol on standard input and output, for a host that starts this command.
 
     Its tools are search, ask, explain, recall, remember and ingest. Documents are resources. The same protocol is
     served over HTTP at /mcp by `cragside serve`. Both need the extra `mcp`.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
     try:
         from cragside.entrypoints.mcp.server import create_server, reaching
     except ModuleNotFoundError as error:
@@ -38,24 +25,9 @@ def mcp(
         ) from error
 
     async def work(service: "Service") -> None:
-        async with _indexing(service.container), reaching(service.client):
+        async with service.working(until_idle=False), reaching(service.client):
             await create_server().run_stdio_async()
 
     # The SDK would log everything, with questions, if nobody did.
-    with logged(settings.log_level, settings.log_format):
-        ask(session, settings, work, address=api, token=token)
-
-
-@asynccontextmanager
-async def _indexing(container: "Container | None") -> AsyncIterator[None]:
-    """Inside the block, a worker of this process indexes what is ingested, unless a service does."""
-    if container is None or not container.keeps_worker():
-        yield
-        return
-    worker = container.worker()
-    running = asyncio.create_task(worker.run())
-    try:
-        yield
-    finally:
-        worker.stop()
-        await asyncio.gather(running, return_exceptions=True)
+    with logged(target.settings.log_level, target.settings.log_format):
+        target.ask(work)

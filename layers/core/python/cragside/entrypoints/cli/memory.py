@@ -8,12 +8,9 @@ import typer
 from cragside.domain.errors import NotFound, ProcessingError
 from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.indexing import until_idle
-from cragside.entrypoints.cli.indexing_report import tell_why_it_stopped
-from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import output, print_json, printable
-from cragside.entrypoints.cli.wrapping import print_prose
+from cragside.entrypoints.cli.running import tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.target import Target, local_or_service
+from cragside.entrypoints.cli.terminal import json_option, output, print_json, print_prose, print_result, printable
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -22,33 +19,30 @@ memory = typer.Typer(
     help="Remember exchanges of a conversation, search, list and forget them.",
     no_args_is_help=True,
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
+_AsJson = Annotated[bool, json_option("the route's answer")]
 
 
 @memory.command()
+@local_or_service
 def add(
-    context: typer.Context,
-    user: Annotated[str, typer.Option("--user", metavar="TEXT", help="What the user said.")],
-    assistant: Annotated[str, typer.Option("--assistant", metavar="TEXT", help="What was answered.")],
-    skill: Annotated[str | None, typer.Option("--skill", help="The skill that was at work.")] = None,
-    date: Annotated[str | None, typer.Option("--date", help="ISO 8601; default: now.")] = None,
-    as_json: AsJson = False,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
+    target: Target,
+    user: Annotated[str, typer.Option(metavar="TEXT", help="What the user said.")],
+    assistant: Annotated[str, typer.Option(metavar="TEXT", help="What was answered.")],
+    skill: Annotated[str | None, typer.Option(help="The skill that was at work.")] = None,
+    date: Annotated[str | None, typer.Option(help="ISO 8601; default: now.")] = None,
+    as_json: _AsJson = False,
 ) -> None:
     """Remember one exchange. Greetings, blank answers and very short exchanges are skipped."""
-    session = session_of(context)
-    settings = session.settings(workspace)
     given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
     body = {name: value for name, value in given.items() if value is not None}
 
     async def work(service: "Service") -> tuple[Any, str]:
         answer = await service.client.post("/v1/memories", body)
-        # A service does the rest by itself.
-        return answer, await until_idle(service, as_json=as_json) if answer["indexed"] and api is None else ""
+        if not answer["indexed"] or target.address:  # a service does the rest by itself
+            return answer, ""
+        return answer, await until_idle(service, as_json=as_json)
 
-    answer, stopped = ask(session, settings, work, address=api, token=token)
+    answer, stopped = target.ask(work)
     if as_json:
         print_json(answer)
     elif answer["indexed"]:
@@ -56,35 +50,31 @@ def add(
     else:
         output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
     if stopped:
-        tell_why_it_stopped(stopped, address=api)
+        tell_why_it_stopped(stopped, target)
         raise typer.Exit(exit_codes.UNAVAILABLE)
     if not answer["indexed"] and answer.get("reason") not in SKIPPED:
         raise typer.Exit(exit_codes.UNAVAILABLE if answer.get("retryable") else exit_codes.FAILED)
 
 
 @memory.command()
+@local_or_service
 def search(
-    context: typer.Context,
+    target: Target,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.")],
     mode: Annotated[
         str | None, typer.Option(help="local, global, hybrid, naive or mix. Default: RAG_MEMORY_MODE.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most passages.")] = 5,
-    as_json: AsJson = False,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Most passages.")] = 5,
+    as_json: _AsJson = False,
 ) -> None:
     """Show what memory knows about a question, as text for a system prompt."""
-    session = session_of(context)
-    settings = session.settings(workspace)
     body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
 
     async def work(service: "Service") -> Any:
         await service.prepare()
         return await service.client.post("/v1/memories/search", body)
 
-    answer = ask(session, settings, work, address=api, token=token)
+    answer = target.ask(work)
     if as_json:
         print_json(answer)
     else:
@@ -92,26 +82,19 @@ def search(
 
 
 @memory.command(name="list")
+@local_or_service
 def list_(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most exchanges.")] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip this many of the latest.")] = 0,
-    as_json: AsJson = False,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
+    target: Target,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Most exchanges.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, help="Skip this many of the latest.")] = 0,
+    as_json: _AsJson = False,
 ) -> None:
     """List the exchanges, latest first, with their ids."""
-    session = session_of(context)
-    settings = session.settings(workspace)
+    answer = target.request(lambda client: client.get("/v1/memories", limit=limit, offset=offset))
+    print_result(answer, _show_list, as_json=as_json)
 
-    async def work(service: "Service") -> Any:
-        return await service.client.get("/v1/memories", limit=limit, offset=offset)
 
-    answer = ask(session, settings, work, address=api, token=token)
-    if as_json:
-        print_json(answer)
-        return
+def _show_list(answer: Any) -> None:
     try:
         lines = [(_heading(each), str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
@@ -125,21 +108,17 @@ def list_(
 
 
 def _heading(exchange: dict[str, Any]) -> str:
-    """The id, the time, and the user if one is named."""
+    """Return the id, the time, and the user if one is named."""
     return "  ".join(str(exchange[name]) for name in ("id", "at", "end_user") if exchange.get(name))
 
 
 @memory.command()
+@local_or_service
 def forget(
-    context: typer.Context,
+    target: Target,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as `cragside memory list` shows them.")],
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
 ) -> None:
     """Forget exchanges. Their texts are gone at once."""
-    session = session_of(context)
-    settings = session.settings(workspace)
     unknown: list[str] = []
 
     async def work(service: "Service") -> None:
@@ -149,7 +128,7 @@ def forget(
             else:
                 unknown.append(identifier)
 
-    ask(session, settings, work, address=api, token=token)
+    target.ask(work)
     if unknown:
         names = ", ".join(map(printable, unknown))
         raise NotFound(f"There is no exchange {names} in memory. `cragside memory list` shows the ids.")

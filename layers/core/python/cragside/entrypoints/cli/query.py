@@ -1,90 +1,77 @@
-"""`cragside query`: finds passages for a question."""
+"""`cragside query` and `cragside graph`: find passages for a question, and entities of the graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from cragside.composition.local_files import LANGUAGES
-from cragside.domain.errors import ValidationError
+from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.search import Ranking
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
-from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
-from cragside.entrypoints.cli.wrapping import print_prose
+from cragside.entrypoints.cli.target import Target, local_or_service
+from cragside.entrypoints.cli.terminal import (
+    json_option,
+    notices,
+    output,
+    print_json,
+    print_prose,
+    print_result,
+    printable,
+)
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
+
 _PREVIEW = 300
 
-RankedBy = Annotated[
-    Ranking,
-    typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
-]
-LeastRelevance = Annotated[
-    float | None, typer.Option("--min-relevance", min=0, max=1, help="Least relevance of a passage.")
-]
-LeastSimilarity = Annotated[
-    float | None,
-    typer.Option(
-        "--min-similarity",
-        min=0,
-        max=1,
-        help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
-    ),
-]
-RetrievalMode = Annotated[
-    str | None,
-    typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
-]
-OfRepository = Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")]
-PathPrefix = Annotated[
-    str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
-]
-InLanguage = Annotated[
-    str | None,
-    typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
-]
-WithGraph = Annotated[
-    bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
-]
+_ARROWS = {"incoming": "<-", "outgoing": "->"}
 
 
+@local_or_service
 def query(
-    context: typer.Context,
+    target: Target,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
-    question: Annotated[str | None, typer.Option("--q", metavar="TEXT", help="The question, as an option.")] = None,
-    top_k: Annotated[int, typer.Option("--top-k", "--topK", min=1, max=100, help="Most passages.")] = 8,
-    by: RankedBy = "relevance",
-    least_relevance: LeastRelevance = None,
-    least_similarity: LeastSimilarity = None,
-    mode: RetrievalMode = None,
-    repo: OfRepository = None,
-    path: PathPrefix = None,
-    language: InLanguage = None,
-    graph: WithGraph = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what POST /v1/query answers, and nothing else.")
-    ] = False,
-    workspace: WorkspaceName = None,
-    api: Address = None,
-    token: Token = None,
+    question: Annotated[str | None, typer.Option("--q", hidden=True)] = None,
+    top_k: Annotated[int, typer.Option(min=1, max=100, help="Most passages.")] = 8,
+    by: Annotated[
+        Ranking,
+        typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
+    ] = "relevance",
+    min_relevance: Annotated[float | None, typer.Option(min=0, max=1, help="Least relevance of a passage.")] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
+        ),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
+    ] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Passages of this repository only.")] = None,
+    path_prefix: Annotated[str | None, typer.Option(help="Passages of paths that begin so.")] = None,
+    lang: Annotated[
+        str | None, typer.Option(help="Code in this language (python), or a repository's files with this ending (py).")
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Show the entities around what was found, too.")] = False,
+    as_json: Annotated[bool, json_option("what POST /v1/query answers")] = False,
 ) -> None:
     """Find the passages that are most relevant to a question, without a web search.
 
     Relevance is the probability that a passage is about the question. Similarity is the cosine of their vectors. For
     what a prompt would get, see `cragside enrich`.
     """
-    session = session_of(context)
-    settings = session.settings(workspace)
-    asked = given_once(text, question, name="TEXT", flag="--q")
+    asked = one_of(text, question, name="TEXT", flag="--q")
     if not asked or not asked.strip():
         raise ValidationError('Say what to look for: cragside query "who lit the lamp?"')
-    conditions = _conditions(repo, path, language)
+    conditions = _conditions(repo_id, path_prefix, lang)
     options = {
         "mode": mode,
-        "min_relevance": least_relevance,
-        "min_similarity": least_similarity,
+        "min_relevance": min_relevance,
+        "min_similarity": min_similarity,
         "filter": {"must": conditions} if conditions else None,
     }
     body: dict[str, Any] = {"query": asked, "by": by, "limit": top_k, "graph": graph}
@@ -95,14 +82,21 @@ def query(
         waiting = 0 if as_json else (await service.client.get("/v1/documents", status="pending", limit=1))["total"]
         return answer, waiting
 
-    answer, waiting = ask(session, settings, work, address=api, token=token)
+    answer, waiting = target.ask(work)
     if as_json:
         print_json(answer)
         return
     _show(answer)
     if waiting:
-        remedy = "" if api else " `cragside worker --until-idle` indexes them."
+        remedy = "" if target.address else " `cragside worker --until-idle` indexes them."
         notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
+
+
+def one_of(argument: str | None, option: str | None, *, name: str, flag: str) -> str | None:
+    """Return a value that was given as an argument or as a hidden option. Raises `ValidationError` for both."""
+    if argument is not None and option is not None:
+        raise ValidationError(f"{name} and {flag} mean the same. Give one of them.")
+    return argument if option is None else option
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:
@@ -144,3 +138,32 @@ def _figures(found: dict[str, Any]) -> str:
 def _preview(text: str) -> str:
     line = " ".join(printable(text).split())
     return line if len(line) <= _PREVIEW else f"{line[:_PREVIEW].rsplit(' ', 1)[0]} …"
+
+
+@local_or_service
+def graph(
+    target: Target,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The entity.")] = None,
+    entity: Annotated[str | None, typer.Option(hidden=True)] = None,
+    as_json: Annotated[bool, json_option("what GET /graph/entity/NAME answers")] = False,
+) -> None:
+    """Show an entity of the knowledge graph: what it is, what it is connected with, and which documents name it."""
+    asked = one_of(name, entity, name="NAME", flag="--entity")
+    if not asked or not asked.strip():
+        raise ValidationError('Name an entity: cragside graph "Harbour Board"')
+    answer = target.request(lambda client: client.find(f"/graph/entity/{quote(asked, safe='')}"))
+    if answer is None:
+        raise NotFound(f"The graph of this workspace has no entity {printable(asked)}.")
+    print_result(answer, _show_entity, as_json=as_json)
+
+
+def _show_entity(answer: dict[str, Any]) -> None:
+    console = output()
+    entity = answer["entity"]
+    console.print(printable(f"{entity['name']} ({entity['type']})"), style="bold")
+    print_prose(console, entity["description"])
+    for connection in answer["connections"]:
+        line = f"  {_ARROWS[connection['direction']]} {connection['entity']}: {connection['relationship']}"
+        print_prose(console, line)
+    for document in answer["documents"]:
+        console.print(printable(f"  in {document['source']}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The command line's reference, made from its help: `python -m cragside.entrypoints.cli.reference > docs/cli.md`."""
+"""Makes the reference of the command line: `python -m cragside.entrypoints.cli.reference > docs/cli.md`."""
 
 from typing import Any, cast
 
@@ -15,11 +15,15 @@ This page is made from the commands' own help by `python -m cragside.entrypoints
 Settings come from the environment and from files: see [configuration](configuration.md).
 Results go to standard output, progress and errors (one line, `error: ...`) to standard error. Progress is shown at a
 terminal only, and never with `--json`. Answers and evidence are broken at words there; pipes and files get whole lines.
+
+Commands that rag-stack has, too, understand its options: `--collection` for `--workspace`, `--graph-expand` for
+`--graph`, `--repoId`, `--topK`, `--pathPrefix`, `--maxFiles`, `--maxBytes`, and `query --q TEXT` and `graph --entity
+NAME` for the argument.
 """
 
 
 def reference() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     cli = cast(TyperGroup, get_command(app))
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exit_codes.MEANINGS.items())
     commands = [section for name, command in cli.commands.items() for section in _sections(name, command)]
@@ -29,7 +33,7 @@ def reference() -> str:
 
 
 def _sections(name: str, command: Any) -> list[str]:
-    """A command's, and those of the commands below it."""
+    """Return the section of a command, and those of the commands below it."""
     below = getattr(command, "commands", {})
     return [_section(name, command), *(_section(f"{name} {each}", below[each]) for each in below)]
 

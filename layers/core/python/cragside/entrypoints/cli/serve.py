@@ -1,4 +1,4 @@
-"""`cragside serve`: the HTTP service and the Ollama proxy."""
+"""`cragside serve`: runs the HTTP service and the Ollama proxy."""
 
 import asyncio
 import gc
@@ -39,11 +39,9 @@ _log = logging.getLogger("cragside")
 
 def serve(
     context: typer.Context,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
-    ] = DEFAULT_PORT,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the requests.")] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the requests.")] = 1,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
@@ -152,7 +150,7 @@ def _serve(
 
 
 def _build_ahead(settings: "Settings") -> None:
-    """Build what takes a second and would hold up the first request for it: our OpenAPI document, and MCP's types."""
+    """Build the OpenAPI document and MCP's types, which takes a second, before a request needs them."""
     from cragside.entrypoints.http.app import openapi_document
     from cragside.entrypoints.http.mcp import load_protocol
 
@@ -162,7 +160,7 @@ def _build_ahead(settings: "Settings") -> None:
 
 @asynccontextmanager
 async def faults_logged(container: "Container") -> AsyncIterator[None]:
-    """Log beside the work what is configured and does not answer. It does not wait for that."""
+    """Log beside the work which configured components do not answer. The work does not wait for that."""
     from cragside.entrypoints.http.health import Readiness
 
     looking = asyncio.create_task(Readiness(container, patience=_PATIENCE_SECONDS).look())
@@ -175,19 +173,13 @@ async def faults_logged(container: "Container") -> AsyncIterator[None]:
 
 
 def _about(settings: "Settings") -> str:
-    """What is configured, for the log."""
-    none = "not configured"
-    return (
-        f"Store: {place_of(settings)}. {_models(settings)}. "
-        f"Web search: {address_of(settings.searxng_host) or none}. "
-        f"Tokens: {'asked for' if settings.asks_for_token else 'none'}."
-    )
-
-
-def _models(settings: "Settings") -> str:
+    """Say for the log what is configured."""
+    models = f"Ollama: {address_of(settings.ollama_address) or 'not configured; the embedded models do the work'}"
     if settings.openai_address is not None:
-        return f"Model host: {address_of(settings.openai_address)}"
-    return f"Ollama: {address_of(settings.ollama_address) or 'not configured; the embedded models do the work'}"
+        models = f"Model host: {address_of(settings.openai_address)}"
+    web = address_of(settings.searxng_host) or "not configured"
+    tokens = "asked for" if settings.asks_for_token else "none"
+    return f"Store: {place_of(settings)}. {models}. Web search: {web}. Tokens: {tokens}."
 
 
 @asynccontextmanager

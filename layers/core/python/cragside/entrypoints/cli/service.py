@@ -1,78 +1,78 @@
-"""The documents of a service, or of this process, as commands use them."""
+"""Lets commands send, list and remove documents, at a service or in this process."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import httpx
+
+from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
-from cragside.entrypoints.cli.own_worker import Trouble, working
-from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Options, Taken, documents_in
+from cragside.entrypoints.cli.report import IndexingProgress, Offer, Options, documents_in
 
 if TYPE_CHECKING:
-    from cragside.bootstrap import Container
+    from cragside.application.attempts import Handled
     from cragside.client import Client
+    from cragside.ports.clock import Clock
 
 _PAGE = 1000
 
+# Says why work has stopped, "" while it goes on.
+Trouble = Callable[[], str]
 
-@dataclass(frozen=True, slots=True)
+# A component that all tasks need is down when so many tries in a row, over so many seconds, have failed.
+TRIES = 3
+TRIED_SECONDS = 5.0
+
+
+def no_trouble() -> str:
+    """Say that work goes on, as far as this process knows."""
+    return ""
+
+
+@dataclass(frozen=True)
 class Service:
-    """Sends documents through a client of the HTTP routes, and reports their progress.
-
-    `container` is set if this process answers the client. It then indexes the documents, too.
-    """
+    """Sends documents through a client of the HTTP routes, and reports their progress."""
 
     client: "Client"
-    container: "Container | None" = None
 
     @property
     def looks_every(self) -> float:
-        """Seconds between two requests for the progress."""
-        return 0.5 if self.container is None else 0.1
+        """Return the seconds between two requests for the progress."""
+        return 0.5
 
     def removal(self, document_id: str) -> str:
-        """The command or the request that removes a document."""
-        if self.container is None:
-            return f"DELETE {_path(document_id)}"
-        return f"cragside forget --workspace {self.container.settings.workspace} {document_id}"
+        """Return the request or the command that removes a document."""
+        return f"DELETE {_path(document_id)}"
 
     async def prepare(self) -> None:
         """Load the embedding model for a search. Raises an error if that fails, even for an empty workspace."""
-        if self.container is not None:
-            await self.container.workspaces.prepare(self.container.settings.workspace)
 
-    async def take(self, offer: Offer, options: Options) -> Taken:
+    async def take(self, offer: Offer, options: Options) -> IndexingProgress:
         """Send a document. Raises `ValidationError` if it cannot be indexed."""
-        options_sent = {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
-        if offer.content is None:
-            body = {"url": offer.name, "metadata": dict(offer.metadata), **options_sent}
+        if offer.content is not None:
+            return await self._send_file(offer, offer.content, options)
+        body = {"url": offer.name, "metadata": dict(offer.metadata), **_fields(options)}
+        return _accepted(await self.client.post("/v1/documents", body))
+
+    async def _send_file(self, offer: Offer, content: bytes, options: Options) -> IndexingProgress:
+        identity = {"source": offer.source} if offer.source else {}
+        fields = {name: str(value).lower() for name, value in _fields(options).items()}
+        fields["metadata"] = json.dumps(dict(offer.metadata))
+        try:
+            answer = await self.client.upload("/v1/documents", offer.name, content, fields | identity)
+        except PayloadTooLarge as refusal:
+            upload = {"upload": await self._uploaded(content, refusal), "name": offer.name}
+            body = {**upload, "metadata": dict(offer.metadata), **identity, **_fields(options)}
             answer = await self.client.post("/v1/documents", body)
-        elif self.container is not None:
-            return await _read_here(self.container, offer.content, offer, options)
-        else:
-            identity = {"source": offer.source} if offer.source else {}
-            fields = {name: str(value).lower() for name, value in options_sent.items()}
-            fields["metadata"] = json.dumps(dict(offer.metadata))
-            try:
-                answer = await self.client.upload("/v1/documents", offer.name, offer.content, fields | identity)
-            except PayloadTooLarge as refusal:
-                upload = await self._uploaded(offer.content, refusal)
-                body = {
-                    "upload": upload,
-                    "name": offer.name,
-                    "metadata": dict(offer.metadata),
-                    **identity,
-                    **options_sent,
-                }
-                answer = await self.client.post("/v1/documents", body)
-        (document,) = documents_in(answer)
-        return Taken.of(document)
+        return _accepted(answer)
 
     async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
-        """Upload a large file through the service's bucket; its upload id. Raises `refusal` if there is no bucket."""
+        """Upload a large file through the service's bucket. Returns its id. Raises `refusal` if there is no bucket."""
         try:
             place = await self.client.post("/v1/documents/uploads", {})
             if len(content) > place["max_bytes"]:
@@ -88,12 +88,12 @@ class Service:
             raise ProcessingError("The service answered something else than a place for uploads.") from error
 
     async def progress(self, document_id: str) -> IndexingProgress | None:
-        """The progress of a document, None if it is gone."""
+        """Return the progress of a document, None if it is gone."""
         found = await self.client.find(_path(document_id))
         return None if found is None else IndexingProgress.of(found)
 
     async def documents(self, **options_sent: str) -> AsyncIterator[IndexingProgress]:
-        """All documents, or those that match the parameters of the route."""
+        """Return all documents, or those that match the parameters of the route."""
         offset, total = 0, 1
         while offset < total:
             page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **options_sent)
@@ -103,23 +103,15 @@ class Service:
             offset += _PAGE
 
     async def below(self, folder: str) -> list[IndexingProgress]:
-        """The documents whose sources lie below a folder."""
-        found = await self._all(below=folder or "/")
-        if not all(document.source.startswith(f"{folder}/") for document in found):
+        """Return the documents whose sources lie below a folder."""
+        found = {document.id: document async for document in self.documents(below=folder or "/")}
+        if not all(document.source.startswith(f"{folder}/") for document in found.values()):
             raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
-        return found
-
-    async def _all(self, **options_sent: str) -> list[IndexingProgress]:
-        return list({document.id: document async for document in self.documents(**options_sent)}.values())
+        return list(found.values())
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""
-        if self.container is None:
-            await self.client.patch(_path(document_id), {"source": source, "name": name})
-            return
-        # Names of local files may hold characters that no client may send.
-        library = (await self.container.workspaces.open(self.container.settings.workspace)).documents
-        await library.move(document_id, source=source, name=name)
+        await self.client.patch(_path(document_id), {"source": source, "name": name})
 
     async def delete(self, document_id: str) -> bool:
         """Remove a document. False if it was gone already."""
@@ -133,30 +125,131 @@ class Service:
         return int((await self.client.post(path, {}, force=str(force).lower()))["tasks"])
 
     async def stats(self) -> dict[str, Any]:
-        """The answer of GET /enrichment/stats: counts of tasks and passages."""
+        """Return the answer of GET /enrichment/stats: counts of tasks and passages."""
         answer: dict[str, Any] = await self.client.get("/enrichment/stats")
         return answer
 
-    def working(self) -> AbstractAsyncContextManager[Trouble]:
-        """While the block is open, queued tasks are processed, by this process or by the service."""
-        return working(self.container)
+    def working(self, *, until_idle: bool = True) -> AbstractAsyncContextManager[Trouble]:
+        """Process tasks inside the block. Yields a function that says why work has stopped."""
+        return nullcontext(no_trouble)  # the service does it
 
 
-async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
-    """Store a local file without an HTTP form, which cannot hold every file name."""
-    from cragside.entrypoints.http.v1.documents import DocumentDetail
+@dataclass(frozen=True)
+class OwnService(Service):
+    """Answers the client with the routes of this process, and indexes in this process.
 
-    acceptance = await container.intake.file(
-        content,
-        name=offer.name,
-        source=offer.source,
-        workspace=container.settings.workspace,
-        doc_type=options.doc_type,
-        metadata=offer.metadata,
-        enrich=options.enrich,
-    )
-    progress = IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump())
-    return Taken(progress, acceptance.outcome, acceptance.unread)
+    Files and their names go past the routes: the name of a local file may hold characters that no client may send.
+    """
+
+    container: Container
+
+    @property
+    def looks_every(self) -> float:
+        """Return the seconds between two requests for the progress."""
+        return 0.1
+
+    def removal(self, document_id: str) -> str:
+        """Return the command that removes a document."""
+        return f"cragside forget --workspace {self.container.settings.workspace} {document_id}"
+
+    async def prepare(self) -> None:
+        """Load the embedding model for a search. Raises an error if that fails, even for an empty workspace."""
+        await self.container.workspaces.prepare(self.container.settings.workspace)
+
+    async def _send_file(self, offer: Offer, content: bytes, options: Options) -> IndexingProgress:
+        from cragside.entrypoints.http.v1.documents import DocumentDetail
+
+        acceptance = await self.container.intake.file(
+            content,
+            name=offer.name,
+            source=offer.source,
+            workspace=self.container.settings.workspace,
+            doc_type=options.doc_type,
+            metadata=offer.metadata,
+            enrich=options.enrich,
+        )
+        told = {"outcome": acceptance.outcome, "unread": acceptance.unread}
+        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | told)
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """Give a document another source and another name, without indexing it again."""
+        library = (await self.container.workspaces.open(self.container.settings.workspace)).documents
+        await library.move(document_id, source=source, name=name)
+
+    @asynccontextmanager
+    async def working(self, *, until_idle: bool = True) -> AsyncIterator[Trouble]:
+        """Process tasks inside the block. Yields a function that says why work has stopped."""
+        if not self.container.keeps_worker():
+            yield no_trouble  # with SQS, whoever empties the queue does the work
+            return
+        outage, worker = Outage(self.container.clock), self.container.worker()
+        running = asyncio.create_task(worker.run(until_idle=until_idle, sweep=not until_idle, progress=outage))
+
+        def trouble() -> str:
+            if running.done():
+                running.result()  # raises what ended it
+                return outage.reason or "the queue has nothing left to do"
+            return outage.reason
+
+        try:
+            yield trouble
+        finally:
+            worker.stop()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+class Outage:
+    """Watches the outcome of tasks, and says when a component that all of them need is down."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = clock
+        self._began = 0.0
+        self._tries = 0
+        self._reason = ""
+
+    def __call__(self, handled: "Handled") -> None:
+        """Record the outcome of a task."""
+        if not handled.unavailable:
+            self._tries = 0
+            return
+        if not self._tries:
+            self._began = self._clock.monotonic()
+        self._tries += 1
+        self._reason = handled.reason
+
+    @property
+    def reason(self) -> str:
+        """Say what is down, "" if nothing is."""
+        lasted = self._tries >= TRIES and self._clock.monotonic() - self._began >= TRIED_SECONDS
+        return self._reason if lasted else ""
+
+
+class InProcess(httpx.AsyncBaseTransport):
+    """Answers requests with the routes of a container. Errors of the routes are raised.
+
+    The app is built for the first request, as FastAPI takes a third of a second to load.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._routes: httpx.ASGITransport | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer of the route."""
+        if self._routes is None:
+            from cragside.entrypoints.http.app import create_app
+
+            self._routes = httpx.ASGITransport(create_app(self._container, raises=True))
+        return await self._routes.handle_async_request(request)
+
+
+def _fields(options: Options) -> dict[str, Any]:
+    return {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
+
+
+def _accepted(answer: Any) -> IndexingProgress:
+    (document,) = documents_in(answer)
+    return IndexingProgress.of(document)
 
 
 def _path(document_id: str) -> str:

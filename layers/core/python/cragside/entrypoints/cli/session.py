@@ -1,4 +1,4 @@
-"""A run of a command: its settings, container and event loop."""
+"""Gives commands their settings, container and event loop."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ValidationError
 from cragside.domain.workspace_name import workspace_name
 
 if TYPE_CHECKING:
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from cragside.entrypoints.setting_files import Given
     from cragside.settings import Settings
 
+
 Result = TypeVar("Result")
+_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
+# They choose parts of the place that is configured.
+_STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
 
 
 @dataclass
 class Session:
-    """What every command shares. Tests pass their own environment, working directory and container.
+    """The surroundings of a command. Tests pass their own environment, working directory and container.
 
     With `complete`, the environment holds all settings, and no files of settings are read.
     """
@@ -37,7 +41,7 @@ class Session:
     _given: "Given | None" = field(default=None, init=False)
 
     def given(self) -> "Given":
-        """The environment, completed from files of settings, which are read once. Raises `ConfigurationError`."""
+        """Return the environment, completed from files of settings. Raises `ConfigurationError`."""
         if self._given is None:
             from cragside.entrypoints.setting_files import Given, given  # pydantic costs half a second
 
@@ -46,7 +50,10 @@ class Session:
         return self._given
 
     def settings(self, workspace: str | None = None) -> "Settings":
-        """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
+        """Return the settings from the environment and from files, with this workspace.
+
+        Raises `ConfigurationError`.
+        """
         from cragside.composition.addresses import check_addresses
         from cragside.settings import load_settings
 
@@ -93,12 +100,12 @@ class Session:
 
 
 def session_of(context: typer.Context) -> Session:
-    """The session of the command that runs."""
+    """Return the session of the command that runs."""
     return cast(Session, context.find_object(Session))
 
 
 def place_of(settings: "Settings") -> str:
-    """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
+    """Return where the workspaces are: the path of a folder, or the address of a database or a bucket."""
     if settings.on_postgres:
         from cragside.composition.addresses import postgres_place
 
@@ -109,3 +116,40 @@ def place_of(settings: "Settings") -> str:
 def _quieten(name: str, *, below: int) -> None:
     """Drop a logger's messages below a level. This is a filter, because LightRAG sets its level when imported."""
     logging.getLogger(name).addFilter(lambda record: record.levelno >= below)
+
+
+def settings_of(session: "Session", place: str, option: str) -> "Settings":
+    """Return the settings with another place for the workspaces.
+
+    Raises `ConfigurationError` and `ValidationError`.
+    """
+    here = session.settings()
+    if not place:
+        return here
+    there = _settings_of(session, place, option)
+    # RAG_QUEUE_URL is the queue of the place that is configured. Another one has its own.
+    return there if place_of(there) == place_of(here) else there.model_copy(update={"queue_url": None})
+
+
+def _settings_of(session: "Session", place: str, option: str) -> "Settings":
+    from cragside.settings import load_settings
+
+    values = dict(session.given().values)
+    if place.isidentifier() and place.isupper():
+        named = place
+        place = values.get(named) or session.environment.get(named, "")
+        if not place:
+            raise ValidationError(f"{option} names the variable {named}, which is not set. Set it, or name a folder.")
+    if place.startswith(("postgresql://", "postgres://")):
+        kept = {
+            name: value for name, value in values.items() if name not in _STORAGES or not value.startswith("Sqlite")
+        }
+        return load_settings({**kept, "POSTGRES_URI": place})
+    for name in (*_PLACES, *_STORAGES):
+        values.pop(name, None)
+    if "://" in place and not place.startswith("s3://"):
+        raise ValidationError(f"{option} is no place: name a folder or a postgresql:// address.")
+    pinned = session.given().values.get("RAG_HOME_SHA256")
+    if place == session.given().values.get("RAG_HOME") and pinned:
+        values["RAG_HOME_SHA256"] = pinned
+    return load_settings({**values, "RAG_HOME": place})

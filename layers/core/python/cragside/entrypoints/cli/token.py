@@ -1,4 +1,4 @@
-"""`cragside token`: make, list and revoke tokens."""
+"""`cragside token`: makes, lists and revokes tokens."""
 
 import re
 from contextlib import suppress
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.tokens import SCOPES, USUAL_SCOPES, IssuedToken, Limits, TokenScope, in_order, listed, new_token
+from cragside.domain.workspace_name import workspace_name
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.domain.tokens import IssuedToken, TokenScope
     from cragside.ports.token_store import TokenStore
 
 token = typer.Typer(help="Make, list and revoke tokens. RAG_TOKENS_FILE keeps their hashes.", no_args_is_help=True)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_MOST_HOURS = 24 * 366 * 100
+_LONGEST = timedelta(days=366 * 100)
 
 
 @token.command()
@@ -27,7 +28,7 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it, such as who uses it.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", help="read, write, chat or models; may be repeated. Default: read, write and chat."),
+        typer.Option(help="read, write, chat or models; may be repeated. Default: read, write and chat."),
     ] = None,
     workspace: Annotated[
         list[str] | None,
@@ -35,7 +36,7 @@ def new(
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option("--expires", help="12h, 90d, 8w, 2027-01-01 or a time in ISO 8601 (UTC). Default: never."),
+        typer.Option(help="12h, 90d, 8w, 2027-01-01 or a time in ISO 8601 (UTC). Default: never."),
     ] = None,
     max_workspaces: Annotated[
         int | None, typer.Option(min=0, help="Most workspaces. Default: RAG_LIMIT_WORKSPACES.")
@@ -52,17 +53,15 @@ def new(
 
     Servers that run take it up within seconds. Standard output has the token alone, so that it can be piped.
     """
-    from cragside.bootstrap import Container
-    from cragside.domain.tokens import Limits, new_token
     from cragside.entrypoints.audit import Audit
 
-    container = Container(session_of(context).settings())
-    tokens, audit, now = _tokens(container), Audit(container.audit_log), container.clock.now()
+    container, tokens = _opened(context)
+    audit, now = Audit(container.audit_log), container.clock.now()
     secret, made = tokens.create(
         new_token(
             name,
             scopes=_scopes(scope),
-            workspaces=_workspaces(workspace),
+            workspaces=tuple(dict.fromkeys(map(workspace_name, workspace))) if workspace else None,
             created=now,
             expires=None if expires is None else _expiry(expires, now),
             limits=Limits(max_workspaces, max_documents, max_bytes),
@@ -72,9 +71,7 @@ def new(
     if as_json:
         print_json({**_shown(made, now), "token": secret})
         return
-    opened = "all workspaces" if made.workspaces is None else ", ".join(made.workspaces)
-    until = "never expires" if made.expires is None else f"expires {_iso(made.expires)}"
-    typer.echo(f"{made.id} {printable(name)}: {', '.join(_in_order(made))}; {opened}; {until}", err=True)
+    typer.echo(f"{made.id} {printable(name)}: {'; '.join(_rights(made, now))}", err=True)
     typer.echo("This is the only time that the token is shown:", err=True)
     typer.echo(secret)
 
@@ -85,21 +82,16 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:
     """Show the tokens, without the tokens themselves or their hashes."""
-    from cragside.bootstrap import Container
-
-    container = Container(session_of(context).settings())
-    tokens, now = _tokens(container).all(), container.clock.now()
+    container, store = _opened(context)
+    tokens, now = store.all(), container.clock.now()
     if as_json:
         print_json({"tokens": [_shown(each, now) for each in tokens]})
         return
     if not tokens:
         typer.echo("There are no tokens yet. Make one: cragside token new NAME.", err=True)
     for each in tokens:
-        opened = "all workspaces" if each.workspaces is None else ", ".join(each.workspaces)
-        until = "never expires" if each.expires is None else f"expires {_iso(each.expires)}"
-        until = f"expired {_iso(each.expires)}" if each.expires and each.expired(now) else until
-        line = f"{each.id}  {each.name}  {', '.join(_in_order(each))}  {opened}  {until}"
-        output().print(printable(line), soft_wrap=True, markup=False, highlight=False)
+        line = "  ".join((each.id, each.name, *_rights(each, now)))
+        output().print(printable(line), soft_wrap=True)
 
 
 @token.command()
@@ -108,29 +100,29 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
 ) -> None:
     """Revoke a token. Servers that run refuse it within seconds."""
-    from cragside.bootstrap import Container
     from cragside.entrypoints.audit import Audit
 
-    container = Container(session_of(context).settings())
-    gone = _tokens(container).revoke(name)
+    container, tokens = _opened(context)
+    gone = tokens.revoke(name)
     with suppress(ConfigurationError):  # a token that has leaked is revoked, whatever becomes of the log
         Audit(container.audit_log).note_command("token revoke", gone.id, gone.name)
-    output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True, markup=False, highlight=False)
+    output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True)
 
 
-def _tokens(container: "Container") -> "TokenStore":
+def _opened(context: typer.Context) -> "tuple[Container, TokenStore]":
+    from cragside.bootstrap import Container
+
+    container = Container(session_of(context).settings())
     if container.tokens is None:
         raise ConfigurationError(
             "RAG_TOKENS_FILE is not set. Set it to the file that shall hold the tokens, here and where cragside serve "
             "runs, such as RAG_TOKENS_FILE=~/.cragside/.tokens.json.",
             variable="RAG_TOKENS_FILE",
         )
-    return container.tokens
+    return container, container.tokens
 
 
-def _scopes(given: list[str] | None) -> "frozenset[TokenScope]":
-    from cragside.domain.tokens import SCOPES, USUAL_SCOPES, listed
-
+def _scopes(given: list[str] | None) -> frozenset[TokenScope]:
     if not given:
         return USUAL_SCOPES
     unknown = [scope for scope in given if scope not in SCOPES]
@@ -139,20 +131,14 @@ def _scopes(given: list[str] | None) -> "frozenset[TokenScope]":
     return frozenset(scope for scope in SCOPES if scope in given)
 
 
-def _workspaces(given: list[str] | None) -> tuple[str, ...] | None:
-    from cragside.domain.workspace_name import workspace_name
-
-    return tuple(dict.fromkeys(workspace_name(name) for name in given)) if given else None
-
-
 def _expiry(given: str, now: datetime) -> datetime:
-    if span := re.fullmatch(r"([0-9]{1,6})([hdw])", given.strip()):
-        expires = now + int(span[1]) * _UNITS[span[2]] if _hours(span) <= _MOST_HOURS else None
+    expires: datetime | None = None
+    if found := re.fullmatch(r"([0-9]{1,6})([hdw])", given.strip()):
+        span = int(found[1]) * _UNITS[found[2]]
+        expires = now + span if span <= _LONGEST else None
     else:
-        try:
+        with suppress(ValueError):
             expires = datetime.fromisoformat(given.strip())
-        except ValueError:
-            expires = None
     if expires is None:
         raise ValidationError("--expires is like 12h, 90d, 8w, 2027-01-01 or 2027-01-01T12:00:00Z.", field="expires")
     expires = expires.replace(tzinfo=UTC) if expires.tzinfo is None else expires
@@ -161,26 +147,24 @@ def _expiry(given: str, now: datetime) -> datetime:
     return expires
 
 
-def _hours(span: re.Match[str]) -> float:
-    return int(span[1]) * _UNITS[span[2]] / timedelta(hours=1)
-
-
-def _in_order(token: "IssuedToken") -> "list[TokenScope]":
-    from cragside.domain.tokens import in_order
-
-    return in_order(token.scopes)
+def _rights(token: IssuedToken, now: datetime) -> tuple[str, str, str]:
+    """Say what a token may do, where, and until when."""
+    opened = "all workspaces" if token.workspaces is None else ", ".join(token.workspaces)
+    expires = "expired" if token.expired(now) else "expires"
+    until = "never expires" if token.expires is None else f"{expires} {_iso(token.expires)}"
+    return ", ".join(in_order(token.scopes)), opened, until
 
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _shown(token: "IssuedToken", now: datetime) -> dict[str, Any]:
-    """All but the hash."""
+def _shown(token: IssuedToken, now: datetime) -> dict[str, Any]:
+    """Return all of a token but its hash."""
     return {
         "id": token.id,
         "name": token.name,
-        "scopes": _in_order(token),
+        "scopes": in_order(token.scopes),
         "workspaces": None if token.workspaces is None else list(token.workspaces),
         "created": _iso(token.created),
         "expires": None if token.expires is None else _iso(token.expires),

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
-from cragside.entrypoints.cli.comparing import Loss, compare
-from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
-from cragside.entrypoints.cli.progress import Options
-from cragside.entrypoints.cli.syncing import carry_out
+from cragside.entrypoints.cli.planning import Loss, plan_sync
+from cragside.entrypoints.cli.report import Report
+from cragside.entrypoints.cli.running import Run
 from cragside.entrypoints.cli.terminal import notices, printable
 from cragside.entrypoints.log import message_of
 
@@ -23,19 +22,18 @@ if TYPE_CHECKING:
 # Milliseconds. Changes are taken together until there was none for `_QUIET`, or for `_MOST` in all. Without any, the
 # folders themselves are looked at every `_LOOKS`.
 _QUIET, _MOST, _LOOKS = 300, 2_000, 1_000
+_REFUSED = ("failed", "skipped")
 
 
 @dataclass
 class Watch:
     """Watches folders. While `busy`, a sync is running that an interrupt would leave unfinished."""
 
+    run: Run
     service: "Service"
     folders: Sequence[Path]
     digests: TextDigests
-    options: Options
-    wait: bool = True
     busy: bool = False
-    report: Report = field(default_factory=Report)
     _shown: set[str] = field(default_factory=set)
 
     async def follow(self) -> None:
@@ -48,7 +46,7 @@ class Watch:
             try:
                 async for changes in awatch(
                     *self.folders,
-                    watch_filter=_visible,
+                    watch_filter=_is_visible,
                     debounce=_MOST,
                     step=_QUIET,
                     rust_timeout=_LOOKS,
@@ -57,36 +55,33 @@ class Watch:
                     if await asyncio.to_thread(self._identities) != identities:
                         break  # a folder is gone, or another one is in its place: watch that
                     if changes or due:
-                        due = not await self._synced()
+                        due = not await self._sync()
                     self._tell_once(f"Following {', '.join(map(str, self.folders))}. Ctrl-C ends this.")
             except FileNotFoundError:
                 continue
 
-    async def _synced(self) -> bool:
-        """Sync once. False if a component is down, so that it has to be tried again."""
-        report = self.report = Report()
+    async def _sync(self) -> bool:
+        """Sync once. Returns False if a component is down, so that it has to be tried again."""
+        report = self.run.report = Report()
         self.busy = True
         try:
-            found = await compare(self.service, self.folders, self.digests, keep_emptied=True)
-            if found.losses:
-                self._tell_losses(found.losses)
-                found.plan = found.plan.without_removals()
-            await carry_out(self.service, found, self.options, report, max_bytes=self.digests.max_bytes, wait=self.wait)
+            planned = await plan_sync(self.service, self.folders, self.digests, keep_emptied=True)
+            if planned.losses:
+                self._tell_losses(planned.losses)
+                planned = planned.without_removals()
+            await self.run.carry_out(self.service, planned)
         except (DeadlineExceeded, ServiceUnavailable) as error:
-            self.busy = False
+            self._rest()
             self._tell_once(f"error: {message_of(error)} It is tried again.")
             return False
-        self.busy = False
+        self._rest()
         self._show(report)
         if report.stopped:
             self._tell_once(f"error: {report.stopped}. What was taken in waits in the queue.")
         return not report.stopped
 
-    def end(self, *, address: str | None) -> None:
-        """End after Ctrl-C. During a sync, say what waits and raise `KeyboardInterrupt`."""
-        if self.busy:
-            with nothing_is_lost(self.report, address=address):
-                raise KeyboardInterrupt
+    def _rest(self) -> None:
+        self.busy, self.run.report = False, Report()
 
     def _show(self, report: Report) -> None:
         """Print a line for each change, but each unreadable file only once."""
@@ -111,7 +106,7 @@ class Watch:
             notices().print(printable(message), soft_wrap=True)
 
     async def _all_there(self) -> list[tuple[int, int] | None]:
-        """Wait until every folder exists; their device and inode numbers."""
+        """Wait until every folder exists. Returns their device and inode numbers."""
         while None in (identities := await asyncio.to_thread(self._identities)):
             away = [str(folder) for folder, one in zip(self.folders, identities, strict=True) if one is None]
             self._tell_once(f"{', '.join(away)} is not there at the moment. Its documents are kept until it is back.")
@@ -122,9 +117,6 @@ class Watch:
         return [_identity(folder) for folder in self.folders]
 
 
-_REFUSED = ("failed", "skipped")
-
-
 def _identity(folder: Path) -> tuple[int, int] | None:
     try:
         status = folder.stat()
@@ -133,6 +125,6 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if folder.is_dir() else None
 
 
-def _visible(_change: "Change", path: str) -> bool:
-    """Whether a change may matter. Editors and git often write hidden files."""
+def _is_visible(_change: "Change", path: str) -> bool:
+    """Tell if a change may matter. Editors and git often write hidden files."""
     return not Path(path).name.startswith(".") and "/.git/" not in path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
-    from cragside.entrypoints.metrics import DatabaseCounts
+    from cragside.entrypoints.metrics import DatabaseCounts, TaskCounts
     from cragside.settings import Settings
 
 _ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
@@ -38,7 +38,7 @@ def worker(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", min=0, metavar="SECONDS", help="End after so many seconds without work."),
+        typer.Option(min=0, metavar="SECONDS", help="End after so many seconds without work."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
@@ -50,7 +50,7 @@ def worker(
         ),
     ] = None,
     nice: Annotated[
-        int, typer.Option("--nice", min=0, max=19, help="How much this process yields the CPU to other processes.")
+        int, typer.Option(min=0, max=19, help="How much this process yields the CPU to other processes.")
     ] = 0,
 ) -> None:
     """Index queued documents: embed, annotate, extend the graph.
@@ -70,14 +70,14 @@ def worker(
     sweeps = settings.queue_url is None if sweep is None else sweep
 
     async def work(container: "Container") -> Counter[str]:
-        made = container.worker()
-        with _stopping(made), _progress(as_json) as progress:
+        made, progress = container.worker(), _Progress(as_json, _task_counts(session.environment), nice)
+        with _stopping(made), progress.status:
             async with _totals(container, progress, seconds=_SECONDS_ON_SQS if settings.queue_url else _SECONDS):
                 return await made.run(
                     until_idle=until_idle or idle is not None,
                     idle_seconds=idle or 0.0,
                     sweep=sweeps,
-                    progress=_giving_way(nice, _counting(session.environment, progress)),
+                    progress=progress,
                 )
 
     raise_limit()
@@ -91,7 +91,7 @@ def worker(
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker process that ends after so many idle seconds.
+    """Return the command line of a worker process that ends after so many idle seconds.
 
     Its environment has to hold all settings: files of settings may have changed since the server started.
     """
@@ -100,7 +100,7 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
 
 
 def run_forked(program: Callable[..., object], arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run `program`, which is `cragside`, with these arguments in this process, which a server's parent has forked."""
+    """Run `cragside` with these arguments in a process that was forked for it."""
     os.environ.clear()
     os.environ.update(environment)
     logging.getLogger().handlers.clear()  # the server's; the command adds its own
@@ -112,7 +112,7 @@ def run_forked(program: Callable[..., object], arguments: Sequence[str], environ
 
 
 def _keep_few_heaps() -> None:
-    """Do what MALLOC_ARENA_MAX does, which glibc reads only when a program starts."""
+    """Limit the heaps of this process, as MALLOC_ARENA_MAX does when a program starts."""
     import ctypes
 
     if sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
@@ -120,48 +120,29 @@ def _keep_few_heaps() -> None:
 
 
 def arguments_for(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The arguments of a worker that ends after so many idle seconds."""
+    """Return the arguments of a worker that ends after so many idle seconds."""
     return ["worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
-def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
-    """Count each task as well, if a server that counts has started this worker."""
+def _task_counts(environment: Mapping[str, str]) -> "TaskCounts | None":
+    """Return the counts of tasks, if a server that counts has started this worker."""
     if _COUNTS not in environment:
-        return progress
+        return None
     from cragside.entrypoints.metrics import TaskCounts
 
-    try:
-        counts = TaskCounts()
-    except OSError:  # the disk is full; the server has said so
-        return progress
-
-    def counted(handled: "Handled") -> None:
-        counts.count(handled)
-        progress(handled)
-
-    return counted
+    with suppress(OSError):  # the disk is full; the server has said so
+        return TaskCounts()
+    return None
 
 
 def _database_counts(settings: "Settings", environment: Mapping[str, str]) -> "DatabaseCounts | None":
-    """Counts what is done with databases, if a server that counts has started this worker."""
+    """Return the counts of statements to databases, if a server that counts has started this worker."""
     if _COUNTS not in environment or not settings.on_postgres:
         return None
     from cragside.entrypoints.metrics import database_counts
     from cragside.entrypoints.metrics import worker as name
 
     return database_counts(name)
-
-
-def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
-    """Lower the priority of this process after its first task: somebody may wait to search that document."""
-    waiting = [nice] if nice and hasattr(os, "nice") else []
-
-    def on_handled(handled: "Handled") -> None:
-        while waiting:
-            os.nice(waiting.pop())
-        progress(handled)
-
-    return on_handled
 
 
 @contextmanager
@@ -181,10 +162,15 @@ def _stopping(worker: "Worker") -> Iterator[None]:
 
 
 class _Progress:
-    """Prints the outcome of tasks: each as JSON, or failures and counts."""
+    """Prints the outcome of tasks: each as JSON, or failures and counts.
 
-    def __init__(self, as_json: bool) -> None:
+    It lowers the priority of this process after the first task: somebody may wait to search that document.
+    """
+
+    def __init__(self, as_json: bool, tasks: "TaskCounts | None", nice: int) -> None:
         self._as_json = as_json
+        self._tasks = tasks
+        self._nice = nice if hasattr(os, "nice") else 0
         self._console = output()
         self._counts = Counter[str]()
         self._left: int | None = None
@@ -193,11 +179,16 @@ class _Progress:
         self.status = console.status("Looking for tasks ...")
 
     def count(self, left: int) -> None:
-        """So many tasks wait or are in hand."""
+        """Show how many tasks wait or are in hand."""
         self._left = left
         self._show()
 
     def __call__(self, handled: "Handled") -> None:
+        if self._nice:
+            os.nice(self._nice)
+            self._nice = 0
+        if self._tasks is not None:
+            self._tasks.count(handled)
         self._counts[handled.outcome] += 1
         task = handled.task
         if self._as_json:
@@ -230,7 +221,7 @@ class _Progress:
 
 @asynccontextmanager
 async def _totals(container: "Container", progress: _Progress, *, seconds: float) -> AsyncIterator[None]:
-    """While the block runs, tell somebody who watches how many tasks are left. For nobody, the queue is not asked."""
+    """Show inside the block how many tasks are left. If nobody watches, the queue is not asked."""
     if not progress.watched:
         yield
         return
@@ -247,10 +238,3 @@ async def _totals(container: "Container", progress: _Progress, *, seconds: float
         yield
     finally:
         counting.cancel()
-
-
-@contextmanager
-def _progress(as_json: bool) -> Iterator[_Progress]:
-    progress = _Progress(as_json)
-    with progress.status:
-        yield progress

@@ -1,16 +1,17 @@
-"""`cragside demo`: see it work, on a corpus that comes with it."""
+"""`cragside demo`: runs a prompt for each route, on a corpus that comes with the package."""
 
 import tempfile
 import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli.demo.prompts import PROMPTS, DemoPrompt
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output
+from cragside.entrypoints.samples.documents import QUESTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,32 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.application.enricher import Enriched
     from cragside.bootstrap import Container
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPrompt:
+    """A prompt of the demo. One that is `commanded` gets the command prefix in front."""
+
+    shows: str
+    text: str
+    commanded: bool = True
+
+
+_MERCURY, _ARMSTRONG, _GERMAN = QUESTIONS
+
+PROMPTS = (
+    DemoPrompt("a local hit, told apart from its namesakes", _MERCURY),
+    DemoPrompt("one answer from two documents", _ARMSTRONG),
+    DemoPrompt("German", _GERMAN),
+    DemoPrompt(
+        "a question in two steps",
+        "Whose lamps lit the house of the man who invented the hydraulic crane?",
+    ),
+    DemoPrompt("a question that the corpus cannot answer", "Who won the football World Cup in 2022?"),
+    DemoPrompt("a plain prompt, which stays as it is", "Write a haiku about rain.", commanded=False),
+    DemoPrompt("evidence with an injection attempt", "How do I read a tide table before crossing a causeway?"),
+)
+
 
 WORKSPACE = "demo"
 
@@ -27,7 +54,6 @@ def demo(
     keep: Annotated[
         Path | None,
         typer.Option(
-            "--keep",
             metavar="FOLDER",
             file_okay=False,
             help="Keep the demo's store in this folder. Default: delete it.",
@@ -52,19 +78,19 @@ def demo(
 
 
 async def _tour(container: "Container") -> None:
-    from cragside.entrypoints.cli.demo.show import show_outcome, show_summary
+    from cragside.entrypoints.cli.evidence_report import show_outcome, show_summary
 
     console = output()
     await _index(container, console)
     await _load(container, console)
-    outcomes: list[tuple[DemoPrompt, Enriched]] = []
+    outcomes: list[tuple[str, Enriched]] = []
     for number, prompt in enumerate(PROMPTS, start=1):
         text = f"{container.settings.command_prefix} {prompt.text}" if prompt.commanded else prompt.text
         settings = container.settings
         enriched = await container.enricher.enrich(
             {"prompt": text}, workspace=settings.workspace, tell_none=settings.tell_none
         )
-        outcomes.append((prompt, enriched))
+        outcomes.append((prompt.shows, enriched))
         show_outcome(console, f"{number}. {prompt.shows}", text, enriched)
     show_summary(console, outcomes)
 
@@ -96,7 +122,7 @@ async def _index(container: "Container", console: "Console") -> None:
 
 
 async def _load(container: "Container", console: "Console") -> None:
-    """The first request of a process loads LangGraph; done apart, it does not blur the others' times."""
+    """Load LangGraph with a first request, so that it does not count as time of another one."""
     started = time.perf_counter()
     request = {"prompt": f"{container.settings.command_prefix} Is anybody there?"}
     await container.enricher.enrich(request, workspace=container.settings.workspace)

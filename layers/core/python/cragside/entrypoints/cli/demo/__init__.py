@@ -1,1 +1,0 @@
-"""A tour of every route, over a corpus that comes with the package."""
