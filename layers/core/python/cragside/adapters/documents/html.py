@@ -109,9 +109,9 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], bytes] 
     from lxml import etree
     from lxml import html as lxml_html
 
+    from cragside.adapters.documents.hidden_text import drop_unseen
     from cragside.adapters.documents.page_tables import settle_tables
     from cragside.adapters.documents.raised import level_page
-    from cragside.adapters.documents.unseen import drop_unseen
 
     declared = _CHARSET.search(content[:_WITHIN])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))

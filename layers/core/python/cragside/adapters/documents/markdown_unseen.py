@@ -87,7 +87,7 @@ def _is_hidden(name: str, attributes: str) -> bool:
         return False
     from lxml import etree
 
-    from cragside.adapters.documents.unseen import hides_itself
+    from cragside.adapters.documents.hidden_text import hides_itself
 
     element = etree.Element(name)
     for found in _ATTRIBUTE.finditer(attributes):

@@ -122,8 +122,7 @@ def _looks_unseen(annotation: Any) -> bool:
     white = all((1 - part if in_inks else part) >= _WHITE for part in parts)
     on_colour = (white or style != "") and _has_background(annotation)
     if style:
-        from cragside.adapters.documents.styles import declarations
-        from cragside.adapters.documents.visibility import Look
+        from cragside.adapters.documents.hidden_text import Look, declarations
 
         stated = Look(behind=None if on_colour else (255, 255, 255)).within(declarations(style))
         return stated.unseen or (white and stated.colour is None and not on_colour)
