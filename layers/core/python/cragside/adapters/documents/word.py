@@ -4,7 +4,6 @@ The text is that of the printed document: with insertions, notes, and the number
 deletions and hidden text.
 """
 
-import re
 import zipfile
 from collections.abc import Mapping
 from functools import partial
@@ -15,12 +14,10 @@ from cragside.adapters.documents.charts import charts
 from cragside.adapters.documents.packages import Relation, part, parts, properties, relations, transitional
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable
 from cragside.adapters.documents.word_chunks import Chunks
-from cragside.adapters.documents.word_hidden import hidden_styles, hide
-from cragside.adapters.documents.word_numbering import Numbering, W
+from cragside.adapters.documents.word_numbering import Numbering, Styles, W, outline_level, value_of
 from cragside.adapters.documents.word_text import Texts, blocks
 
 _WHAT = "a Word document (.docx)"
-_HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
@@ -38,12 +35,11 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
         body = root.find(f"{W}body")
         if body is None:
             raise Unreadable("is damaged, or not a Word document")
-        styles, settings = part(archive, related, "styles"), part(archive, related, "settings")
+        styles, settings = Styles(part(archive, related, "styles")), part(archive, related, "settings")
         sections = sum(1 for _ in body.iter(f"{W}sectPr"))
         notes = _notes(archive, related)
-        hidden = hidden_styles(styles) if styles is not None else frozenset[str]()
         for each in (body, *(note for note, _ in notes.values())):
-            hide(each, hidden)
+            styles.hide_text(each)
         chunks = Chunks(archive, {} if embedded else related, partial(_read, embedded=True))
         texts = Texts(
             Numbering(part(archive, related, "numbering"), styles),
@@ -59,9 +55,8 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
     return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
 
 
-def _compose(body: Any, styles: Any, texts: Texts, chunks: Chunks, composer: Composer) -> str:
+def _compose(body: Any, styles: Styles, texts: Texts, chunks: Chunks, composer: Composer) -> str:
     """Write the body. Return the title, or else the first heading."""
-    levels, titles = _heading_styles(styles) if styles is not None else ({}, set())
     headings, title = Headings(), ""
     for block in blocks(body):
         if block.tag == f"{W}tbl":
@@ -75,9 +70,9 @@ def _compose(body: Any, styles: Any, texts: Texts, chunks: Chunks, composer: Com
             if chunk.marks:
                 composer.mark(section=headings.path)
         elif (paragraph := texts.paragraph(block)).whole:
-            style = _style(block)
-            level = _own_level(block) or levels.get(style)
-            if paragraph.text and style in titles:
+            style = styles.of(value_of(block, "pPr", "pStyle"))
+            level = outline_level(block) or style.level
+            if paragraph.text and style.is_title:
                 title = title or paragraph.text
             elif paragraph.text and level is not None:
                 composer.mark(section=headings.enter(level, paragraph.numbered))
@@ -103,47 +98,3 @@ def _restarts(root: Any, sections: int) -> bool:
     """Tell if the numbers of notes begin again on a page, or in one of several sections."""
     restarts = {each.get(f"{W}val", "") for each in root.iter(f"{W}numRestart")}
     return "eachPage" in restarts or ("eachSect" in restarts and sections > 1)
-
-
-def _style(paragraph: Any) -> str:
-    style = paragraph.find(f"{W}pPr/{W}pStyle")
-    return style.get(f"{W}val", "") if style is not None else ""
-
-
-def _own_level(paragraph: Any) -> int | None:
-    """The outline level of the paragraph itself, with which LibreOffice writes headings."""
-    outline = paragraph.find(f"{W}pPr/{W}outlineLvl")
-    return _level(outline) if outline is not None else None
-
-
-def _level(outline: Any) -> int | None:
-    written = outline.get(f"{W}val", "")
-    return int(written) + 1 if written in tuple("012345678") else None
-
-
-def _heading_styles(styles: Any) -> tuple[dict[str, int], set[str]]:
-    """The levels of heading styles, and the title styles, by their ids. Styles inherit."""
-    levels, titles, based = dict[str, int](), set[str](), dict[str, str]()
-    for style in styles.iter(f"{W}style"):
-        identity = style.get(f"{W}styleId", "")
-        named = style.find(f"{W}name")
-        name = named.get(f"{W}val", "") if named is not None else ""
-        outline = style.find(f"{W}pPr/{W}outlineLvl")
-        parent = style.find(f"{W}basedOn")
-        if parent is not None:
-            based[identity] = parent.get(f"{W}val", "")
-        if heading := _HEADING.match(name):
-            levels[identity] = int(heading[1])
-        elif name.lower() == "title":
-            titles.add(identity)
-        elif outline is not None and (level := _level(outline)) is not None:
-            levels[identity] = level
-    for identity in based:
-        ancestor = identity
-        for _ in range(20):
-            if ancestor in levels or ancestor in titles:
-                break
-            ancestor = based.get(ancestor, "")
-        if ancestor in levels:
-            levels.setdefault(identity, levels[ancestor])
-    return levels, titles

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cragside.adapters.documents.merged_cells import Merged, MergedRow
-from cragside.adapters.documents.word_numbering import W
+from cragside.adapters.documents.word_numbering import W, value_of
 
 # Word has at most 63 columns.
 _COLUMNS = re.compile(r"[1-9]|[1-5]\d|6[0-3]")
@@ -19,10 +19,10 @@ def merged_rows(rows: Sequence[Row]) -> Iterator[MergedRow]:
     # A merged cell over several rows by its first column: where it stands in the list of its row.
     begun, result = dict[int, tuple[list[Merged], int]](), list[MergedRow]()
     for number, (row, cells) in enumerate(rows, 1):
-        texts, merged = [""] * _stated(row, f"{W}trPr/{W}gridBefore", 0), list[Merged]()
+        texts, merged = [""] * _stated(row, "trPr", "gridBefore", 0), list[Merged]()
         goes_on = dict[int, tuple[list[Merged], int]]()
         for cell, text in cells:
-            column, width = len(texts) + 1, _stated(cell, f"{W}tcPr/{W}gridSpan", 1)
+            column, width = len(texts) + 1, _stated(cell, "tcPr", "gridSpan", 1)
             kind = _vertical(cell)
             if kind == "continue" and column in begun:
                 above, at = goes_on[column] = begun[column]
@@ -37,9 +37,8 @@ def merged_rows(rows: Sequence[Row]) -> Iterator[MergedRow]:
     yield from result
 
 
-def _stated(element: Any, path: str, otherwise: int) -> int:
-    stated = element.find(path)
-    written = stated.get(f"{W}val", "") if stated is not None else ""
+def _stated(element: Any, holder: str, name: str, otherwise: int) -> int:
+    written = value_of(element, holder, name)
     return int(written) if _COLUMNS.fullmatch(written) else otherwise
 
 

@@ -14,7 +14,7 @@ from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 from cragside.adapters.documents.reading import Reading
 from cragside.adapters.documents.text_rows import barred
 from cragside.adapters.documents.word_cells import Row, merged_rows
-from cragside.adapters.documents.word_numbering import Numbering, W, is_on
+from cragside.adapters.documents.word_numbering import Numbering, W, is_on, value_of
 
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
@@ -263,8 +263,7 @@ def _hidden_shape(element: Any) -> bool:
 
 def _shifted(run: Any) -> str:
     """The mark of a raised or lowered run, "" for others."""
-    stated = run.find(f"{W}rPr/{W}vertAlign")
-    return _SHIFTED.get(stated.get(f"{W}val", ""), "") if stated is not None else ""
+    return _SHIFTED.get(value_of(run, "rPr", "vertAlign"), "")
 
 
 def _hidden(run: Any) -> bool:
@@ -274,10 +273,9 @@ def _hidden(run: Any) -> bool:
         return False
     if is_on(properties, "vanish") or is_on(properties, "webHidden"):
         return True
-    size, colour = properties.find(f"{W}sz"), properties.find(f"{W}color")
-    if size is not None and _ONLY_POINTS.fullmatch(size.get(f"{W}val", "")):
+    if _ONLY_POINTS.fullmatch(value_of(properties, "sz")):
         return True
-    return colour is not None and colour.get(f"{W}val", "").lower() == "ffffff" and not _on_colour(run, properties)
+    return value_of(properties, "color").lower() == "ffffff" and not _on_colour(run, properties)
 
 
 def _on_colour(run: Any, properties: Any) -> bool:
