@@ -151,7 +151,7 @@ MALFORMED = {
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=list(MALFORMED))
 def test_what_is_no_plain_front_matter_stays_text(text: str) -> None:
     found = noted(text)
-    assert (found.body, found.title, found.properties) == (text, "", {})
+    assert (found.text, found.title, found.properties) == (text, "", {})
 
 
 def test_front_matter_does_not_say_who_brought_a_document() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import parsed
 from cragside.adapters.documents.cell_values import number_shown
+from cragside.adapters.documents.number_formats import stated_number
 from cragside.adapters.documents.packages import RELATED, Relation, parts
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -101,9 +102,9 @@ def _points(holder: Any) -> _Points:
     found = _Points()
     for point in islice(holder.iter("{*}pt"), _MOST_POINTS):
         place, value = point.get("idx", ""), _line(point.findtext("{*}v") or point.text or "")
-        if value and place.isascii() and place.isdecimal() and len(place) < 9:
+        if value and (at := stated_number(place, -1)) >= 0:
             own = point.get("formatCode") or form
-            found[int(place)] = _shown(value, own) if own else value
+            found[at] = _shown(value, own) if own else value
     return found
 
 

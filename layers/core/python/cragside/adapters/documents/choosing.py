@@ -1,7 +1,6 @@
 """Chooses the format of a file, by its first bytes, its content type and the ending of its name."""
 
 import re
-from collections.abc import Callable
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
@@ -44,16 +43,7 @@ _ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
 FROM_LINE = rb"From \S{1,300} {1,5}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[^\n]{0,100}\n"
 _MAILBOX = re.compile(FROM_LINE + rb"[A-Za-z-]{1,60}:")
 _OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
-_FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
-    (
-        lambda head: head.startswith((b"GIF87a", b"GIF89a")),
-        _OTHER_PICTURE,
-    ),
-    (
-        lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
-        "is an archive: unpack it and index its files",
-    ),
-)
+_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")
 
 
 def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, str]:
@@ -63,9 +53,10 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     declared = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
     ending = ending_of(name)
     named = named_kind(name)
-    for is_it, reason in _FOREIGN:
-        if is_it(head):
-            raise Unreadable(reason)
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        raise Unreadable(_OTHER_PICTURE)
+    if head.startswith(_ARCHIVES):
+        raise Unreadable("is an archive: unpack it and index its files")
     if pictured := _picture(head):
         return PICTURE, ending.removeprefix(".") if ending in PICTURE.endings else pictured
     if head.startswith(_COMPOUND):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import islice
 
 from cragside.adapters.documents import texts
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading
+from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.tables import TableRow, Tables
 
 _DELIMITERS = ",;\t|"
@@ -31,10 +31,9 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     # A quote without an end would make the rest of the file one value. Then quotes are characters like others.
     for quoted in (True, False) if delimiter else ():
         with suppress(csv.Error):
-            tables, composer = Tables(len(content)), Composer()
+            tables = Tables(len(content))
             tables.add("", islice(_rows(text, delimiter, quoted=quoted), 1 if stated else 0, None))
-            tables.compose(composer)
-            return Reading(composer.text, marks=composer.marks)
+            return tables.reading()
     return texts.read(content, origin)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.html import tree_of, whole
-from cragside.adapters.documents.reading import EMPTY, Composer, FileOrigin, Reading, Unreadable, label, present
+from cragside.adapters.documents.reading import EMPTY, Composer, FileOrigin, Reading, Unreadable, facts_of, label
 
 NEEDED = frozenset({"META-INF/container.xml"})
 _WHAT = "a book (.epub)"
@@ -30,14 +30,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             _add(composer, archive, chapter)
     if not composer.text.strip():
         raise Unreadable("is a book without text")
-    fields = present(
-        {
-            "title": package.findtext(f".//{_DC}title"),
-            "author": package.findtext(f".//{_DC}creator"),
-            "createdDate": package.findtext(f".//{_DC}date"),
-        }
-    )
-    return Reading(composer.text, title=fields.get("title", ""), marks=composer.marks, tier1=fields)
+    return composer.reading(facts_of(*(package.findtext(f".//{_DC}{name}") for name in ("title", "creator", "date"))))
 
 
 def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[str]:

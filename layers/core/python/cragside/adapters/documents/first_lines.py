@@ -12,54 +12,16 @@ _SMALL_WORDS = 6
 _SUBJECT_WORDS = 4
 _SUBJECTS = frozenset(
     {
-        "i",
-        "we",
-        "you",
-        "he",
-        "she",
-        "it",
-        "they",
-        "this",
-        "that",
-        "these",
-        "there",
-        "ich",
-        "wir",
-        "du",
-        "er",
-        "sie",
-        "es",
-        "das",
-        "dies",
-        "je",
-        "nous",
-        "vous",
-        "il",
-        "elle",
-        "ils",
-        "c'est",
+        "i", "we", "you", "he", "she", "it", "they", "this", "that", "these", "there", "ich", "wir", "du", "er", "sie",
+        "es", "das", "dies", "je", "nous", "vous", "il", "elle", "ils", "c'est",
     }
-)
+)  # fmt: skip
 _GREETINGS = frozenset(
     {
-        "dear",
-        "hi",
-        "hello",
-        "hey",
-        "greetings",
-        "hallo",
-        "liebe",
-        "lieber",
-        "guten",
-        "sehr",
-        "moin",
-        "bonjour",
-        "bonsoir",
-        "cher",
-        "chère",
-        "salut",
+        "dear", "hi", "hello", "hey", "greetings", "hallo", "liebe", "lieber", "guten", "sehr", "moin", "bonjour",
+        "bonsoir", "cher", "chère", "salut",
     }
-)
+)  # fmt: skip
 # What ends prose, or announces a list.
 _NO_END = (".", ",", ";", ":", "…", "。", "，", "；", "：")
 _CODE = re.compile(r"[{}<>;=\\|$^~`@]|\w\(|//|->|\*/|\s--?[a-z]|(?:import|package|def|sudo|select)\s")
@@ -71,29 +33,10 @@ _NAMED = re.compile(r"([^\W\d_]{2,12})\s?:\s*(\S.*)")
 _TITLES = frozenset({"title", "titel", "titre", "topic", "thema", "subject", "betreff", "objet"})
 _HEADERS = frozenset(
     {
-        "date",
-        "datum",
-        "from",
-        "von",
-        "de",
-        "to",
-        "an",
-        "à",
-        "cc",
-        "by",
-        "author",
-        "autor",
-        "auteur",
-        "url",
-        "source",
-        "link",
-        "tags",
-        "status",
-        "version",
-        "created",
-        "updated",
+        "date", "datum", "from", "von", "de", "to", "an", "à", "cc", "by", "author", "autor", "auteur", "url",
+        "source", "link", "tags", "status", "version", "created", "updated",
     }
-)
+)  # fmt: skip
 
 
 def first_line_title(text: str) -> str:

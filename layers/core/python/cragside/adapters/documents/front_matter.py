@@ -1,10 +1,8 @@
 """Reads front matter: what a note says about itself, in YAML between two lines of dashes at its beginning."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.documents.reading import MAX_LISTED, label
+from cragside.adapters.documents.reading import MAX_LISTED, Reading, label
 
 if TYPE_CHECKING:
     import yaml
@@ -34,26 +32,17 @@ class _Refused(Exception):
     """The YAML is too large, too deep, or asks for objects of a program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A text without its front matter, the title that the front matter gives, and all that it says."""
-
-    body: str
-    title: str = ""
-    properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-def noted(text: str) -> Noted:
-    """Split a text into front matter and body.
+def noted(text: str) -> Reading:
+    """Read a text without its front matter, with the title and the properties that this gives.
 
     What is not plain YAML of a reasonable size stays part of the text, and so does front matter with no text behind it.
     """
     block, body = _parted(text)
     properties = _properties(block) if body.strip() else None
     if properties is None:
-        return Noted(text)
+        return Reading(text)
     title = properties.get("title")
-    return Noted(body, label(title) if isinstance(title, str) else "", properties)
+    return Reading(body, title=label(title) if isinstance(title, str) else "", properties=properties)
 
 
 def _parted(text: str) -> tuple[str, str]:

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from cragside.adapters.documents.kinds import MARKDOWN
 from cragside.adapters.documents.reading import MAX_MARKS, Headings, label, name_as_title
 from cragside.domain.document import Mark
-
-_ENDINGS = (".md", ".markdown", ".mdx")
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)")
@@ -28,7 +27,7 @@ def sections(text: str) -> tuple[Mark, ...]:
 
 def title_of(name: str, text: str) -> str:
     """The first heading of a Markdown text, or else a readable form of the file's name."""
-    heading = next(_headings(text), None) if PurePath(name).suffix.lower() in _ENDINGS else None
+    heading = next(_headings(text), None) if PurePath(name).suffix.lower() in MARKDOWN.endings else None
     return label(heading[2]) if heading else name_as_title(name)
 
 

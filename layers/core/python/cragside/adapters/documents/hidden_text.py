@@ -194,7 +194,7 @@ def _leaves_nothing(function: Any) -> bool:
     match name, list(_in_pixels(sizes, _FAR / 100)):
         case "inset", [_, *_] as numbers:
             top, right, bottom, left = _four(numbers)
-            return max(top + bottom, left + right) >= _WHOLE_BOX
+            return bool(max(top + bottom, left + right) >= _WHOLE_BOX)
         case "rect", _ if len(sizes) == 4:
             defaults = zip(sizes, (0, _FAR, _FAR, 0), strict=True)
             top, right, bottom, left = (next(_in_pixels([token], _FAR / 100), default) for token, default in defaults)

@@ -32,6 +32,12 @@ class Kind:
         return cast(Reader, import_module(f"cragside.adapters.documents.{self.module}").read)
 
 
+def _office_types(program: str, format_: str, *documents: str) -> tuple[str, ...]:
+    """The content types of a program's documents, without and with macros."""
+    plain = (f"application/vnd.openxmlformats-officedocument.{format_}.{document}" for document in documents)
+    return (*plain, *(f"application/vnd.ms-{program}.{document}.macroenabled.12" for document in documents))
+
+
 PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True, libraries=("pypdfium2",))
 # PDF whose pages are pictures of text: `pdf` reads it first.
 SCAN = Kind("scans", (), isolated=True, libraries=("pypdfium2", *OCR_LIBRARIES), recognised=True)
@@ -46,38 +52,21 @@ PICTURE = Kind(
 WORD = Kind(
     "word",
     (".docx", ".docm", ".dotx", ".dotm"),
-    (
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
-        "application/vnd.ms-word.document.macroenabled.12",
-        "application/vnd.ms-word.template.macroenabled.12",
-    ),
+    _office_types("word", "wordprocessingml", "document", "template"),
     isolated=True,
     libraries=("lxml.etree",),
 )
 EXCEL = Kind(
     "spreadsheets",
     (".xlsx", ".xlsm", ".xltx", ".xltm"),
-    (
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
-        "application/vnd.ms-excel.sheet.macroenabled.12",
-        "application/vnd.ms-excel.template.macroenabled.12",
-    ),
+    _office_types("excel", "spreadsheetml", "sheet", "template"),
     isolated=True,
     libraries=("lxml.etree", "openpyxl"),
 )
 SLIDES = Kind(
     "slides",
     (".pptx", ".ppsx", ".potx", ".pptm", ".ppsm", ".potm"),
-    (
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
-        "application/vnd.openxmlformats-officedocument.presentationml.template",
-        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
-        "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
-        "application/vnd.ms-powerpoint.template.macroenabled.12",
-    ),
+    _office_types("powerpoint", "presentationml", "presentation", "slideshow", "template"),
     isolated=True,
     libraries=("lxml.etree",),
 )

@@ -8,8 +8,7 @@ from email.message import EmailMessage
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.reading import Unreadable, label
-from cragside.domain.document import Mark
+from cragside.adapters.documents.reading import Reading, Unreadable, label
 
 _DEEPEST = 50
 _MOST_PARTS = 1000
@@ -39,18 +38,10 @@ class Attached:
 
 
 @dataclass(slots=True)
-class MailText:
-    """A part that people read, with the marks of its headings."""
-
-    text: str
-    marks: tuple[Mark, ...] = ()
-
-
-@dataclass(slots=True)
 class MailContents:
     """Holds the contents of a message. `found` says that it has a part of text, even a blank one."""
 
-    texts: list[MailText] = field(default_factory=list)
+    texts: list[Reading] = field(default_factory=list)
     forwarded: list[EmailMessage] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
     found: bool = False
@@ -139,11 +130,11 @@ def _read(part: Any, kind: str) -> MailContents:
             page = html.whole(html.tree_of(content, charset))
         except Unreadable as error:
             return MailContents(found=True, binary=error.reason == html.BINARY)
-        return MailContents([MailText(page.text.rstrip(), page.marks)] if page.text.strip() else [], found=True)
+        return MailContents([Reading(page.text.rstrip(), marks=page.marks)] if page.text.strip() else [], found=True)
     text = decode(content, charset)
     if text is None:
         return MailContents(found=True, binary=True)
-    return MailContents([MailText(text.strip())] if text.strip() else [], found=True)
+    return MailContents([Reading(text.strip())] if text.strip() else [], found=True)
 
 
 def _bytes(part: Any) -> bytes:

@@ -15,6 +15,6 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)
     note = noted(text)
-    body, links = resolved(without_tags(seen(note.body)))
+    body, links = resolved(without_tags(seen(note.text)))
     properties = {**note.properties, **({"links": links} if links else {})}
     return Reading(body, doc_type, note.title or title_of(origin.name, body), sections(body), tier1, properties)

@@ -10,7 +10,7 @@ from cragside.adapters.documents.archives import parsed
 from cragside.adapters.documents.cell_values import value_shown
 from cragside.adapters.documents.merged_cells import Merged, MergedRow, spread
 from cragside.adapters.documents.number_formats import stated_number
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.tables import MAX_ROWS, Tables
 
 _S = "{urn:schemas-microsoft-com:office:spreadsheet}"
@@ -40,12 +40,11 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         for style in book.iterfind(f"{_S}Styles/{_S}Style")
         for number in style.iterfind(f"{_S}NumberFormat")
     }
-    tables, composer = Tables(len(content)), Composer()
+    tables = Tables(len(content))
     for sheet in book.iterfind(f"{_S}Worksheet"):
         if not sheet.findtext(f"{_X}WorksheetOptions/{_X}Visible", "").startswith("SheetHidden"):
             tables.add(sheet.get(f"{_S}Name", ""), spread(_rows(sheet, formats)))
-    tables.compose(composer)
-    return Reading(composer.text, marks=composer.marks)
+    return tables.reading()
 
 
 def _rows(sheet: Any, formats: dict[str, str]) -> Iterator[MergedRow]:

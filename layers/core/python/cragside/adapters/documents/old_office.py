@@ -10,7 +10,7 @@ from typing import Any
 
 from cragside.adapters.documents.cell_values import value_shown
 from cragside.adapters.documents.old_formats import Formats, formats_of, is_locked, stream_of
-from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, present
+from cragside.adapters.documents.reading import NEEDS_OFFICE, Composer, FileOrigin, Reading, Unreadable, facts_of
 from cragside.adapters.documents.tables import TableRow, Tables
 
 _TYPES = {"doc": "application/msword", "ppt": "application/vnd.ms-powerpoint"}
@@ -55,14 +55,8 @@ def _document(content: bytes, kind: str) -> Reading:
     stated = result.metadata
     composer = Composer()
     composer.add(result.content.replace("\x00", "").strip())
-    fields = present(
-        {
-            "title": stated.get("title"),
-            "author": next(iter(stated.get("authors") or ()), None),
-            "createdDate": stated.get("created_at"),
-        }
-    )
-    return Reading(composer.text, title=fields.get("title", ""), marks=composer.marks, tier1=fields)
+    author = next(iter(stated.get("authors") or ()), None)
+    return composer.reading(facts_of(stated.get("title"), author, stated.get("created_at")))
 
 
 def _workbook(content: bytes) -> Reading:
@@ -73,12 +67,11 @@ def _workbook(content: bytes) -> Reading:
         raise Unreadable(_LOCKED)
     book = CalamineWorkbook.from_filelike(io.BytesIO(content))
     formats = chain(formats_of(stream), repeat(Formats()))
-    tables, composer = Tables(len(content)), Composer()
+    tables = Tables(len(content))
     for sheet, written in zip(book.sheets_metadata, formats, strict=False):
         if sheet.visible == SheetVisibleEnum.Visible:
             tables.add(sheet.name, _rows(book.get_sheet_by_name(sheet.name), written))
-    tables.compose(composer)
-    return Reading(composer.text, marks=composer.marks)
+    return tables.reading()
 
 
 def _rows(sheet: Any, written: Formats) -> Iterator[TableRow]:

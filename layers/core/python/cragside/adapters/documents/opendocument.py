@@ -23,7 +23,7 @@ from cragside.adapters.documents.opendocument_text import (
     mark_shifted,
     words,
 )
-from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
+from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, facts_of, label
 from cragside.adapters.documents.tables import Tables
 from cragside.adapters.documents.text_rows import barred
 
@@ -69,18 +69,16 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         # A chart stands in the cell that it is anchored to, but is no value of that cell.
         if sheets is None:
             _embed_objects(body, archive)
-    title = ""
     if sheets is not None:
         tables = Tables(size)
         for sheet in sheets.iterchildren(f"{TABLE}table"):
             tables.add(sheet.get(f"{TABLE}name", ""), spread(rows(sheet)))
-        tables.compose(composer)
-    elif (slides := body.find(f"{OFFICE}presentation")) is not None:
+        return tables.reading(_facts(stated))
+    if (slides := body.find(f"{OFFICE}presentation")) is not None:
         title = _slides(slides, composer)
     else:
         title = _document(body, numbers_of(body, styles), composer)
-    fields = _properties(stated)
-    return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+    return composer.reading(_facts(stated), title)
 
 
 def _embed_objects(body: Any, archive: zipfile.ZipFile) -> None:
@@ -207,13 +205,8 @@ def _slides(slides: Any, composer: Composer) -> str:
     return first
 
 
-def _properties(stated: Any) -> dict[str, Any]:
+def _facts(stated: Any) -> dict[str, Any]:
     if stated is None:
         return {}
-    return present(
-        {
-            "title": stated.findtext(f".//{_DC}title"),
-            "author": stated.findtext(f".//{_META}initial-creator") or stated.findtext(f".//{_DC}creator"),
-            "createdDate": stated.findtext(f".//{_META}creation-date"),
-        }
-    )
+    author = stated.findtext(f".//{_META}initial-creator") or stated.findtext(f".//{_DC}creator")
+    return facts_of(stated.findtext(f".//{_DC}title"), author, stated.findtext(f".//{_META}creation-date"))

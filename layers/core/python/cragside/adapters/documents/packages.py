@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from cragside.adapters.documents.archives import opened, parsed
-from cragside.adapters.documents.reading import present
+from cragside.adapters.documents.reading import facts_of
 
 RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
@@ -98,6 +98,4 @@ def properties(archive: zipfile.ZipFile) -> dict[str, Any]:
     created = stated.findtext(f"{_TERMS}created")
     with suppress(ValueError):
         created = datetime.fromisoformat((created or "").strip()).isoformat()
-    return present(
-        {"title": stated.findtext(f"{_DC}title"), "author": stated.findtext(f"{_DC}creator"), "createdDate": created}
-    )
+    return facts_of(stated.findtext(f"{_DC}title"), stated.findtext(f"{_DC}creator"), created)

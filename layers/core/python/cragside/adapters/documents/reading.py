@@ -124,6 +124,11 @@ class Composer:
             if len(self._marks) < MAX_MARKS:
                 self._marks.append(replace(mark, start=start + mark.start))
 
+    def reading(self, facts: Mapping[str, Any] | None = None, title: str = "") -> Reading:
+        """Return what was composed, with the `facts` of the document. `title` is for documents that state none."""
+        facts = facts or {}
+        return Reading(self.text, "text", facts.get("title") or title, self.marks, facts)
+
     @property
     def length(self) -> int:
         """The number of characters so far."""
@@ -169,6 +174,11 @@ def name_as_title(name: str) -> str:
     """A readable form of a file's name."""
     readable = re.sub(r"[-_\s]+", " ", PurePath(name).stem).strip()
     return readable[:1].upper() + readable[1:]
+
+
+def facts_of(title: str | None, author: str | None, created: str | None) -> dict[str, Any]:
+    """Return the tier 1 annotations of a document that states its title, author and date, or some of them."""
+    return present({"title": title, "author": author, "createdDate": created})
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         fields = properties(archive)
     if not composer.text.strip():
         raise Unreadable("is a presentation without text")
-    return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+    return composer.reading(fields, title)
 
 
 def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -148,10 +148,8 @@ def _number(paragraph: Any, counts: dict[int, tuple[str, int]]) -> str:
     if stated is None or known is None:
         counts.pop(at, None)
         return ""
-    start = stated.get("startAt", "1")
     form, last = counts.get(at, ("", 0))
-    begin = int(start) if start.isascii() and start.isdecimal() and len(start) < 6 else 1
-    counts[at] = known[0], last + 1 if form == known[0] else begin
+    counts[at] = known[0], last + 1 if form == known[0] else stated_number(stated.get("startAt", ""), 1)
     before, after = _SIGNS[known[2]]
     return f"{before}{written(counts[at][1], _FORMS[known[1]])}{after}"
 

@@ -14,7 +14,7 @@ from cragside.adapters.documents.archives import check_archive, opened
 from cragside.adapters.documents.cell_values import formula_shown, value_shown
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.packages import transitional
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, facts_of
 from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
 NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
@@ -53,7 +53,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         formulas = cache(partial(load_workbook, io.BytesIO(content), read_only=True, keep_links=False))
-        tables, composer = Tables(size), Composer()
+        tables = Tables(size)
         with opened(content, _WHAT) as archive:
             for at, sheet in enumerate(book.worksheets):
                 if sheet.sheet_state == "visible":
@@ -62,16 +62,9 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
                     tables.add(sheet.title, _rows(sheet, other, layout.merged))
     except (InvalidFileException, KeyError, ValueError, TypeError, AttributeError, IndexError, SyntaxError):
         raise Unreadable("is damaged, or not an Excel workbook") from None
-    tables.compose(composer)
     stated = book.properties
-    fields = present(
-        {
-            "title": stated.title,
-            "author": stated.creator if stated.creator != "openpyxl" else None,
-            "createdDate": stated.created.isoformat() if stated.created else None,
-        }
-    )
-    return Reading(composer.text, title=fields.get("title", ""), marks=composer.marks, tier1=fields)
+    author = stated.creator if stated.creator != "openpyxl" else None
+    return tables.reading(facts_of(stated.title, author, stated.created.isoformat() if stated.created else None))
 
 
 def _rows(sheet: Any, formulas: Any, merged: _Merged) -> Iterator[TableRow]:

@@ -4,11 +4,11 @@ Each row has a section, such as "Sheet > row 7".
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
+from typing import Any
 
-from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unreadable, label
+from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Reading, Unreadable, label
 from cragside.domain.table_header import LOOKED_AT, header_of
 from cragside.domain.table_parts import side_by_side, stacked
 
@@ -28,20 +28,13 @@ _NO_NAME = re.compile(r"(?:sheet|table|tabelle|blatt|feuille?|hoja|foglio|feuil)
 TableRow = tuple[int, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of a sheet as text, each with its number from 1."""
-
-    name: str
-    rows: list[tuple[int, str]]
-
-
 class Tables:
     """Collects the tables of a file of `size` unpacked bytes, within limits for all of them together."""
 
     def __init__(self, size: int) -> None:
         self._most = min(size * MOST_GROWTH + _GROWS_FREELY, MAX_CHARACTERS)
-        self._tables: list[Table] = []
+        # The names of tables, and their rows as text with their numbers from 1.
+        self._tables: list[tuple[str, list[tuple[int, str]]]] = []
         self._rows = 0
         self._characters = 0
 
@@ -60,18 +53,19 @@ class Tables:
                 raise Unreadable(f"has more than {MAX_ROWS:,} rows, which is the limit: split it")
             if self._characters > self._most:
                 raise Unreadable(f"holds more than {self._most:,} characters with the headers of each row: split it")
-        self._tables.append(Table(name, kept))
+        self._tables.append((name, kept))
 
-    def compose(self, composer: Composer) -> None:
-        """Write all tables, with a section for each row, or for each group of rows in a large file."""
-        together = max(-(-self._rows // ROWS_APART), 1)
-        for table in self._tables:
-            for start in range(0, len(table.rows), together):
-                group = table.rows[start : start + together]
+    def reading(self, facts: Mapping[str, Any] | None = None) -> Reading:
+        """Return all tables, with a section for each row, or for each group of rows in a large file."""
+        composer, together = Composer(), max(-(-self._rows // ROWS_APART), 1)
+        for name, rows in self._tables:
+            for start in range(0, len(rows), together):
+                group = rows[start : start + together]
                 first, last = group[0][0], group[-1][0]
                 place = f"row {first}" if first == last else f"rows {first}–{last}"
-                composer.mark(section=f"{table.name} > {place}" if table.name else place, apart=True)
+                composer.mark(section=f"{name} > {place}" if name else place, apart=True)
                 composer.add("\n".join(text for _, text in group))
+        return composer.reading(facts)
 
 
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:

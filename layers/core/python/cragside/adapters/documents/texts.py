@@ -1,5 +1,7 @@
 """Reads plain text of any ending. It may be an e-mail, a chat or the notes of a meeting."""
 
+from dataclasses import replace
+
 from cragside.adapters.documents.chat_exports import as_spoken
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.describing import describe
@@ -18,8 +20,8 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if origin.file_type not in _PROSE:
         return Reading(text, doc_type, tier1=tier1)
     note = noted(text)
-    title = note.title or (first_line_title(note.body) if doc_type in ("text", "meeting") else "")
-    return Reading(note.body, doc_type, title, tier1=tier1, properties=note.properties)
+    title = note.title or (first_line_title(note.text) if doc_type in ("text", "meeting") else "")
+    return replace(note, doc_type=doc_type, title=title, tier1=tier1)
 
 
 def decoded(content: bytes, origin: FileOrigin) -> str:

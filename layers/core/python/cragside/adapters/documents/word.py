@@ -52,7 +52,7 @@ def _read(content: bytes, *, embedded: bool) -> Reading:
         composer = Composer()
         title = _compose(body, styles, texts, chunks, composer)
         fields = properties(archive)
-    return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
+    return composer.reading(fields, " ".join(title.split()))
 
 
 def _compose(body: Any, styles: Styles, texts: Texts, chunks: Chunks, composer: Composer) -> str:
