@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.page_elements import CELLS, HEADING, UNSEEN, WITHIN_LINES
-from cragside.adapters.documents.page_links import PageLinks, address_of
+from cragside.adapters.documents.page_blocks import all_blocks, blocks_of, has_content_element, joined
+from cragside.adapters.documents.page_links import PageLinks
 from cragside.adapters.documents.reading import (
     EMPTY,
     Composer,
@@ -35,7 +35,6 @@ def read(content: bytes, origin: FileOrigin, linked: Callable[[str], bytes] | No
     from lxml import etree
 
     from cragside.adapters.documents.headings import sections
-    from cragside.adapters.documents.page_blocks import blocks_of, has_content_element, joined
     from cragside.adapters.documents.page_recall import with_dropped
     from cragside.adapters.documents.page_tables import drop_tables
 
@@ -146,52 +145,14 @@ def _most_attributes(text: str) -> int:
 
 
 def whole(tree: Any) -> Composer:
-    """All of the visible text, with headings as sections."""
-    composer, headings, line = Composer(), Headings(), list[str]()
-
-    cell: Any = None
-
-    def flush() -> None:
-        if cell is not None:
-            line.append(" ")
-            return
+    """Compose all of the visible text, with headings as sections."""
+    composer, headings = Composer(), Headings()
+    for block in all_blocks(tree):
+        if block.heading:
+            composer.mark(section=headings.enter(*block.heading))
         # A bar at the beginning stands for an empty cell, as in the corner of a table.
-        if (words := " ".join("".join(line).split()).rstrip(" |")).strip(" |"):
+        if words := block.text.rstrip(" |"):
             composer.add(words, end="\n")
-        line.clear()
-
-    unseen = 0
-    # The walk is not recursive, because pages may be nested deeply.
-    stack: list[tuple[Any, bool]] = [(tree, True)]
-    while stack:
-        element, entering = stack.pop()
-        tag = element.tag if isinstance(element.tag, str) else ""
-        hidden = tag in UNSEEN
-        level = HEADING.match(tag)
-        if entering:
-            unseen += hidden
-            if not unseen:
-                # Paragraphs in a cell do not end its row.
-                cell = element if cell is None and tag in CELLS else cell
-                if tag not in WITHIN_LINES:
-                    flush()
-                if level:
-                    composer.mark(section=headings.enter(int(level[1]), " ".join(element.itertext())))
-                line.append(element.text or "")
-            stack.append((element, False))
-            stack.extend((child, True) for child in reversed(element))
-            continue
-        unseen -= hidden
-        if not unseen:
-            if tag == "a":
-                line.append(address_of(element))
-            if tag in CELLS:
-                line.append(" | ")
-            if tag not in WITHIN_LINES:
-                flush()
-            cell = None if cell is element else cell
-            line.append(element.tail or "")
-    flush()
     return composer
 
 

@@ -4,11 +4,12 @@ The content is the `main` element or the only article, else the body. Navigation
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from cragside.adapters.documents.page_elements import CELLS, HEADING, INLINE, UNSEEN, WITHIN_LINES
+from cragside.adapters.documents.page_links import address_of
 
 _BESIDE = frozenset({"nav", "aside", "footer", "form", "button", "menu"})
 _BESIDE_ROLES = frozenset({"navigation", "banner", "contentinfo", "complementary", "search", "menu", "dialog"})
@@ -25,7 +26,8 @@ _MOST_LINKED = 0.7
 class Block:
     """A block as Markdown, which begins with `prefix`. `linked` is the share of its characters that are links.
 
-    A row of a table that has only names of columns has so many `names`. The first row of a table `begins` it.
+    A row of a table that has only names of columns has so many `names`. The first row of a table `begins` it. The first
+    block of a heading has its level and its whole text as `heading`.
     """
 
     text: str
@@ -33,6 +35,7 @@ class Block:
     linked: float = 0.0
     names: int = 0
     begins: bool = False
+    heading: tuple[int, str] | None = None
 
     @property
     def markdown(self) -> str:
@@ -53,7 +56,12 @@ class Block:
 def blocks_of(tree: Any) -> list[Block]:
     """The blocks of a page's content in their order, without blocks that are mostly links."""
     region, whole = _region(tree)
-    return [block for block in _blocks(region) if not whole or block.linked <= _MOST_LINKED]
+    return [block for block in _blocks(region, _is_beside) if not whole or block.linked <= _MOST_LINKED]
+
+
+def all_blocks(tree: Any) -> Iterator[Block]:
+    """The blocks of a page with the addresses behind links, also those beside its content."""
+    return _blocks(tree, lambda _: False, address_of)
 
 
 def has_content_element(tree: Any) -> bool:
@@ -97,6 +105,7 @@ class _Line:
         self.prefix = ""
         self.cells = {"th": 0, "td": 0}
         self.begins = False
+        self.heading: tuple[int, str] | None = None
 
     def add(self, text: str, *, linked: bool) -> None:
         self.pieces.append(text)
@@ -110,20 +119,22 @@ class _Line:
             text = text.strip("| ") and text
         names = 0 if self.cells["td"] else self.cells["th"]
         linked = self.linked / max(len(whole), 1)
-        block = Block(text, self.prefix, linked, names, self.begins) if text else None
+        block = Block(text, self.prefix, linked, names, self.begins, self.heading) if text else None
         self.pieces, self.linked, self.prefix, self.cells = [], 0, "", {"th": 0, "td": 0}
-        self.begins = self.begins and block is None
+        self.begins, self.heading = self.begins and block is None, self.heading if block is None else None
         return block
 
 
-def _blocks(region: Any) -> Iterator[Block]:
+def _blocks(
+    region: Any, is_left_out: Callable[[Any], bool], address: Callable[[Any], str] = lambda _: ""
+) -> Iterator[Block]:
     line, links, cells = _Line(), 0, 0
     # The walk is not recursive, because pages may be nested deeply.
     stack: list[tuple[Any, bool]] = [(region, True)]
     while stack:
         element, entering = stack.pop()
         tag = element.tag if isinstance(element.tag, str) else ""
-        if entering and element is not region and (not tag or tag in UNSEEN or _is_beside(element)):
+        if entering and element is not region and (not tag or tag in UNSEEN or is_left_out(element)):
             tail = element.tail or ""
             if tag not in INLINE and not cells and (block := line.taken()):
                 yield block
@@ -140,10 +151,14 @@ def _blocks(region: Any) -> Iterator[Block]:
             if breaks and not cells:
                 line.prefix = _prefix(tag)
                 line.begins = line.begins or tag == "table"
+            if level := HEADING.match(tag):
+                line.heading = int(level[1]), " ".join(element.itertext())
             line.add(element.text or "", linked=links > 0)
             stack.append((element, False))
             stack.extend((child, True) for child in reversed(element))
             continue
+        if tag == "a":
+            line.add(address(element), linked=True)
         links, cells = links - (tag == "a"), cells - (tag in CELLS)
         if tag in CELLS:
             line.add(" | ", linked=False)
