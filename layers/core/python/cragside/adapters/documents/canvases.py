@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cragside.adapters.documents.markdown_code import without_tags
 from cragside.adapters.documents.markdown_unseen import seen
-from cragside.adapters.documents.raised import without_tags
 from cragside.adapters.documents.reading import MAX_LISTED, Composer, Reading
 from cragside.adapters.documents.wiki_links import resolved
 
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"\s{0,9}(?:https?|ftp|mailto|tel):", re.IGNORECASE)
 _SHOWN = {"text": "text", "file": "file", "link": "url", "group": "label"}
 
 
-def exported(value: Any) -> Reading | None:
+def canvas_export(value: Any) -> Reading | None:
     """The cards from top to bottom and the labelled arrows; None if the value is no canvas."""
     nodes = value.get("nodes") if isinstance(value, Mapping) else None
     if not isinstance(nodes, list) or not all(

@@ -22,7 +22,7 @@ class _Conversation:
     messages: Sequence[Mapping[str, Any]]
 
 
-def exported(value: Any) -> Reading | None:
+def conversation_export(value: Any) -> Reading | None:
     """The conversations as "who: what", each a section with its title; None if the value is no export of chats."""
     items = value if isinstance(value, list) else [value]
     found = [_conversation(item) for item in items] if items else []

@@ -19,7 +19,7 @@ _LINK = re.compile(r"<((?:https?|mailto):[^|<>\n]{1,2000}+)(?:\|([^<>\n]{1,500}+
 _LEAST_MESSAGES = 3
 
 
-def described(name: str, text: str) -> tuple[bool, dict[str, Any]]:
+def chat_facts(name: str, text: str) -> tuple[bool, dict[str, Any]]:
     """Whether a text is the transcript of a chat, and its channel, participants and first time."""
     lines = [line for line in text[:_HEAD].split("\n") if line.strip()]
     inline = [match for line in lines if (match := _MESSAGE.match(line))]
@@ -36,7 +36,7 @@ def described(name: str, text: str) -> tuple[bool, dict[str, Any]]:
     return chat, present(fields)
 
 
-def is_export(value: object) -> bool:
+def is_slack_export(value: object) -> bool:
     """Whether this is Slack's export of a channel: a list of messages."""
     if not isinstance(value, list) or not value:
         return False
@@ -46,7 +46,7 @@ def is_export(value: object) -> bool:
     )
 
 
-def exported(messages: Sequence[Mapping[str, Any]], name: str) -> tuple[str, dict[str, Any]]:
+def slack_export(messages: Sequence[Mapping[str, Any]], name: str) -> tuple[str, dict[str, Any]]:
     """The messages as lines with time and name, and tier 1. The channel is the name of the file's folder."""
     people = {str(message.get("user")): _speaker(message) for message in messages}
     composer = Composer()

@@ -25,7 +25,7 @@ from cragside.adapters.documents.kinds import (
     WORD,
     Kind,
 )
-from cragside.adapters.documents.misnamed import is_workbook, reader_of
+from cragside.adapters.documents.misnamed import is_workbook, kind_of_misnamed
 from cragside.adapters.documents.reading import Unreadable
 
 # Archives, recognised by the entry that holds the text or by their first entry.
@@ -77,8 +77,7 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     kind = declared or named
     if kind is OLD_OFFICE:
         if named in (None, OLD_OFFICE):
-            module, file_type = reader_of(content, ending)
-            return KINDS[module], file_type
+            return kind_of_misnamed(content, ending)
         kind = named  # browsers declare Excel's type for tables
     if kind is TEXT and ending == ".xml" and is_workbook(head):
         return OFFICE_XML, "xml"

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from cragside.adapters.documents import texts
 from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.tables import TableRow, Tables
+from cragside.adapters.documents.texts import decoded
+from cragside.adapters.documents.texts import read as read_text
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 64 * 1024
@@ -24,7 +25,7 @@ _STRAY = re.compile(r"[;\t|]|,(?![\s\d])")
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The rows with their headers. A file without columns is read as plain text."""
-    text = texts.decoded(content, origin)
+    text = decoded(content, origin)
     # Excel's own first line, which is no row.
     stated = text[4] if text[:4].lower() == "sep=" and text[5:6] == "\n" else ""
     delimiter = stated or _delimiter(text[:_SAMPLE], preferred="\t" if origin.file_type == "tsv" else ",")
@@ -34,7 +35,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             tables = Tables(len(content))
             tables.add("", islice(_rows(text, delimiter, quoted=quoted), 1 if stated else 0, None))
             return tables.reading()
-    return texts.read(content, origin)
+    return read_text(content, origin)
 
 
 def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:

@@ -4,8 +4,10 @@ import mimetypes
 import re
 from typing import Any
 
-from cragside.adapters.documents import chats, emails, meetings
+from cragside.adapters.documents.chats import chat_facts
+from cragside.adapters.documents.emails import mail_facts
 from cragside.adapters.documents.languages import language_of, outline
+from cragside.adapters.documents.meetings import meeting_facts
 from cragside.adapters.documents.reading import present
 from cragside.domain.document import DocType
 
@@ -31,11 +33,11 @@ def describe(name: str, text: str, doc_type: DocType | None = None) -> tuple[Doc
 def _detected(name: str, text: str) -> DocType:
     if language_of(name):
         return "code"
-    if emails.described(text)[0]:
+    if mail_facts(text)[0]:
         return "email"
-    if chats.described(name, text)[0]:
+    if chat_facts(name, text)[0]:
         return "slack"
-    return "meeting" if meetings.described(text)[0] else "text"
+    return "meeting" if meeting_facts(text)[0] else "text"
 
 
 def _tier1(doc_type: DocType, name: str, text: str) -> dict[str, Any]:
@@ -43,11 +45,11 @@ def _tier1(doc_type: DocType, name: str, text: str) -> dict[str, Any]:
         case "code":
             return outline(text, language)[1] if (language := language_of(name)) else {}
         case "email":
-            return emails.described(text)[1]
+            return mail_facts(text)[1]
         case "slack":
-            return chats.described(name, text)[1]
+            return chat_facts(name, text)[1]
         case "meeting":
-            return meetings.described(text)[1]
+            return meeting_facts(text)[1]
         case "article":
             return _stated(name, text, "publishDate", url=True)
         case "pdf":

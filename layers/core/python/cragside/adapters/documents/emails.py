@@ -168,7 +168,7 @@ def _in_ascii_or_utf8(content: bytes) -> bytes:
     return content if text is None else text.encode("utf-8", "replace") + content[len(head) :]
 
 
-def described(text: str) -> tuple[bool, dict[str, Any]]:
+def mail_facts(text: str) -> tuple[bool, dict[str, Any]]:
     """Whether a text begins with the headers of an e-mail, and its tier 1 annotations."""
     head = _HEAD.match(text[:20_000] + "\n")
     if head is None or not (_SENDER.search(head[0]) and _OTHER.search(head[0])):

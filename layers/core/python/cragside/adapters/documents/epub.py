@@ -18,7 +18,7 @@ _CONTAINER = "{urn:oasis:names:tc:opendocument:xmlns:container}"
 _CHAPTERS = ("application/xhtml+xml", "text/html")
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_book(content: bytes, origin: FileOrigin) -> Reading:
     """The text of the chapters, with title, author and date. Raises `Unreadable` for books with copy protection."""
     check_archive(content, NEEDED, _WHAT, types=True)
     composer = Composer()

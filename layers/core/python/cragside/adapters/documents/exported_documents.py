@@ -12,7 +12,7 @@ _UNKNOWN = frozenset({"", "unknown", "no description found.", "no author found."
 _PREFIX = re.compile(r"\A\s*+<document_metadata>.{0,5000}?</document_metadata>\s*+", re.DOTALL)
 
 
-def exported(value: Any) -> Reading | None:
+def document_export(value: Any) -> Reading | None:
     """The text of the documents; None if the value holds none. With several, each is a section with its title."""
     items = value if isinstance(value, list) else [value]
     if items and all(_content(item) is not None for item in items):

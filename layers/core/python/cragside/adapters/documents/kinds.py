@@ -13,8 +13,9 @@ OCR_LIBRARIES = ("PIL.Image", "tesserocr")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A format. `module` reads it with `libraries`. If `isolated`, that always happens in a child process.
+    """A format. A function of a `module` reads it with `libraries`: `read`, or the one that is named behind a point.
 
+    If `isolated`, that always happens in a child process.
     With `recognised`, reading takes OCR, which has a longer time limit.
     """
 
@@ -29,7 +30,8 @@ class Kind:
     @property
     def reader(self) -> Reader:
         """The function that reads the format. This imports its module."""
-        return cast(Reader, import_module(f"cragside.adapters.documents.{self.module}").read)
+        module, _, function = self.module.partition(".")
+        return cast(Reader, getattr(import_module(f"cragside.adapters.documents.{module}"), function or "read"))
 
 
 def _office_types(program: str, format_: str, *documents: str) -> tuple[str, ...]:
@@ -40,9 +42,9 @@ def _office_types(program: str, format_: str, *documents: str) -> tuple[str, ...
 
 PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True, libraries=("pypdfium2",))
 # PDF whose pages are pictures of text: `pdf` reads it first.
-SCAN = Kind("scans", (), isolated=True, libraries=("pypdfium2", *OCR_LIBRARIES), recognised=True)
+SCAN = Kind("pdf.read_scan", (), isolated=True, libraries=("pypdfium2", *OCR_LIBRARIES), recognised=True)
 PICTURE = Kind(
-    "pictures",
+    "ocr",
     (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"),
     ("image/png", "image/jpeg", "image/tiff", "image/webp", "image/bmp"),
     isolated=True,
@@ -81,7 +83,9 @@ OPEN_DOCUMENT = Kind(
     isolated=True,
     libraries=("lxml.etree",),
 )
-EPUB = Kind("epub", (".epub",), ("application/epub+zip",), isolated=True, libraries=("lxml.html", "tinycss2"))
+EPUB = Kind(
+    "page_archives.read_book", (".epub",), ("application/epub+zip",), isolated=True, libraries=("lxml.html", "tinycss2")
+)
 OLD_OFFICE = Kind(
     "old_office",
     (".doc", ".xls", ".ppt"),
@@ -90,8 +94,8 @@ OLD_OFFICE = Kind(
     libraries=("kreuzberg", "python_calamine", "olefile", "openpyxl"),
 )
 RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
-NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
-DELIMITED = Kind("delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
+NOTEBOOK = Kind("structured.read_notebook", (".ipynb",), ("application/x-ipynb+json",))
+DELIMITED = Kind("tables", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
 HTML = Kind(
     "html",
     (".html", ".htm", ".xhtml"),
@@ -100,17 +104,17 @@ HTML = Kind(
     libraries=("trafilatura", "tinycss2"),
 )
 WEB_ARCHIVE = Kind(
-    "web_archives",
+    "page_archives.read_saved_page",
     (".mhtml", ".mht"),
     ("multipart/related", "application/x-mimearchive"),
     isolated=True,
     libraries=("trafilatura", "tinycss2"),
 )
-OFFICE_XML = Kind("office_xml", (), isolated=True, libraries=("lxml.etree",))
+OFFICE_XML = Kind("spreadsheets.read_xml", (), isolated=True, libraries=("lxml.etree",))
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
 OUTLOOK = Kind("outlook", (".msg",), ("application/vnd.ms-outlook",), isolated=True, libraries=("olefile",))
-MAILBOX = Kind("mailboxes", (".mbox",), ("application/mbox",), isolated=True)
-MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
+MAILBOX = Kind("emails.read_mailbox", (".mbox",), ("application/mbox",), isolated=True)
+MARKDOWN = Kind("texts.read_markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
 JSON = Kind(
     "structured",
     (".json", ".jsonl", ".ndjson", ".canvas"),
@@ -125,7 +129,7 @@ TEXT = Kind(
     ),
     names=("readme", "license", "licence", "notice", "authors", "changelog", "contributing", "copying"),
 )  # fmt: skip
-CODE = Kind("source_code", tuple(BY_ENDING), names=tuple(BY_NAME))
+CODE = Kind("texts.read_code", tuple(BY_ENDING), names=tuple(BY_NAME))
 KINDS = {
     kind.module: kind
     for kind in (

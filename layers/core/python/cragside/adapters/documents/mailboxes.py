@@ -13,7 +13,7 @@ _QUOTED = re.compile(rb"(?m)^>(>{0,20}From )")
 _MOST = 10_000
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_mailbox(content: bytes, origin: FileOrigin) -> Reading:
     """The messages in their order. Raises `Unreadable` if there is none."""
     mail, read, failed = Mail(), 0, 0
     for number, message in enumerate(_messages(content), 1):

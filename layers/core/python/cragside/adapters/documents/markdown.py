@@ -3,14 +3,14 @@
 from cragside.adapters.documents.describing import describe
 from cragside.adapters.documents.front_matter import noted
 from cragside.adapters.documents.headings import sections, title_of
+from cragside.adapters.documents.markdown_code import without_tags
 from cragside.adapters.documents.markdown_unseen import seen
-from cragside.adapters.documents.raised import without_tags
 from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.texts import decoded
 from cragside.adapters.documents.wiki_links import resolved
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_markdown(content: bytes, origin: FileOrigin) -> Reading:
     """The text of a Markdown file, without its front matter, with what a reader sees of wiki links."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)

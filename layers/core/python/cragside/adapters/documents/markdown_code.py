@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from cragside.adapters.documents.headings import Fences
+from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
 
+_SHIFTED = re.compile(r"<(su[pb])>([^<>\n]{1,200})</\1>", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`++")
 _MASK = "\u2591"
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -14,6 +16,17 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 def outside_code(text: str, change: Callable[[str], str]) -> str:
     """The text with each piece of a line changed that is no code."""
     return "\n".join(line if code else _changed(line, change) for line, code in _lines(text))
+
+
+def without_tags(text: str) -> str:
+    """Markdown with its `sup` and `sub` elements as plain text. Code is left alone."""
+    return (
+        outside_code(text, lambda piece: leveled(_SHIFTED.sub(_with_marks, piece))) if "</su" in text.lower() else text
+    )
+
+
+def _with_marks(element: re.Match[str]) -> str:
+    return f"{RAISED if element[1].lower() == 'sup' else LOWERED}{element[2]}{LEVEL}"
 
 
 def without_code(text: str) -> str:

@@ -31,7 +31,7 @@ _PARTS = re.compile(
 _KNOWN_PLATFORM = re.compile(r"(?i)\b(zoom|microsoft teams|ms teams|google meet|webex|jitsi|skype|slack huddle)\b")
 
 
-def described(text: str) -> tuple[bool, dict[str, Any]]:
+def meeting_facts(text: str) -> tuple[bool, dict[str, Any]]:
     """Whether a text is the notes of a meeting, and their date, duration, platform and participants."""
     head = text[:_HEAD]
     people, listed = _PARTICIPANTS.search(head), _LIST.search(head)

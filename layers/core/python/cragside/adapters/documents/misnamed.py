@@ -3,6 +3,7 @@
 import re
 
 from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.kinds import DELIMITED, HTML, OFFICE_XML, OLD_OFFICE, TEXT, WEB_ARCHIVE, Kind
 
 _HEAD = 4096
 _PAGE = re.compile(
@@ -10,30 +11,33 @@ _PAGE = re.compile(
     r"|center|b|br|img|ul|ol)[\s/>])",
     re.IGNORECASE,
 )
-_XML = re.compile(r"\A\s{0,200}<(?:\?xml|[\w:]{1,40}[\s>])")
-_WORKBOOK = "urn:schemas-microsoft-com:office:spreadsheet"
-_OFFICE_XML = re.compile(
-    f"{_WORKBOOK}|schemas.microsoft.com/office/word/2003/wordml|schemas.microsoft.com/office/2006/xmlPackage"
+_XML_HEAD = re.compile(r"\A\s{0,200}<(?:\?xml|[\w:]{1,40}[\s>])")
+_XML_WORKBOOK = "urn:schemas-microsoft-com:office:spreadsheet"
+_OFFICE_XML_HEAD = re.compile(
+    f"{_XML_WORKBOOK}|schemas.microsoft.com/office/word/2003/wordml|schemas.microsoft.com/office/2006/xmlPackage"
 )
 _MIME = re.compile(r"^mime-version:", re.IGNORECASE | re.MULTILINE)
 _PARTS = re.compile(r"^content-type:\s{0,20}(?:multipart/(?:related|mixed)|text/html)", re.IGNORECASE | re.MULTILINE)
 _HEADER = re.compile(r"\A\s{0,20}[A-Za-z-]{1,60}: ?\S")
 
 
-def reader_of(content: bytes, ending: str) -> tuple[str, str]:
-    """The module that reads a file with the name of an old Office file, and the type of the file."""
+def kind_of_misnamed(content: bytes, ending: str) -> tuple[Kind, str]:
+    """Tell what a file with the name of an old Office file is in truth, and the type of the file.
+
+    Programs export pages, tables and texts under such names.
+    """
     text = decode(content[:_HEAD])
     if text is None:
-        return "old_office", ending.removeprefix(".") or "doc"
+        return OLD_OFFICE, ending.removeprefix(".") or "doc"
     if _PAGE.match(_begun(text)):
-        return "html", "html"
-    if _XML.search(text) and _OFFICE_XML.search(text):
-        return "office_xml", "xml"
+        return HTML, "html"
+    if _XML_HEAD.search(text) and _OFFICE_XML_HEAD.search(text):
+        return OFFICE_XML, "xml"
     if _HEADER.search(text) and _MIME.search(text) and _PARTS.search(text):
-        return "web_archives", "mhtml"
+        return WEB_ARCHIVE, "mhtml"
     if ending in (".doc", ".ppt"):
-        return "texts", "txt"
-    return "delimited", "tsv" if "\t" in text else "csv"
+        return TEXT, "txt"
+    return DELIMITED, "tsv" if "\t" in text else "csv"
 
 
 def _begun(text: str) -> str:
@@ -47,4 +51,4 @@ def _begun(text: str) -> str:
 
 def is_workbook(head: bytes) -> bool:
     """Tell if XML is a workbook of Excel 2003."""
-    return _WORKBOOK.encode() in head and b"<Workbook" in head
+    return _XML_WORKBOOK.encode() in head and b"<Workbook" in head

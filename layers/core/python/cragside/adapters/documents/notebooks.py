@@ -15,7 +15,7 @@ _MOST_OUTPUTS = 50
 _LANGUAGE = 30
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_notebook(content: bytes, origin: FileOrigin) -> Reading:
     """The cells as Markdown, with headings as sections."""
     try:
         book = orjson.loads(decoded(content, origin))

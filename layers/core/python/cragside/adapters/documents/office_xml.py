@@ -25,7 +25,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_xml(content: bytes, origin: FileOrigin) -> Reading:
     """The visible sheets. Raises `Unreadable` for damaged files, and for those of other Office programs."""
     from lxml import etree
 

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from cragside.adapters.documents.markdown_code import outside_code
 from cragside.adapters.documents.page_elements import INLINE
 
 # Around raised and lowered text in the pieces of a paragraph. Unicode keeps these signs for such use.
@@ -15,21 +14,11 @@ _FIGURE = re.compile(r"\s{0,9}[-+−–]?\d")
 _SINGLE = re.compile(r"[-+−–]?[\w.,]{1,200}")
 _FRACTION = "⁄"
 _STYLE = re.compile(r"vertical-align\s{0,9}:\s{0,9}(super|sub)\b", re.IGNORECASE)
-_ELEMENT = re.compile(r"<(su[pb])>([^<>\n]{1,200})</\1>", re.IGNORECASE)
 
 
 def leveled(text: str) -> str:
     """The text without the marks around what is raised or lowered."""
     return _MARKED.sub(_placed, text).translate(_LEFT) if LEVEL in text else text
-
-
-def without_tags(text: str) -> str:
-    """Markdown with its `sup` and `sub` elements as plain text. Code is left alone."""
-    return outside_code(text, lambda piece: leveled(_ELEMENT.sub(_marked, piece))) if "</su" in text.lower() else text
-
-
-def _marked(element: re.Match[str]) -> str:
-    return f"{RAISED if element[1].lower() == 'sup' else LOWERED}{element[2]}{LEVEL}"
 
 
 def _placed(found: re.Match[str]) -> str:

@@ -3,18 +3,18 @@
 import math
 from typing import Any
 
-from cragside.adapters.documents import pdf
 from cragside.adapters.documents.ocr import MAX_PIXELS, Recogniser, recogniser
+from cragside.adapters.documents.pdf import read_with
 from cragside.adapters.documents.reading import NO_TEXT, FileOrigin, Reading, Unreadable
 
 # A PDF's unit is 1/72 inch, and Tesseract reads best at 300 dots an inch.
 _SCALE = 300 / 72
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
-    """As `pdf.read`. Pages without a text layer have the text that was recognised."""
+def read_scan(content: bytes, origin: FileOrigin) -> Reading:
+    """As `read`. Pages without a text layer have the text that was recognised."""
     with recogniser(origin.ocr) as ocr:
-        reading = pdf.read_with(content, lambda page: _recognised(page, ocr))
+        reading = read_with(content, lambda page: _recognised(page, ocr))
     if not reading.text.strip():
         raise Unreadable(NO_TEXT)
     return reading

@@ -5,7 +5,7 @@ from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.texts import decoded
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_code(content: bytes, origin: FileOrigin) -> Reading:
     """The source, unchanged."""
     text = decoded(content, origin)
     marks, tier1 = outline(text, language_of(origin.name) or origin.file_type)

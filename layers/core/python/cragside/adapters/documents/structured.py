@@ -8,7 +8,10 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.documents import canvases, chat_exports, chats, exported_documents
+from cragside.adapters.documents.canvases import canvas_export
+from cragside.adapters.documents.chat_exports import conversation_export
+from cragside.adapters.documents.chats import is_slack_export, slack_export
+from cragside.adapters.documents.exported_documents import document_export
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.texts import decoded
 
@@ -45,12 +48,12 @@ def _exported(value: Any, origin: FileOrigin) -> Reading | None:
     """Write a program's export as people read it. Return None for other data."""
     if not value:
         return None
-    if chats.is_export(value):
-        messages, tier1 = chats.exported(value, origin.name)
+    if is_slack_export(value):
+        messages, tier1 = slack_export(value, origin.name)
         return Reading(messages, "slack", tier1=tier1)
     if origin.file_type == "canvas":
-        return canvases.exported(value)
-    return chat_exports.exported(value) or exported_documents.exported(value)
+        return canvas_export(value)
+    return conversation_export(value) or document_export(value)
 
 
 def _lines(text: str, origin: FileOrigin) -> Reading:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cragside.adapters.documents.meetings import described
+from cragside.adapters.documents.meetings import meeting_facts
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label, present
 from cragside.adapters.documents.texts import decoded
 
@@ -53,7 +53,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if not lines:
         raise Unreadable("holds no spoken text")
     spoken = "\n".join(_joined(lines))
-    _, known = described(spoken)
+    _, known = meeting_facts(spoken)
     return Reading(
         spoken, "meeting", tier1=present({**known, "duration": _clock(seconds, "02"), "participants": speakers})
     )

@@ -13,7 +13,7 @@ _MOST_PARTS = 1000
 _EMPTY = "has no page with text"
 
 
-def read(content: bytes, origin: FileOrigin) -> Reading:
+def read_saved_page(content: bytes, origin: FileOrigin) -> Reading:
     """The pages. Of a workbook, each sheet is one. Raises `Unreadable` if none has text."""
     message = emails.parsed(content)
     readings, reason = list[Reading](), _EMPTY
