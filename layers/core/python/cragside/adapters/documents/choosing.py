@@ -31,9 +31,9 @@ from cragside.adapters.documents.reading import Unreadable
 # Archives, recognised by the entry that holds the text or by their first entry.
 _ZIPPED = {b"word/document.xml": WORD, b"xl/workbook.xml": EXCEL, b"ppt/presentation.xml": SLIDES}
 _FIRST_ENTRIES = {b"mimetypeapplication/vnd.oasis.opendocument.": OPEN_DOCUMENT, b"mimetypeapplication/epub+zip": EPUB}
-_BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
-_BY_NAME = {name: kind for kind in KINDS.values() for name in kind.names}
-_BY_CONTENT_TYPE = {content_type: kind for kind in KINDS.values() for content_type in kind.content_types}
+_BY_ENDING = {end: each for each in KINDS.values() for end in each.endings}
+_BY_NAME = {called: each for each in KINDS.values() for called in each.names}
+_BY_CONTENT_TYPE = {media: each for each in KINDS.values() for media in each.content_types}
 _PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", b"MM\x00*": "tiff"}
 # Files of Office 97 to 2003, files with a password of later ones, and Outlook's messages, which have this stream.
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -4,7 +4,7 @@ import codecs
 import re
 from contextlib import suppress
 
-from cragside.adapters.documents import legacy_encodings
+from cragside.adapters.documents.legacy_encodings import is_readable, is_western, mixes_scripts, ranked
 
 # The little-endian mark of UTF-32 begins with that of UTF-16, so the longer marks come first.
 _BYTE_ORDER_MARKS = (
@@ -102,12 +102,12 @@ def _damaged(content: bytes) -> str | None:
         return whole + "\ufffd"
     if sound <= _NO_CHANCE * damaged:
         sound -= sum(1 for _ in _RARE.finditer(whole))
-        if sound <= 0 or legacy_encodings.mixes_scripts(content):
+        if sound <= 0 or mixes_scripts(content):
             return None
     lines = []
     for line in content.split(b"\n"):
         lines.append(_line(line))
-        if sound < damaged and not legacy_encodings.is_western(lines[-1]):
+        if sound < damaged and not is_western(lines[-1]):
             return None
     return "\n".join(lines)
 
@@ -119,7 +119,7 @@ def _is_cut(content: bytes, cut: bytes) -> bool:
         return False
     western = content.decode("cp1252", "replace")
     capital_after_small = western[-1:].isupper() and western[-2:-1].islower()
-    return capital_after_small or not legacy_encodings.is_western(western)
+    return capital_after_small or not is_western(western)
 
 
 def _marked(content: bytes, encoding: str) -> str | None:
@@ -143,7 +143,7 @@ def _line(content: bytes) -> str:
         return content.decode()
     if not _beyond_ascii(content.decode("utf-8", "ignore")):
         western = _strictly(content, "cp1252")
-        if western and legacy_encodings.is_western(western) and legacy_encodings.is_readable(western):
+        if western and is_western(western) and is_readable(western):
             return western
     return content.decode("utf-8", "replace")
 
@@ -155,13 +155,13 @@ def _beyond_ascii(text: str) -> int:
 def _legacy(content: bytes) -> str | None:
     if b"\x00" in content:
         return None
-    for encoding in legacy_encodings.ranked(content):
+    for encoding in ranked(content):
         if (text := _strictly(content, encoding)) is not None:
             return text
     # Windows' code page with a few bytes that it does not define.
     text = content.decode("latin-1").translate(_WINDOWS)
-    western = legacy_encodings.is_western(content.translate(None, _UNDEFINED).decode("cp1252"))
-    return text if western and legacy_encodings.is_readable(text) else None
+    western = is_western(content.translate(None, _UNDEFINED).decode("cp1252"))
+    return text if western and is_readable(text) else None
 
 
 def _wide(content: bytes) -> str | None:

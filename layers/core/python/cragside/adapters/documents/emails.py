@@ -34,7 +34,7 @@ _PARSED = re.compile(
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The headers and the text, and what is forwarded and attached. Raises `Unreadable` if there is nothing to read."""
-    return reading_of(parsed(content), origin)
+    return reading_of(parsed_message(content), origin)
 
 
 def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
@@ -47,7 +47,7 @@ def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
     )
 
 
-def parsed(content: bytes) -> EmailMessage:
+def parsed_message(content: bytes) -> EmailMessage:
     """A message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
     content = _in_ascii_or_utf8(content)
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from cragside.adapters.documents.choosing import FROM_LINE
-from cragside.adapters.documents.emails import Mail, parsed, title_of
+from cragside.adapters.documents.emails import Mail, parsed_message, title_of
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label
 
 # A message begins behind a blank line. Text that begins so is quoted with a >.
@@ -21,7 +21,7 @@ def read_mailbox(content: bytes, origin: FileOrigin) -> Reading:
             mail.unread.append(f"the messages behind the first {_MOST:,} were not read")
             break
         try:
-            one = parsed(_QUOTED.sub(rb"\1", message))
+            one = parsed_message(_QUOTED.sub(rb"\1", message))
             section = label(title_of(one), 120) or f"Message {number}"
             mail.composer.mark(section=section, apart=True)
             mail.add(one, section)

@@ -29,7 +29,7 @@ from cragside.adapters.documents.text_rows import barred
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
-_CHART, _PRESENTATION, _META = (SPACE % name for name in ("chart", "presentation", "meta"))
+_CHART, _PRESENTATION, _META = (SPACE % each for each in ("chart", "presentation", "meta"))
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"

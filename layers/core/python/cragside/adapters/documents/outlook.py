@@ -13,7 +13,7 @@ from itertools import accumulate
 from cragside.adapters.documents import rich_text
 from cragside.adapters.documents.compound_files import Storage, opened
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.emails import DEEPEST, parsed, reading_of
+from cragside.adapters.documents.emails import DEEPEST, parsed_message, reading_of
 from cragside.adapters.documents.packed_rich_text import unpacked
 from cragside.adapters.documents.reading import MAX_LISTED, FileOrigin, Reading, Unreadable, label
 from cragside.adapters.documents.rich_text_words import code_page
@@ -87,7 +87,7 @@ def _headers(item: _Item) -> EmailMessage:
     if written.startswith("Microsoft Mail Internet Headers"):
         written = written.partition("\n")[2]
     with suppress(Unreadable):
-        message = parsed(written.encode())
+        message = parsed_message(written.encode())
         message.clear_content()
     if subject := item.line(0x0037):
         del message["Subject"]

@@ -15,7 +15,7 @@ _EMPTY = "has no page with text"
 
 def read_saved_page(content: bytes, origin: FileOrigin) -> Reading:
     """The pages. Of a workbook, each sheet is one. Raises `Unreadable` if none has text."""
-    message = emails.parsed(content)
+    message = emails.parsed_message(content)
     readings, reason = list[Reading](), _EMPTY
     sheets = dict(_sheets(message))
     for part in islice(message.walk(), _MOST_PARTS):

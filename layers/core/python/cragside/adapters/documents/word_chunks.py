@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.emails import parsed
+from cragside.adapters.documents.emails import parsed_message
 from cragside.adapters.documents.kinds import EMAIL, HTML, RTF, TEXT, WORD
 from cragside.adapters.documents.mail_parts import contents_of
 from cragside.adapters.documents.packages import RELATED, Relation, content_type
@@ -57,7 +57,7 @@ class Chunks:
 def _mail(content: bytes) -> Reading:
     """Read the text of a mail without its headers. Web archives are written as mails."""
     composer = Composer()
-    for part in contents_of(parsed(content)).texts:
+    for part in contents_of(parsed_message(content)).texts:
         composer.extend(part.marks, composer.length)
         composer.add(part.text)
     return Reading(composer.text.strip(), marks=composer.marks)
