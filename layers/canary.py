@@ -35,8 +35,6 @@ ELSEWHERE = (
     "cragside.adapters.openai",
     "cragside.adapters.documents.ocr",
     "cragside.adapters.documents.old_office",
-    "cragside.adapters.documents.pictures",
-    "cragside.adapters.documents.scans",
 )
 # What needs a layer that a function with a baked store has not.
 OF_A_LAYER = {
@@ -53,15 +51,12 @@ OF_A_LAYER = {
         "cragside.adapters.redis",
     ),
     "parsers": (
-        "cragside.adapters.documents.archives",
-        "cragside.adapters.documents.charts",
-        "cragside.adapters.documents.compound_files",
+        "cragside.adapters.documents.decoding",
         "cragside.adapters.documents.hidden_text",
         "cragside.adapters.documents.html",
-        "cragside.adapters.documents.legacy_encodings",
-        "cragside.adapters.documents.markdown_unseen",
-        "cragside.adapters.documents.office_xml",
-        "cragside.adapters.documents.old_formats",
+        "cragside.adapters.documents.markdown_syntax",
+        "cragside.adapters.documents.office_objects",
+        "cragside.adapters.documents.packages",
         "cragside.adapters.documents.pdf",
         "cragside.adapters.documents.rich_text",
         "cragside.adapters.documents.spreadsheets",

@@ -7,8 +7,7 @@ from email.policy import SMTPUTF8
 import pytest
 
 from cragside.adapters.documents import emails
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import EMAIL, MAILBOX
+from cragside.adapters.documents.kinds import EMAIL, MAILBOX, kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from cragside.adapters.documents import html, opendocument, rich_text, slides, word
-from cragside.adapters.documents.epub import read_book
-from cragside.adapters.documents.markdown import read_markdown
+from cragside.adapters.documents.page_archives import read_book
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.texts import read_markdown
 from cragside.adapters.lightrag.chunking import chunker, cut
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Passage

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from cragside.adapters.documents.canvases import canvas_export
-from cragside.adapters.documents.markdown import read_markdown
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.structured import canvas_export
+from cragside.adapters.documents.texts import read_markdown
 
 
 def note(text):

@@ -9,9 +9,9 @@ from importlib.metadata import files
 import pytest
 from PIL import Image
 
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.pictures import _grey
+from cragside.adapters.documents.ocr import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from tests.parsers import shared_processes

@@ -3,8 +3,8 @@
 import pytest
 
 from cragside.adapters.documents import html, opendocument, rich_text, slides, word
-from cragside.adapters.documents.markdown import read_markdown
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.texts import read_markdown
 from tests.unit.documents.archives import opendocument_of, pptx_of, word_of
 
 STYLES = (

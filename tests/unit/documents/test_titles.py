@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from cragside.adapters.documents.first_lines import first_line_title
-from cragside.adapters.documents.front_matter import noted
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.wiki_links import resolved
+from cragside.adapters.documents.markdown_syntax import resolved
+from cragside.adapters.documents.titles import first_line_title, noted
 from cragside.domain.context import pack
 from cragside.domain.document import Document, SourceText
 

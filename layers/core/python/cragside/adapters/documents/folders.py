@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cragside.adapters.documents.choosing import named_kind, unsupported
+from cragside.adapters.documents.kinds import named_kind, unsupported
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

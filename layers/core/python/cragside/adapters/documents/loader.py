@@ -9,8 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import SCAN, Kind
+from cragside.adapters.documents.kinds import SCAN, Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import (
     EMPTY,

@@ -11,12 +11,11 @@ from email.utils import quote
 from itertools import accumulate
 
 from cragside.adapters.documents import rich_text
-from cragside.adapters.documents.compound_files import Storage, opened
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.emails import DEEPEST, parsed_message, reading_of
-from cragside.adapters.documents.packed_rich_text import unpacked
+from cragside.adapters.documents.old_office import Storage, opened
 from cragside.adapters.documents.reading import MAX_LISTED, FileOrigin, Reading, Unreadable, label
-from cragside.adapters.documents.rich_text_words import code_page
+from cragside.adapters.documents.rich_text import code_page, unpacked
 
 _DAMAGED = "is damaged, or no message of Outlook (.msg): save or export it as .eml"
 _PROPERTIES = "__properties_version1.0"

@@ -6,9 +6,8 @@ A merged cell counts in each of its rows and columns, as in a spreadsheet. A tab
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cragside.adapters.documents.merged_cells import Merged, spread
-from cragside.adapters.documents.page_elements import CELLS, INLINE, UNSEEN
-from cragside.adapters.documents.text_rows import LONGEST_VALUE
+from cragside.adapters.documents.inline_text import CELLS, INLINE, UNSEEN
+from cragside.adapters.documents.tables import LONGEST_VALUE, Merged, spread
 from cragside.domain.table_header import LOOKED_AT, header_of, joined_names
 
 # HTML's own limits.

@@ -1,15 +1,15 @@
 """Reads PDF with pdfium: the text of each page, and what was written onto it. Runs in a child process."""
 
 import ctypes
+import math
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from cragside.adapters.documents.pdf_annotations import written
-from cragside.adapters.documents.pdf_columns import in_reading_order, likely
-from cragside.adapters.documents.pdf_filling import fill_in
-from cragside.adapters.documents.pdf_layout import DIVIDED, Box, Layouts, composed
+from cragside.adapters.documents.ocr import MAX_PIXELS, Recogniser, recogniser
+from cragside.adapters.documents.pdf_forms import fill_in, written
+from cragside.adapters.documents.pdf_layout import DIVIDED, Box, Layouts, composed, in_reading_order, likely
 from cragside.adapters.documents.reading import (
     MAX_CHARACTERS,
     NO_TEXT,
@@ -179,3 +179,30 @@ def _date(written: str) -> str | None:
         return date
     zone = "Z" if utc else f"{sign}{zone_hours}:{zone_minutes or '00'}" if sign else ""
     return f"{date}T{hour}:{minute}:{second or '00'}{zone}"
+
+
+# A PDF's unit is 1/72 inch, and Tesseract reads best at 300 dots an inch.
+_SCALE = 300 / 72
+
+
+def read_scan(content: bytes, origin: FileOrigin) -> Reading:
+    """As `read`. Pages without a text layer have the text that was recognised."""
+    with recogniser(origin.ocr) as ocr:
+        reading = read_with(content, lambda page: _recognised(page, ocr))
+    if not reading.text.strip():
+        raise Unreadable(NO_TEXT)
+    return reading
+
+
+def _recognised(page: Any, ocr: Recogniser) -> str:
+    width, height = page.get_size()
+    if not (width > 0 and height > 0):
+        return ""
+    scale = min(_SCALE, math.sqrt(MAX_PIXELS / (width * height)))
+    if min(width, height) * scale < 1:
+        return ""
+    bitmap = page.render(scale=scale, grayscale=True)
+    try:
+        return ocr.text(bitmap.to_numpy().tobytes(), bitmap.width, bitmap.height)
+    finally:
+        bitmap.close()

@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.charts import CHARTS, charts
-from cragside.adapters.documents.equations import M, linear
-from cragside.adapters.documents.links import address_behind
-from cragside.adapters.documents.merged_cells import Merged, MergedRow
+from cragside.adapters.documents.inline_text import LEVEL, LOWERED, RAISED, address_behind, leveled
 from cragside.adapters.documents.number_formats import stated_number, written
-from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
-from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
+from cragside.adapters.documents.office_objects import CHARTS, M, charts, linear
+from cragside.adapters.documents.packages import (
+    RELATED,
+    Relation,
+    check_archive,
+    opened,
+    parsed,
+    parts,
+    properties,
+    relations,
+    transitional,
+)
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
-from cragside.adapters.documents.text_rows import barred
+from cragside.adapters.documents.tables import Merged, MergedRow, barred
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"

@@ -1,19 +1,55 @@
-"""Reads JSON and JSON lines as indented text with unchanged numbers. What programs export is read as its text."""
+"""Reads JSON and JSON lines, notebooks and canvases."""
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.documents.canvases import canvas_export
-from cragside.adapters.documents.chat_exports import conversation_export
-from cragside.adapters.documents.chats import is_slack_export, slack_export
-from cragside.adapters.documents.exported_documents import document_export
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
+from cragside.adapters.documents.exports import conversation_export, document_export, is_slack_export, slack_export
+from cragside.adapters.documents.markdown_syntax import resolved, sections, seen, title_of, without_tags
+from cragside.adapters.documents.reading import MAX_LISTED, Composer, FileOrigin, Reading, Unreadable, label, present
 from cragside.adapters.documents.texts import decoded
+
+_ADDRESS = re.compile(r"\s{0,9}(?:https?|ftp|mailto|tel):", re.IGNORECASE)
+_SHOWN = {"text": "text", "file": "file", "link": "url", "group": "label"}
+
+
+def canvas_export(value: Any) -> Reading | None:
+    """The cards from top to bottom and the labelled arrows; None if the value is no canvas."""
+    nodes = value.get("nodes") if isinstance(value, Mapping) else None
+    if not isinstance(nodes, list) or not all(
+        isinstance(node, Mapping) and node.get("type") in _SHOWN for node in nodes
+    ):
+        return None
+    composer, links, names = Composer(), list[str](), dict[str, str]()
+    for node in sorted(nodes, key=lambda each: (_place(each.get("y")), _place(each.get("x")))):
+        written = node.get(_SHOWN[node["type"]])
+        if not isinstance(written, str) or not written.strip():
+            continue
+        if node["type"] == "link" and not _ADDRESS.match(written):
+            continue
+        text, linked = resolved(f"[[{written}]]" if node["type"] == "file" else without_tags(seen(written)))
+        if not text.strip():
+            continue
+        links += linked
+        names[str(node.get("id"))] = text.strip().split("\n")[0][:120]
+        composer.add(text.strip())
+    edges = value.get("edges")
+    for edge in edges if isinstance(edges, list) else []:
+        if isinstance(edge, Mapping) and isinstance(edge.get("label"), str):
+            ends = (names.get(str(edge.get(end)), "") for end in ("fromNode", "toNode"))
+            composer.add(f"{' → '.join(ends)}: {seen(edge['label'])}", end="\n")
+    named = list(dict.fromkeys(links))[:MAX_LISTED]
+    return Reading(composer.text, properties={"links": named} if named else {})
+
+
+def _place(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
 
 _DEEPEST = 100
 _MOST_NAMED = 5
@@ -150,3 +186,80 @@ def _check_depth(text: str) -> None:
         depth += (found[1] is not None) - (found[2] is not None)
         if depth > _DEEPEST:
             raise Unreadable(f"is nested more than {_DEEPEST} deep, which is the limit")
+
+
+_LONGEST_OUTPUT = 4000
+_MOST_OUTPUTS = 50
+_LANGUAGE = 30
+
+
+def read_notebook(content: bytes, origin: FileOrigin) -> Reading:
+    """The cells as Markdown, with headings as sections."""
+    try:
+        book = orjson.loads(decoded(content, origin))
+    except orjson.JSONDecodeError:
+        raise Unreadable("is damaged, or not a notebook (.ipynb)") from None
+    if not isinstance(book, dict):
+        raise Unreadable("is damaged, or not a notebook (.ipynb)")
+    language = _language(book)
+    # Notebooks before 2015 have their cells in worksheets.
+    sheets = [book, *(sheet for sheet in _listed(book.get("worksheets")) if isinstance(sheet, dict))]
+    cells = [cell for sheet in sheets for cell in _listed(sheet.get("cells")) if isinstance(cell, dict)]
+    text = "\n\n".join(block for cell in cells for block in _blocks(cell, language))
+    if not text.strip():
+        raise Unreadable("is a notebook without text")
+    title = title_of(f"{origin.name}.md", text)
+    marks = sections(text)
+    tier1 = present({"lang": language or None})
+    return Reading(text, "text", title if marks else "", marks, tier1)
+
+
+def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
+    source = _joined(cell.get("source", cell.get("input"))).strip("\n")
+    if cell.get("cell_type") == "heading":
+        level = cell.get("level")
+        yield f"{'#' * (level if isinstance(level, int) and 1 <= level <= 6 else 1)} {label(source)}"
+    elif cell.get("cell_type") != "code":
+        yield source
+    elif source.strip():
+        yield _fenced(source, language)
+        for output in _listed(cell.get("outputs"))[:_MOST_OUTPUTS]:
+            shown = _shown(output) if isinstance(output, dict) else ""
+            if shown.strip():
+                yield _fenced(shown, "")
+
+
+def _shown(output: Mapping[str, Any]) -> str:
+    """The text of an output, shortened. Pictures and pages are left out."""
+    if output.get("output_type") in ("error", "pyerr"):
+        text = f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
+    else:
+        data = output.get("data")
+        text = _joined(output.get("text")) or (_joined(data.get("text/plain")) if isinstance(data, dict) else "")
+    text = text.strip("\n")
+    return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]} …"
+
+
+def _fenced(code: str, language: str) -> str:
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+def _language(book: Mapping[str, Any]) -> str:
+    metadata = book.get("metadata")
+    for name in ("kernelspec", "language_info"):
+        about = metadata.get(name) if isinstance(metadata, dict) else None
+        language = (about.get("language") or about.get("name")) if isinstance(about, dict) else None
+        if isinstance(language, str) and language.isalnum():
+            return language[:_LANGUAGE].lower()
+    return ""
+
+
+def _joined(text: Any) -> str:
+    """Texts are strings or lists of lines."""
+    return text if isinstance(text, str) else "".join(line for line in _listed(text) if isinstance(line, str))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

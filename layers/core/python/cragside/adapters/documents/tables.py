@@ -1,14 +1,17 @@
-"""Writes tables as text, row by row: "Header: value; Header: value".
+"""Writes tables as text, row by row, with the names of columns and merged cells. Reads CSV and TSV."""
 
-Each row has a section, such as "Sheet > row 7".
-"""
-
+import csv
+import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice, repeat
 from typing import Any
 
-from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Reading, Unreadable, label
+from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, FileOrigin, Reading, Unreadable, label
+from cragside.adapters.documents.texts import decoded
+from cragside.adapters.documents.texts import read as read_text
 from cragside.domain.table_header import LOOKED_AT, header_of
 from cragside.domain.table_parts import side_by_side, stacked
 
@@ -121,3 +124,115 @@ def _value(cell: str) -> str:
 def _plain(cells: Sequence[str]) -> str:
     """A title, or a name such as `Account:` and its value."""
     return "; ".join(dict.fromkeys(filter(None, cells))).replace(":; ", ": ")
+
+
+_WIDEST = 100
+# Cells that merged ones fill, in all: overlapping merges may fill the same ones again and again.
+_MOST_FILLED = 2_000_000
+
+# The first and the last column of a merged cell, from 1, and its last row.
+Merged = tuple[int, int, int]
+# The number of a row, its cells, and the merged cells that begin in it.
+MergedRow = tuple[int, list[str], Sequence[Merged]]
+
+
+def spread(rows: Iterable[MergedRow]) -> Iterator[TableRow]:
+    """The rows, each given with the merged cells that begin in it. Raises `Unreadable` if these fill too much."""
+    active, filled = list[tuple[int, int, int, str]](), 0
+    for number, cells, merged in rows:
+        active = [each for each in active if each[0] >= number]
+        is_title = len(active) + sum(map(bool, cells)) == 1
+        for left, right, last in merged:
+            if left <= len(cells) and cells[left - 1]:
+                active.append((last, left, right, cells[left - 1]))
+        filled += sum(min(right - left + 1, _WIDEST) for _, left, right, _ in active)
+        if filled > _MOST_FILLED:
+            raise Unreadable(f"fills more than {_MOST_FILLED:,} cells by merging, which is the limit: split it")
+        for _, left, right, value in active:
+            # A title over all columns is no value of each of them, and a merge may claim all columns.
+            right = left if is_title else min(right, left + _WIDEST)
+            cells += [""] * (right - len(cells))
+            for column in range(left - 1, right):
+                cells[column] = cells[column] or value
+        yield number, cells
+
+
+# A longer text is no value, so it stands once.
+LONGEST_VALUE = 200
+
+
+def barred(rows: Iterable[MergedRow]) -> Iterator[str]:
+    """The rows that are not empty, each given with the merged cells that begin in it."""
+    filled = [cells for _, cells in spread(_with_values(rows)) if any(cells)]
+    header = header_of([*enumerate(filled[:LOOKED_AT], 1)])
+    if header.rows > 1:
+        filled[header.at : header.at + header.rows] = [header.names]
+    return (" | ".join(cells) for cells in filled)
+
+
+def _with_values(rows: Iterable[MergedRow]) -> Iterator[MergedRow]:
+    for number, cells, merged in rows:
+        lines = [" ".join(cell.split()) for cell in cells]
+        yield number, lines, [each for each in merged if len("".join(lines[each[0] - 1 : each[0]])) <= LONGEST_VALUE]
+
+
+_DELIMITERS = ",;\t|"
+_SAMPLE = 64 * 1024
+_LOOKED_AT = 100
+# So many rows, and so many of those below a preamble, make a table.
+_FEWEST = 3
+_MOST = 0.8
+# Values with another delimiter were probably cut by the wrong one. Commas are also in numbers and texts.
+_STRAY = re.compile(r"[;\t|]|,(?![\s\d])")
+
+
+def read(content: bytes, origin: FileOrigin) -> Reading:
+    """The rows with their headers. A file without columns is read as plain text."""
+    text = decoded(content, origin)
+    # Excel's own first line, which is no row.
+    stated = text[4] if text[:4].lower() == "sep=" and text[5:6] == "\n" else ""
+    delimiter = stated or _delimiter(text[:_SAMPLE], preferred="\t" if origin.file_type == "tsv" else ",")
+    # A quote without an end would make the rest of the file one value. Then quotes are characters like others.
+    for quoted in (True, False) if delimiter else ():
+        with suppress(csv.Error):
+            tables = Tables(len(content))
+            tables.add("", islice(_rows(text, delimiter, quoted=quoted), 1 if stated else 0, None))
+            return tables.reading()
+    return read_text(content, origin)
+
+
+def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:
+    """Records, numbered as a spreadsheet numbers them."""
+    lines = io.StringIO(text, newline="")
+    if quoted:
+        return enumerate(csv.reader(lines, delimiter=delimiter, strict=True), 1)
+    return enumerate(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE), 1)
+
+
+def _delimiter(sample: str, *, preferred: str) -> str:
+    """The delimiter that gives most rows the same number of whole values, or "" if none gives columns."""
+    best, chosen = 0.0, ""
+    for delimiter in sorted(_DELIMITERS, key=lambda each: each != preferred):
+        rows = list[list[str]]()
+        # The sample's last row may be cut off.
+        with suppress(csv.Error):
+            lines = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+            rows += filter(None, islice(lines, _LOOKED_AT))
+        widths = Counter(len(cells) for cells in rows if len(cells) > 1)
+        columns, count = max(widths.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
+        if not count or not _is_table(rows, columns):
+            continue
+        cells = [cell for cells in rows if len(cells) == columns for cell in cells]
+        cut = sum(bool(_STRAY.search(cell.replace(delimiter, ""))) for cell in cells)
+        if (share := count * (1 - cut / len(cells))) > best:
+            best, chosen = share, delimiter
+    return chosen
+
+
+def _is_table(rows: Sequence[Sequence[str]], columns: int) -> bool:
+    """Tell if half of the rows have several values, or most of those below a preamble have `columns` values."""
+    if 2 * sum(len(cells) > 1 for cells in rows) >= len(rows):
+        return True
+    begin = next(at for at, cells in enumerate(rows) if len(cells) == columns)
+    count = sum(len(cells) == columns for cells in rows)
+    return count >= _FEWEST and count >= _MOST * (len(rows) - begin)

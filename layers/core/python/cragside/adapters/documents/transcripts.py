@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cragside.adapters.documents.meetings import meeting_facts
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label, present
-from cragside.adapters.documents.texts import decoded
+from cragside.adapters.documents.texts import decoded, meeting_facts
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s++-->\s++{_CLOCK}")
