@@ -6,7 +6,7 @@ import io
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents import old_office, opendocument, spreadsheets, tables
+from cragside.adapters.documents import old_office, opendocument, spreadsheets, structured, tables
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.lightrag.chunking import chunker, cut
 from tests.unit.documents.archives import opendocument_of
@@ -21,7 +21,7 @@ def rows_of(reading):
 
 def csv(text, ending="csv"):
     content = text.encode() if isinstance(text, str) else text
-    return tables.read(content, FileOrigin(f"a.{ending}", ending))
+    return structured.read_delimited(content, FileOrigin(f"a.{ending}", ending))
 
 
 def xlsx(fill):

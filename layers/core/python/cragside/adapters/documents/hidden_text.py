@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 from math import hypot
 from typing import Any
 
@@ -286,28 +287,31 @@ def _four(values: Sequence[Any]) -> list[Any]:
 
 @dataclass
 class _Styles:
-    """The rules of a page's style sheets, and what they declare for each kind of element."""
+    """The rules of a page's style sheets by a mark that they need, and what they declare for each kind of element."""
 
     tree: Any
-    rules: list[tuple[frozenset[str], tuple[int, int], Declared]] = field(default_factory=list)
+    rules: dict[str, list[tuple[frozenset[str], tuple[int, int], Declared]]] = field(default_factory=dict)
     known: dict[tuple[str, str, str], Declared] = field(default_factory=dict)
     checks: int = 0
 
     def __post_init__(self) -> None:
+        order = count()
         for style in self.tree.iter("style") if self.tree is not None else ():
             if (style.get("media") or "all").strip().lower() in ("all", "screen"):
                 for needed, specificity, declared in _rules(style.text or ""):
-                    self.rules.append((needed, (specificity, len(self.rules)), declared))
-        self.rules.sort(key=lambda rule: rule[1])
+                    # An id or a class is more selective than a name.
+                    mark = min(needed, key=lambda each: (each[0] not in "#.", each))
+                    self.rules.setdefault(mark, []).append((needed, (specificity, next(order)), declared))
 
     def of(self, element: Any) -> Declared:
         """Merge the declarations of an element's attributes, of the rules for it, and of its own style."""
         kind = (element.tag, element.get("class") or "", element.get("id") or "")
         if kind not in self.known:
             marks = {"*", kind[0], f"#{kind[2]}", *(f".{name}" for name in kind[1].split())}
-            self.checks += len(self.rules)
-            found = [declared for needed, _, declared in self.rules if needed <= marks]
-            self.known[kind] = _merged(*found) if self.checks <= _MOST_CHECKS else {}
+            tried = [rule for mark in marks for rule in self.rules.get(mark, ())] if self.checks <= _MOST_CHECKS else []
+            self.checks += len(tried)
+            found = sorted((rank, declared) for needed, rank, declared in tried if needed <= marks)
+            self.known[kind] = _merged(*(declared for _, declared in found))
         stated = f"background-color: {element.get('bgcolor') or ''}"
         if element.tag == "font":
             stated += f"; color: {element.get('color') or ''}"

@@ -99,7 +99,7 @@ OLD_OFFICE = Kind(
 )
 RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True)
 NOTEBOOK = Kind("structured.read_notebook", (".ipynb",), ("application/x-ipynb+json",))
-DELIMITED = Kind("tables", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
+DELIMITED = Kind("structured.read_delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
 HTML = Kind(
     "html",
     (".html", ".htm", ".xhtml"),
