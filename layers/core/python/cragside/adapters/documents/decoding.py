@@ -65,7 +65,7 @@ _FOREIGN = re.compile(r"[cCgGhat]+")
 
 
 def ranked(content: bytes) -> Iterator[str]:
-    """The encodings whose words look like words, the most probable first. Bytes beyond ASCII are needed."""
+    """Yield the encodings whose words look like words, the most probable first. Bytes beyond ASCII are needed."""
     sample = b"\n".join(_pieces(content))
     if not sample:
         return
@@ -115,7 +115,7 @@ def mixes_scripts(content: bytes) -> bool:
 
 
 def _pieces(content: bytes) -> Iterator[bytes]:
-    """The lines with bytes beyond ASCII, with a little of the text before them, up to the size of a sample."""
+    """Yield the lines with bytes beyond ASCII, with a little of the text before them, up to the size of a sample."""
     taken, end = 0, 0
     for piece in _PIECE.finditer(content):
         start = max(end, piece.start() - _BEFORE)
@@ -127,7 +127,7 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _quality(sample: bytes, encoding: str) -> float:
-    """The plausibility of a text in an encoding: 0 if it does not fit or is no text."""
+    """Return the plausibility of a text in an encoding: 0 if it does not fit or is no text."""
     try:
         text = _in_encoding(sample, encoding)
     except UnicodeError:
@@ -174,7 +174,7 @@ def _rareness(text: str, encoding: str) -> float:
 
 
 def _oddness(text: str) -> float:
-    """The share of odd words among those with characters beyond ASCII."""
+    """Return the share of odd words among those with characters beyond ASCII."""
     sorts = text.translate(_SORTS)
     if len(_CONTROL.findall(text)) > _MOST_CONTROL * len(text):
         return 1
@@ -263,7 +263,7 @@ _NO_CHANCE = 10
 
 
 def decode(content: bytes, charset: str | None = None) -> str | None:
-    """The text with line feeds as line ends and without byte order mark; None for data that is no readable text.
+    """Return the text with line feeds as line ends and without byte order mark; None for data that is no readable text.
 
     A byte order mark decides. Without one, these are tried: `charset`, or the encoding that an XML file declares,
     UTF-8, UTF-16 if the bytes look like it, UTF-8 with damaged bytes, and the legacy encoding whose words look most
@@ -294,7 +294,10 @@ def _decoded(content: bytes, charset: str | None) -> str | None:
 
 
 def _as_declared(content: bytes, charset: str, text: str | None) -> str | None:
-    """The content in the declared encoding. Valid UTF-8 beyond ASCII is no text of one byte for each character."""
+    """Return the content in the declared encoding.
+
+    Valid UTF-8 beyond ASCII is no text of one byte for each character.
+    """
     try:
         encoding = codecs.lookup(_OTHER_NAMES.get(charset.lower(), charset)).name
     except (LookupError, ValueError):
@@ -309,7 +312,7 @@ def _switched(content: bytes) -> str | None:
 
 
 def _damaged(content: bytes) -> str | None:
-    """The text if it is UTF-8 with damaged bytes or with lines in Windows-1252."""
+    """Return the text if it is UTF-8 with damaged bytes or with lines in Windows-1252."""
     decoder = codecs.getincrementaldecoder("utf-8")("ignore")
     whole = decoder.decode(content)
     cut = decoder.getstate()[0]  # one damage, however many bytes of the last character are there
@@ -340,7 +343,7 @@ def _is_cut(content: bytes, cut: bytes) -> bool:
 
 
 def _marked(content: bytes, encoding: str) -> str | None:
-    """The text behind a byte order mark. UTF-8 may be damaged, and the last character of each may be cut off."""
+    """Return the text behind a byte order mark. UTF-8 may be damaged, and the last character of each may be cut off."""
     if encoding == "utf-8-sig":
         content = content.removeprefix(codecs.BOM_UTF8)
         text = _strictly(content, "utf-8")
@@ -355,7 +358,7 @@ def _marked(content: bytes, encoding: str) -> str | None:
 
 
 def _line(content: bytes) -> str:
-    """A line in UTF-8, or in Windows-1252 if nothing in it is UTF-8."""
+    """Return a line in UTF-8, or in Windows-1252 if nothing in it is UTF-8."""
     with suppress(UnicodeDecodeError):
         return content.decode()
     if not _beyond_ascii(content.decode("utf-8", "ignore")):
@@ -392,7 +395,7 @@ def _wide(content: bytes) -> str | None:
 
 
 def _usual(sample: bytes, encoding: str) -> int:
-    """The number of the usual characters, 0 if the sample is not readable."""
+    """Return the number of the usual characters, 0 if the sample is not readable."""
     text = sample.decode(encoding, "ignore")
     readable = sum(character.isprintable() or character in "\r\n\t\f" for character in text) >= 0.97 * len(text)
     return len(_USUAL.findall(text)) if readable else 0

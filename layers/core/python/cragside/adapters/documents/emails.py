@@ -88,7 +88,10 @@ def _contents(part: Any, depth: int) -> MailContents:
 
 
 def _chosen(parts: list[MailContents], kinds: list[str]) -> MailContents:
-    """The plain text, or the richer form if that says more, or both if each does. All attached files are kept."""
+    """Return the plain text, or the richer form if that says more, or both if each does.
+
+    All attached files are kept.
+    """
     whole = MailContents()
     for each in parts:
         whole.add(MailContents([], each.forwarded, each.attached, each.found, each.binary))
@@ -189,12 +192,15 @@ _PARSED = re.compile(
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The headers and the text, and what is forwarded and attached. Raises `Unreadable` if there is nothing to read."""
+    """Return the headers and the text, and what is forwarded and attached.
+
+    Raises `Unreadable` if there is nothing to read.
+    """
     return reading_of(parsed_message(content), origin)
 
 
 def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
-    """The reading of a message. Raises `Unreadable` if there is nothing to read."""
+    """Return the reading of a message. Raises `Unreadable` if there is nothing to read."""
     mail = Mail()
     mail.add(message)
     composer = mail.composer
@@ -204,7 +210,7 @@ def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
 
 
 def parsed_message(content: bytes) -> EmailMessage:
-    """A message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
+    """Return a message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
     content = _in_ascii_or_utf8(content)
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
         raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")
@@ -217,7 +223,7 @@ def parsed_message(content: bytes) -> EmailMessage:
 
 
 def title_of(message: EmailMessage) -> str:
-    """The subject of a message."""
+    """Return the subject of a message."""
     return _header(message, "Subject")
 
 
@@ -278,7 +284,7 @@ class Mail:
             self.unread.append(f"of the attachment {attached.name}: {reading.unread or 'scanned pages were not read'}")
 
     def _reading(self, attached: Attached, depth: int) -> Reading | None:
-        """The reading of a file in a message, None if it cannot be read within the limits."""
+        """Return the reading of a file in a message, None if it cannot be read within the limits."""
         from cragside.adapters.documents.kinds import PICTURE, kind_of
 
         self._files += 1
@@ -300,7 +306,7 @@ def _path(section: str, name: str) -> str:
 
 
 def _below(marks: tuple[Mark, ...], section: str) -> tuple[Mark, ...]:
-    """The marks of a part of a message. Its pages are no pages of the message."""
+    """Return the marks of a part of a message. Its pages are no pages of the message."""
     return tuple(
         Mark(
             mark.start,
@@ -312,7 +318,10 @@ def _below(marks: tuple[Mark, ...], section: str) -> tuple[Mark, ...]:
 
 
 def _in_ascii_or_utf8(content: bytes) -> bytes:
-    """The message, with a head in UTF-8. Some programs save messages in UTF-16, or headers in a legacy encoding."""
+    """Return the message, with a head in UTF-8.
+
+    Some programs save messages in UTF-16, or headers in a legacy encoding.
+    """
     if content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:200]:
         text = decode(content)
         content = _WIDE.sub(b"charset=utf-8", text.encode("utf-8", "replace")) if text is not None else content
@@ -324,7 +333,7 @@ def _in_ascii_or_utf8(content: bytes) -> bytes:
 
 
 def mail_facts(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether a text begins with the headers of an e-mail, and its tier 1 annotations."""
+    """Tell if a text begins with the headers of an e-mail, and return its tier 1 annotations."""
     head = _HEAD.match(text[:20_000] + "\n")
     if head is None or not (_SENDER.search(head[0]) and _OTHER.search(head[0])):
         return False, {}
@@ -385,7 +394,7 @@ _MOST_MESSAGES = 10_000
 
 
 def read_mailbox(content: bytes, origin: FileOrigin) -> Reading:
-    """The messages in their order. Raises `Unreadable` if there is none."""
+    """Return the messages in their order. Raises `Unreadable` if there is none."""
     mail, read, failed = Mail(), 0, 0
     for number, message in enumerate(_messages(content), 1):
         if number > _MOST_MESSAGES:

@@ -22,7 +22,7 @@ _LEAST_MESSAGES = 3
 
 
 def chat_facts(name: str, text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether a text is the transcript of a chat, and its channel, participants and first time."""
+    """Tell if a text is the transcript of a chat, and return its channel, participants and first time."""
     lines = [line for line in text[:_HEAD].split("\n") if line.strip()]
     inline = [match for line in lines if (match := _MESSAGE.match(line))]
     headed = [match for line in lines if (match := _HEADED.match(line))]
@@ -39,7 +39,7 @@ def chat_facts(name: str, text: str) -> tuple[bool, dict[str, Any]]:
 
 
 def is_slack_export(value: object) -> bool:
-    """Whether this is Slack's export of a channel: a list of messages."""
+    """Tell if this is Slack's export of a channel: a list of messages."""
     if not isinstance(value, list) or not value:
         return False
     return all(
@@ -49,7 +49,7 @@ def is_slack_export(value: object) -> bool:
 
 
 def slack_export(messages: Sequence[Mapping[str, Any]], name: str) -> tuple[str, dict[str, Any]]:
-    """The messages as lines with time and name, and tier 1. The channel is the name of the file's folder."""
+    """Return the messages as lines with time and name, and tier 1. The channel is the name of the file's folder."""
     people = {str(message.get("user")): _speaker(message) for message in messages}
     composer = Composer()
     for message in messages:
@@ -106,7 +106,10 @@ class _Conversation:
 
 
 def conversation_export(value: Any) -> Reading | None:
-    """The conversations as "who: what", each a section with its title; None if the value is no export of chats."""
+    """Return the conversations as "who: what", each a section with its title.
+
+    None if the value is no export of chats.
+    """
     items = value if isinstance(value, list) else [value]
     found = [_conversation(item) for item in items] if items else []
     if not found or not all(found):
@@ -125,7 +128,7 @@ def conversation_export(value: Any) -> Reading | None:
 
 
 def as_spoken(text: str) -> str:
-    """A text without what models thought, if it is Open WebUI's export of a chat as text."""
+    """Return a text without what models thought, if it is Open WebUI's export of a chat as text."""
     if not f"\n{text}".startswith(_QUESTION):
         return text
     turns = text.split(_ANSWER)
@@ -133,7 +136,7 @@ def as_spoken(text: str) -> str:
 
 
 def _parted(turn: str) -> tuple[str, str]:
-    """An answer, and what is said from the next question on."""
+    """Return an answer, and what is said from the next question on."""
     answer, asked, rest = turn.partition(_QUESTION)
     return answer, asked + rest
 
@@ -161,7 +164,7 @@ def _conversation(item: Any) -> _Conversation | None:
 
 
 def _thread(nodes: Mapping[str, Any], last: Any, parent: str) -> list[Mapping[str, Any]]:
-    """The messages from the first to the last shown one. Other answers to the same question are left out."""
+    """Return the messages from the first to the last shown one. Other answers to the same question are left out."""
     thread = list[Mapping[str, Any]]()
     seen = set[str]()
     while isinstance(last, str) and last not in seen and len(seen) < _MOST_STEPS:
@@ -229,7 +232,10 @@ _PREFIX = re.compile(r"\A\s*+<document_metadata>.{0,5000}?</document_metadata>\s
 
 
 def document_export(value: Any) -> Reading | None:
-    """The text of the documents; None if the value holds none. With several, each is a section with its title."""
+    """Return the text of the documents.
+
+    None if the value holds none. With several, each is a section with its title.
+    """
     items = value if isinstance(value, list) else [value]
     if items and all(_content(item) is not None for item in items):
         return _documents(items)
@@ -273,7 +279,10 @@ def _named(item: Mapping[str, Any], *names: str) -> str:
 
 
 def _chunks(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The chunks of a vector cache, which is a list of lists of chunks with vectors; none if it is anything else."""
+    """Yield the chunks of a vector cache, which is a list of lists of chunks with vectors.
+
+    None if it is anything else.
+    """
     groups = value if isinstance(value, list) else []
     flat = [chunk for group in groups for chunk in (group if isinstance(group, list) else [group])]
     if all(

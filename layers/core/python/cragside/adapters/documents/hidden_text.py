@@ -218,7 +218,7 @@ def _is_flat(points: Sequence[tuple[float, float]]) -> bool:
 
 
 def _colour(value: Value) -> _Colour | None:
-    """The colour in a value; None if it has none, or a transparent or computed one."""
+    """Return the colour in a value; None if it has none, or a transparent or computed one."""
     for token in value:
         colour = parse_color(token)
         if isinstance(colour, Color) and colour.alpha > _SMALLEST:
@@ -248,7 +248,7 @@ def _numbers(declared: Declared, name: str, share: float) -> Iterator[float]:
 
 
 def _in_pixels(tokens: Value, share: float) -> Iterator[float]:
-    """The numbers and lengths in a value in pixels, also in calculations. One per cent is `share` pixels."""
+    """Yield the numbers and lengths in a value in pixels, also in calculations. One per cent is `share` pixels."""
     for token in tokens:
         if token.type == "number":
             yield float(token.value)
@@ -353,7 +353,7 @@ def _is_never_shown(element: Any) -> bool:
 
 @lru_cache(maxsize=8)
 def _rules(sheet: str) -> tuple[_Rule, ...]:
-    """The rules of a style sheet that apply on every screen and may hide text, one for each simple selector.
+    """Return the rules of a style sheet that apply on every screen and may hide text, one for each simple selector.
 
     A selector is the set of what an element needs (`name`, `.class`, `#id`, `*`), and its specificity. The chapters of
     a book share their sheets.
@@ -399,7 +399,7 @@ def _flat(parsed: Sequence[Any], depth: int) -> Iterator[Any]:
 
 
 def _selectors(prelude: Sequence[Any]) -> Iterator[tuple[frozenset[str], int]]:
-    """The simple selectors of a list, without those with combinators, attributes or pseudo-classes."""
+    """Yield the simple selectors of a list, without those with combinators, attributes or pseudo-classes."""
     one: list[Any] = []
     for token in [*prelude, None]:
         if token is not None and not (token.type == "literal" and token.value == ","):

@@ -64,13 +64,13 @@ class Block:
 
 
 def blocks_of(tree: Any) -> list[Block]:
-    """The blocks of a page's content in their order, without blocks that are mostly links."""
+    """Return the blocks of a page's content in their order, without blocks that are mostly links."""
     region, whole = _region(tree)
     return [block for block in _blocks(region, _is_beside) if not whole or block.linked <= _MOST_LINKED]
 
 
 def all_blocks(tree: Any) -> Iterator[Block]:
-    """The blocks of a page with the addresses behind links, also those beside its content."""
+    """Return the blocks of a page with the addresses behind links, also those beside its content."""
     return _blocks(tree, lambda _: False, address_of)
 
 
@@ -80,7 +80,7 @@ def has_content_element(tree: Any) -> bool:
 
 
 def joined(blocks: list[Block]) -> str:
-    """The blocks as one text."""
+    """Return the blocks as one text."""
     pieces = list[str]()
     for block, after in zip(blocks, [*blocks[1:], None], strict=True):
         alike = after is not None and block.prefix == after.prefix and not after.begins
@@ -90,7 +90,7 @@ def joined(blocks: list[Block]) -> str:
 
 
 def _region(tree: Any) -> tuple[Any, bool]:
-    """The element with the content, and whether it is the whole body."""
+    """Return the element with the content, and whether it is the whole body."""
     for path in (".//main", ".//*[@role='main']", ".//article"):
         found = tree.findall(path)
         if len(found) == 1:
@@ -122,7 +122,7 @@ class _Line:
         self.linked += len(text) if linked else 0
 
     def taken(self) -> Block | None:
-        """The line as a block, None if it is blank. The next line is a paragraph."""
+        """Return the line as a block, None if it is blank. The next line is a paragraph."""
         whole = "".join(self.pieces)
         text = " ".join(whole.split())
         if self.prefix == "| ":
@@ -198,7 +198,7 @@ _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 
 
 def read(content: bytes, origin: FileOrigin, linked: Callable[[str], bytes] | None = None) -> Reading:
-    """The text of an article as Markdown, with its headings as sections. `linked` is that of `tree_of`."""
+    """Return the text of an article as Markdown, with its headings as sections. `linked` is that of `tree_of`."""
     from lxml import etree
 
     from cragside.adapters.documents.markdown_syntax import sections
@@ -266,7 +266,7 @@ def _stated(tree: Any, address: str | None) -> Any:
 
 
 def tree_of(content: bytes, charset: str | None, linked: Callable[[str], bytes] | None = None) -> Any:
-    """The elements of a page, without text that a reader cannot see.
+    """Return the elements of a page, without text that a reader cannot see.
 
     `linked` returns the style sheet at an address that the page links to. Without it, these sheets do not count.
     Raises `Unreadable` for binary data, for a page without elements, and if the parser stops early.
@@ -306,7 +306,7 @@ def tree_of(content: bytes, charset: str | None, linked: Callable[[str], bytes] 
 
 
 def _most_attributes(text: str) -> int:
-    """An estimate of the most attributes of one element. libxml2 compares each attribute with all others."""
+    """Return an estimate of the most attributes of one element. libxml2 compares each attribute with all others."""
     return max((tag.count("=") + len(tag.split()) for tag in _TAG.findall(_VALUE.sub("= ", text))), default=0) // 2
 
 
@@ -337,7 +337,7 @@ _MOST_FOUND = 0.5
 
 
 def with_dropped(article: str, blocks: list[Block], title: str) -> str:
-    """The article with the blocks that it lacks, each behind the block that stands before it in the page.
+    """Return the article with the blocks that it lacks, each behind the block that stands before it in the page.
 
     It lacks all rows of tables.
     """

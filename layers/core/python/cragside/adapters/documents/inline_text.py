@@ -33,7 +33,7 @@ _SWITCH = re.compile(r'\\{1,2}[a-z](?![a-z])(?:\s{0,9}"[^"]{0,1000}")?', re.IGNO
 
 
 def field_target(asked: str) -> str:
-    """The address that a field of Word or RTF links to, "" for other fields."""
+    """Return the address that a field of Word or RTF links to, "" for other fields."""
     found = _LINK.match(_SWITCH.sub("", asked[: 12 * _LONGEST]))
     return found[1] or found[2] if found else ""
 
@@ -45,7 +45,7 @@ def end_link(pieces: list[str], begin: int, target: str) -> None:
 
 
 def address_behind(text: str, target: str) -> str:
-    """The address behind the text of a link, as " (https://…)"; "" if there is no text or it shows the address.
+    """Return the address behind the text of a link, as " (https://…)"; "" if there is no text or it shows the address.
 
     Only addresses of pages, mailboxes and telephones count.
     """
@@ -79,7 +79,7 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
 def address_of(link: Any) -> str:
-    """The address behind the text of a link. Links in headings lead to these headings, so they have none."""
+    """Return the address behind the text of a link. Links in headings lead to these headings, so they have none."""
     if next(link.iterancestors(*_HEADINGS), None) is not None:
         return ""
     target = link.get("href") or ""
@@ -106,16 +106,16 @@ class PageLinks:
                 link.text = (link.text or "").rstrip() + sign
 
     def shown(self, text: str) -> str:
-        """The text with the addresses."""
+        """Return the text with the addresses."""
         return _SIGN.sub(lambda sign: self._addresses[sign[1]], text) if self._addresses else text
 
     def without(self, text: str | None) -> str:
-        """The text without addresses, as that of a title."""
+        """Return the text without addresses, as that of a title."""
         return _SIGN.sub("", text or "") if self._addresses else text or ""
 
 
 def _said(link: Any) -> str:
-    """The text of a link that a reader sees."""
+    """Return the text of a link that a reader sees."""
     pieces, stack = list[str](), [link]
     while stack:
         element = stack.pop()
@@ -140,7 +140,7 @@ _STYLE = re.compile(r"vertical-align\s{0,9}:\s{0,9}(super|sub)\b", re.IGNORECASE
 
 
 def leveled(text: str) -> str:
-    """The text without the marks around what is raised or lowered."""
+    """Return the text without the marks around what is raised or lowered."""
     return _MARKED.sub(_placed, text).translate(_LEFT) if LEVEL in text else text
 
 
@@ -200,7 +200,7 @@ def _mark(element: Any) -> str:
 
 
 def _after(element: Any) -> str:
-    """The character behind an element, as far as it stands beside it."""
+    """Return the character behind an element, as far as it stands beside it."""
     following = element.getnext()
     if element.tail:
         is_fraction = element.tail == "/" and following is not None and _mark(following) == LOWERED

@@ -39,7 +39,7 @@ class Kind:
 
 
 def _office_types(program: str, format_: str, *documents: str) -> tuple[str, ...]:
-    """The content types of a program's documents, without and with macros."""
+    """Return the content types of a program's documents, without and with macros."""
     plain = (f"application/vnd.openxmlformats-officedocument.{format_}.{document}" for document in documents)
     return (*plain, *(f"application/vnd.ms-{program}.{document}.macroenabled.12" for document in documents))
 
@@ -189,7 +189,7 @@ def kind_of_misnamed(content: bytes, ending: str) -> tuple[Kind, str]:
 
 
 def _begun(text: str) -> str:
-    """The text without the declaration of XML and the comments before its first element."""
+    """Return the text without the declaration of XML and the comments before its first element."""
     text = text.lstrip()
     for begin, end in (("<?", "?>"), ("<!--", "-->")):
         while text.startswith(begin):
@@ -221,7 +221,7 @@ _ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb
 
 
 def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, str]:
-    """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported formats."""
+    """Return the format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported formats."""
     head = content[:1024]
     carried = media_type(content_type)
     declared = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
@@ -269,7 +269,10 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
 
 
 def _picture(head: bytes) -> str:
-    """The ending of a picture that begins so; "" for other files. The two letters of BMP are too few to tell it."""
+    """Return the ending of a picture that begins so.
+
+    "" for other files. The two letters of BMP are too few to tell it.
+    """
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "webp"
     return next((ending for begin, ending in _PICTURES.items() if head.startswith(begin)), "")
@@ -287,17 +290,17 @@ def _zipped(content: bytes, expected: Kind | None) -> Kind:
 
 
 def named_kind(name: str) -> Kind | None:
-    """The format of a name, None if it is not supported."""
+    """Return the format of a name, None if it is not supported."""
     return _BY_ENDING.get(ending_of(name)) or _BY_NAME.get(_last(name).lower())
 
 
 def ending_of(name: str) -> str:
-    """The ending of a file's name or a URL's path, in lower case, with its dot; "" for none."""
+    """Return the ending of a file's name or a URL's path, in lower case, with its dot; "" for none."""
     return PurePath(_last(name)).suffix.lower()
 
 
 def media_type(content_type: str | None) -> str:
-    """A content type without its parameters, in lower case."""
+    """Return a content type without its parameters, in lower case."""
     return (content_type or "").partition(";")[0].strip().lower()
 
 

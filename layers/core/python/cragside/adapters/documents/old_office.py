@@ -24,14 +24,14 @@ class Storage:
         self._entry = entry
 
     def stream(self, name: str) -> bytes | None:
-        """The bytes of a stream, None if there is none of this name."""
+        """Return the bytes of a stream, None if there is none of this name."""
         from olefile import STGTY_STREAM
 
         held = self._entry.kids_dict.get(name.lower())
         return self._file.read(held) if held is not None and held.entry_type == STGTY_STREAM else None
 
     def storages(self, beginning: str) -> "list[Storage]":
-        """The folders in this one whose names begin so, in the order of their names."""
+        """Return the folders in this one whose names begin so, in the order of their names."""
         from olefile import STGTY_STORAGE
 
         held = sorted(self._entry.kids_dict.items())
@@ -43,7 +43,7 @@ class Storage:
 
 
 def opened(content: bytes, damaged: str) -> Storage:
-    """The outermost folder of a compound file."""
+    """Return the outermost folder of a compound file."""
     file = _File(content, damaged)
     return Storage(file, file.root)
 
@@ -108,7 +108,7 @@ Formats = dict[tuple[int, int], str]
 
 
 def stream_of(content: bytes) -> bytes:
-    """The records of a workbook, none where calamine reads a file that olefile does not."""
+    """Return the records of a workbook, none where calamine reads a file that olefile does not."""
     with suppress(Unreadable):
         folder = opened(content, "")
         return folder.stream("Workbook") or folder.stream("Book") or b""
@@ -121,7 +121,7 @@ def is_locked(stream: bytes) -> bool:
 
 
 def formats_of(stream: bytes) -> list[Formats]:
-    """The formats of the numbers of each sheet, in their order. Cells without one are left out."""
+    """Return the formats of the numbers of each sheet, in their order. Cells without one are left out."""
     sheets, looks = list[int](), list[int]()
     named = _builtin()
     later = True
@@ -155,7 +155,7 @@ def _of_sheet(stream: bytes, start: int, written: list[str]) -> Formats:
 
 
 def _records(stream: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    """The records of the part that begins here, without those of charts in it."""
+    """Yield the records of the part that begins here, without those of charts in it."""
     depth = 0
     while start + 4 <= len(stream):
         kind, size = struct.unpack_from("<HH", stream, start)
@@ -192,7 +192,7 @@ _DAMAGED = "is damaged, or no Office document that can be read: save it as .docx
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text of a document or a presentation, the visible sheets of a workbook.
+    """Return the text of a document or a presentation, the visible sheets of a workbook.
 
     Raises `Unreadable` for protected and damaged files, and without the extra.
     """

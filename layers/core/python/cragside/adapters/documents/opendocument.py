@@ -38,7 +38,7 @@ def blocks(container: Any) -> Iterator[Any]:
 
 
 def words(block: Any) -> str:
-    """The text of a paragraph with the addresses of links, without comments."""
+    """Return the text of a paragraph with the addresses of links, without comments."""
     pieces: list[str] = []
     # A number is that of the piece with which a link begins, in front of its target.
     stack: list[Any] = [block]
@@ -95,7 +95,7 @@ _MOST_REPEATED = 1000
 
 
 def rows(table: Any) -> Iterator[MergedRow]:
-    """The rows as people see them, with the merged cells. A row or cell is repeated at most 1,000 times."""
+    """Yield the rows as people see them, with the merged cells. A row or cell is repeated at most 1,000 times."""
     number = 0
     for row in table.iter(f"{TABLE}table-row"):
         if next(row.iterancestors(f"{TABLE}table")) is not table:
@@ -116,7 +116,7 @@ def rows(table: Any) -> Iterator[MergedRow]:
 
 
 def _cell_shown(cell: Any) -> str:
-    """The text of a cell. Dates are written as 2024-03-31, and numbers are not shortened."""
+    """Return the text of a cell. Dates are written as 2024-03-31, and numbers are not shortened."""
     text = _cell_words(cell)
     with suppress(ValueError):  # what a damaged file says of its values
         if dated := cell.get(f"{OFFICE}date-value"):
@@ -137,7 +137,7 @@ def _cell_shown(cell: Any) -> str:
 
 
 def _cell_words(cell: Any) -> str:
-    """The text of a cell in a line, also that of lists and tables in it. Cells in these count once."""
+    """Return the text of a cell in a line, also that of lists and tables in it. Cells in these count once."""
     texts = list[str]()
     for block in blocks(cell):
         if block.tag == f"{TABLE}table":
@@ -212,7 +212,7 @@ class _Place:
 
 
 def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
-    """The numbers of headings and first paragraphs of list items that have one."""
+    """Return the numbers of headings and first paragraphs of list items that have one."""
     styles = list(styles)
     levels, unnumbered = _all_levels(styles), _unnumbered(styles)
     outline, last, known = _Count(), dict[str, _Count](), dict[str, _Count]()
@@ -242,7 +242,7 @@ def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
 
 
 def _entered(element: Any, around: _Place | None, last: dict[str, _Count], known: dict[str, _Count]) -> _Place:
-    """The place in a list that begins here."""
+    """Return the place in a list that begins here."""
     name = element.get(f"{TEXT}style-name") or (around.name if around is not None else "")
     if around is not None:
         # Behind a paragraph of its item, a list begins. Without one, it is only there to reach its depth.
@@ -262,7 +262,7 @@ def _number_shown(number: int | None, level: _Level) -> str:
 
 
 def _all_levels(styles: list[Any]) -> dict[str, dict[int, _Level]]:
-    """The levels of each style of lists by their numbers from 1, and those of headings."""
+    """Return the levels of each style of lists by their numbers from 1, and those of headings."""
     found: dict[str, dict[int, _Level]] = {_OUTLINE: {}}
     for style in chain.from_iterable(each.iter(f"{TEXT}list-style", f"{TEXT}outline-style") for each in styles):
         name = _OUTLINE if style.tag == f"{TEXT}outline-style" else style.get(f"{STYLE}name", "")
@@ -282,7 +282,7 @@ def _all_levels(styles: list[Any]) -> dict[str, dict[int, _Level]]:
 
 
 def _unnumbered(styles: list[Any]) -> set[str]:
-    """The styles of paragraphs that are in no list, not even in that of headings."""
+    """Return the styles of paragraphs that are in no list, not even in that of headings."""
     each = chain.from_iterable(root.iter(f"{STYLE}style") for root in styles)
     return {style.get(f"{STYLE}name", "") for style in each if style.get(f"{STYLE}list-style-name") == ""}
 
@@ -356,7 +356,7 @@ def _embed_objects(body: Any, archive: zipfile.ZipFile) -> None:
 
 
 def _looks(styles: Iterable[Any]) -> dict[_StyleKey, _Look]:
-    """What each style says about hiding and size, by family and name. Styles inherit."""
+    """Return what each style says about hiding and size, by family and name. Styles inherit."""
     own, parents = dict[_StyleKey, _Look](), dict[_StyleKey, str]()
     for style in chain.from_iterable(each.iter(f"{STYLE}style") for each in styles):
         # Headers and footers have automatic styles of their own, with the same names.
@@ -431,12 +431,12 @@ def _document(body: Any, numbers: Mapping[Any, str], composer: Composer) -> str:
 
 
 def _barred(table: Any) -> str:
-    """The rows of a table that are not empty, cells separated by bars."""
+    """Return the rows of a table that are not empty, cells separated by bars."""
     return "\n".join(barred(rows(table)))
 
 
 def _notes(block: Any) -> Iterator[str]:
-    """The footnotes and endnotes of a paragraph."""
+    """Yield the footnotes and endnotes of a paragraph."""
     for note in block.iter(f"{TEXT}note"):
         kind = "Endnote" if note.get(f"{TEXT}note-class") == "endnote" else "Footnote"
         number = " ".join((note.findtext(f"{TEXT}note-citation") or "")[:20].split())

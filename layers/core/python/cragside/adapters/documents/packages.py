@@ -24,7 +24,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, Valu
 
 
 def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = False) -> int:
-    """The number of bytes that the archive unpacks to. `what` is "a Word document (.docx)".
+    """Return the number of bytes that the archive unpacks to. `what` is "a Word document (.docx)".
 
     Raises `Unreadable` if the archive lacks a needed entry or is a zip bomb.
 
@@ -61,7 +61,7 @@ def opened(content: bytes, what: str) -> Iterator[zipfile.ZipFile]:
 
 
 def parsed(xml: bytes) -> Any:
-    """The root of an XML text. No entity is resolved and nothing is fetched."""
+    """Return the root of an XML text. No entity is resolved and nothing is fetched."""
     from lxml import etree
 
     parser = etree.XMLParser(
@@ -107,7 +107,7 @@ _STRICT = re.compile(rb"""(=["']http://)purl\.oclc\.org/ooxml/(\w{1,40})/""")
 
 
 def transitional(content: bytes, what: str) -> bytes:
-    """The document with the names of elements that most documents have, if it is "Strict Open XML"."""
+    """Return the document with the names of elements that most documents have, if it is "Strict Open XML"."""
     with opened(content, what) as archive:
         if "_rels/.rels" not in archive.namelist() or not _STRICT.search(archive.read("_rels/.rels")):
             return content
@@ -134,7 +134,7 @@ class Relation:
 
 
 def relations(archive: zipfile.ZipFile, path: str) -> dict[str, Relation]:
-    """The relations of the part at `path` by their ids. The path "" means those of the package."""
+    """Return the relations of the part at `path` by their ids. The path "" means those of the package."""
     folder, name = posixpath.split(path)
     listed = posixpath.join(folder, f"_rels/{name}.rels")
     if listed not in archive.namelist():
@@ -150,7 +150,7 @@ def relations(archive: zipfile.ZipFile, path: str) -> dict[str, Relation]:
 
 
 def parts(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) -> Iterator[str]:
-    """The paths of related parts of a kind that the archive has."""
+    """Yield the paths of related parts of a kind that the archive has."""
     known = set(archive.namelist())
     for each in related.values():
         if each.kind == kind and not each.external and each.target in known:
@@ -158,13 +158,13 @@ def parts(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) 
 
 
 def part(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) -> Any:
-    """The root of the first related part of a kind, None if there is none."""
+    """Return the root of the first related part of a kind, None if there is none."""
     path = next(parts(archive, related, kind), None)
     return parsed(archive.read(path)) if path is not None else None
 
 
 def content_type(archive: zipfile.ZipFile, path: str) -> str:
-    """The content type that the package states for a part, "" if it states none."""
+    """Return the content type that the package states for a part, "" if it states none."""
     by_name, by_ending = "", ""
     for each in parsed(archive.read("[Content_Types].xml")):
         if each.get("PartName", "").lstrip("/") == path:

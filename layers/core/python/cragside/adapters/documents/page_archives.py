@@ -32,7 +32,10 @@ _CHAPTERS = ("application/xhtml+xml", "text/html")
 
 
 def read_book(content: bytes, origin: FileOrigin) -> Reading:
-    """The text of the chapters, with title, author and date. Raises `Unreadable` for books with copy protection."""
+    """Return the text of the chapters, with title, author and date.
+
+    Raises `Unreadable` for books with copy protection.
+    """
     check_archive(content, NEEDED, _WHAT, types=True)
     composer = Composer()
     with opened(content, _WHAT) as archive:
@@ -47,7 +50,7 @@ def read_book(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[str]:
-    """The paths of the chapters in the order of the spine, each once. The table of contents is left out."""
+    """Yield the paths of the chapters in the order of the spine, each once. The table of contents is left out."""
     items = {each.get("id", ""): each for each in package.iter(f"{_OPF}item")}
     known, seen = set(archive.namelist()), set[str]()
     for reference in package.iter(f"{_OPF}itemref"):
@@ -91,7 +94,7 @@ _EMPTY = "has no page with text"
 
 
 def read_saved_page(content: bytes, origin: FileOrigin) -> Reading:
-    """The pages. Of a workbook, each sheet is one. Raises `Unreadable` if none has text."""
+    """Return the pages. Of a workbook, each sheet is one. Raises `Unreadable` if none has text."""
     message = emails.parsed_message(content)
     readings, reason = list[Reading](), _EMPTY
     sheets = dict(_sheets(message))
@@ -117,7 +120,7 @@ def read_saved_page(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _sheets(message: Message) -> Iterator[tuple[str, bytes]]:
-    """The style sheets of the archive by their addresses."""
+    """Yield the style sheets of the archive by their addresses."""
     for part in islice(message.walk(), _MOST_PARTS):
         sheet = part.get_payload(decode=True) if part.get_content_type() == "text/css" else None
         if isinstance(sheet, bytes):
@@ -136,6 +139,6 @@ def _sheet_at(sheets: Mapping[str, bytes], page: str) -> Callable[[str], bytes]:
 
 
 def _apart(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """The marks of a page, which no passage shares with the page before it."""
+    """Return the marks of a page, which no passage shares with the page before it."""
     first = marks[0].section if marks and marks[0].start == 0 else ""
     return (Mark(0, section=first, apart=True), *(mark for mark in marks if mark.start))

@@ -38,7 +38,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading:
-    """As `read`. `recognise` returns the text of a page that has no text layer but shows something."""
+    """Read a PDF. `recognise` returns the text of a page that has no text layer but shows something."""
     import pypdfium2
 
     try:
@@ -78,7 +78,7 @@ def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading
 
 
 def _text(document: Any, index: int, layouts: Layouts, recognise: Callable[[Any], str] | None) -> tuple[str, str, bool]:
-    """The text of a page, what was written onto it beside no label, and whether the page shows anything."""
+    """Return the text of a page, what was written onto it beside no label, and whether the page shows anything."""
     page = document.get_page(index)
     try:
         added = written(page, document.formenv)
@@ -125,7 +125,7 @@ def _tidied(text: str) -> str:
 
 
 def _sections(document: Any) -> dict[int, str]:
-    """The path of bookmarks of each page, and the number that it shows if that is another one."""
+    """Return the path of bookmarks of each page, and the number that it shows if that is another one."""
     headings, begun = Headings(), dict[int, str]()
     for level, title, page in _bookmarks(document):
         begun.setdefault(page, headings.enter(level, title))
@@ -137,7 +137,7 @@ def _sections(document: Any) -> dict[int, str]:
 
 
 def _printed(document: Any, number: int) -> str:
-    """The number that a page shows, which readers look for, if that is not its place in the file."""
+    """Return the number that a page shows, which readers look for, if that is not its place in the file."""
     try:
         printed = label(document.get_page_label(number - 1), _LONGEST_NUMBER)
     except UnicodeError:
@@ -186,7 +186,7 @@ _SCALE = 300 / 72
 
 
 def read_scan(content: bytes, origin: FileOrigin) -> Reading:
-    """As `read`. Pages without a text layer have the text that was recognised."""
+    """Read a PDF with pages that are pictures of text, which OCR recognises."""
     with recogniser(origin.ocr) as ocr:
         reading = read_with(content, lambda page: _recognised(page, ocr))
     if not reading.text.strip():

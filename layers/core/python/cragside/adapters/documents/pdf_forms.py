@@ -54,7 +54,7 @@ class Written:
 
 
 def written(page: Any, form: Any) -> list[Written]:
-    """All that people see, in the file's order. `form` is pdfium's environment of the form, None without one."""
+    """Return all that people see, in the file's order. `form` is pdfium's environment of the form, None without one."""
     import pypdfium2.raw as pdfium
 
     found = list[Written]()
@@ -172,7 +172,7 @@ def _is_white(colour: list[int]) -> bool:
 
 
 def _notes() -> tuple[int, ...]:
-    """The annotations whose `Contents` a viewer shows as a note."""
+    """Return the annotations whose `Contents` a viewer shows as a note."""
     import pypdfium2.raw as pdfium
 
     names = "TEXT HIGHLIGHT UNDERLINE SQUIGGLY STRIKEOUT SQUARE CIRCLE LINE POLYGON POLYLINE INK CARET STAMP"
@@ -204,7 +204,7 @@ def _field(annotation: Any, form: Any, box: Box) -> Iterator[Written]:
 
 
 def _chosen(form: Any, annotation: Any) -> list[str]:
-    """The choices as people see them, else the value that was typed."""
+    """Return the choices as people see them, else the value that was typed."""
     import pypdfium2.raw as pdfium
 
     count = min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)
@@ -217,7 +217,7 @@ def _chosen(form: Any, annotation: Any) -> list[str]:
 
 
 def _name(form: Any, annotation: Any) -> str:
-    """The field's tooltip, else its name if that holds a word."""
+    """Return the field's tooltip, else its name if that holds a word."""
     import pypdfium2.raw as pdfium
 
     tooltip = _of_field(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
@@ -239,7 +239,7 @@ def _entry(annotation: Any, key: bytes) -> str:
 
 
 def _string(read: Callable[[Any, int], int]) -> str:
-    """A string of pdfium, cut to a bearable length."""
+    """Return a string of pdfium, cut to a bearable length."""
     size = read(None, 0)
     if size <= 2:
         return ""
@@ -264,7 +264,10 @@ class FieldColumns:
         self._beside: dict[int, list[tuple[Piece, str, str]]] = defaultdict(list)
 
     def enter(self, each: Written, above: Piece | None) -> tuple[Piece | None, bool]:
-        """The name of a field's column, and whether other fields stand between both. `above` is the text above it."""
+        """Return the name of a field's column, and whether other fields stand between both.
+
+        `above` is the text above it.
+        """
         name = above
         if name is None:
             fields = [
@@ -285,7 +288,7 @@ class FieldColumns:
         self._rows[-1].append((each, name))
 
     def rows(self) -> Iterator[Written]:
-        """The rows of such values, each behind the name of its column."""
+        """Yield the rows of such values, each behind the name of its column."""
         for row in self._rows:
             texts = (f"{_plain(name)}: {each.text}" for each, name in row)
             yield Written("value", "; ".join(texts), row[0][0].box)

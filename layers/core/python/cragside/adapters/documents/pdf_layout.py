@@ -66,7 +66,7 @@ class Box(NamedTuple):
         )
 
     def turned(self, degrees: int) -> "Box":
-        """The box as a page shows it that is turned clockwise."""
+        """Return the box as a page shows it that is turned clockwise."""
         match degrees:
             case 90:
                 return Box(self.bottom, -self.right, self.top, -self.left)
@@ -103,7 +103,7 @@ class Layouts:
         self._left = _MOST_CHARACTERS
 
     def pieces(self, layer: Any, shown: Box, rotation: int) -> list[Piece]:
-        """The pieces of a page's text layer that are in the shown part, none if it has too many."""
+        """Return the pieces of a page's text layer that are in the shown part, none if it has too many."""
         count = layer.count_chars()
         if count > min(self._left, _MOST_ON_A_PAGE):
             return []
@@ -131,7 +131,7 @@ class Layouts:
 
 
 def composed(ordered: Iterable[Piece]) -> str:
-    """The text of pieces in this order, separated as they say."""
+    """Return the text of pieces in this order, separated as they say."""
     text = list[str]()
     for piece in ordered:
         if shown := piece.shown:
@@ -145,7 +145,7 @@ def _end(made: Sequence[Piece], letters: Sequence[str]) -> None:
 
 
 def _characters(layer: Any, count: int) -> tuple[str, Sequence[Box]]:
-    """Each character and its box, as high as the line's font."""
+    """Return each character and its box, as high as the line's font."""
     import pypdfium2.raw as pdfium
 
     handle, rectangle = layer.raw, pdfium.FS_RECTF()
@@ -179,7 +179,7 @@ def _near(one: Box, other: Box) -> bool:
 
 
 def around(boxes: Sequence[Box]) -> Box:
-    """The smallest box that holds them."""
+    """Return the smallest box that holds them."""
     lefts, bottoms, rights, tops = zip(*boxes, strict=True)
     return Box(min(lefts), min(bottoms), max(rights), max(tops))
 
@@ -231,7 +231,7 @@ def likely(layer: Any, rotation: int) -> bool:
 
 
 def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> list[Piece] | None:
-    """The pieces with one column after the other, None if their order is right already.
+    """Return the pieces with one column after the other, None if their order is right already.
 
     Only columns of running text are put in order: rows of a table belong together. `ruled` says whether lines of a
     table are drawn across a place.
@@ -254,7 +254,7 @@ def in_reading_order(pieces: Sequence[Piece], ruled: Callable[[Box], bool]) -> l
 
 
 def _bands(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """The runs of rows that may be columns."""
+    """Yield the runs of rows that may be columns."""
     for edge in _edges([piece.box.left for row in rows for piece in row]):
         for start, end in _free(rows, edge):
             if end - start >= _LEAST_LINES:
@@ -263,7 +263,7 @@ def _bands(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 
 
 def _rows(pieces: Sequence[Piece]) -> list[Row]:
-    """The lines of the page from top to bottom, each from left to right."""
+    """Return the lines of the page from top to bottom, each from left to right."""
     rows = list[Row]()
     for piece in sorted(pieces, key=lambda piece: -piece.box.middle):
         if rows and rows[-1][0].box.beside(piece.box):
@@ -286,7 +286,7 @@ def _edges(lefts: Sequence[float]) -> list[float]:
 
 
 def _free(rows: Sequence[Row], edge: float) -> list[tuple[int, int]]:
-    """The runs of rows in which nothing crosses the space left of the edge."""
+    """Return the runs of rows in which nothing crosses the space left of the edge."""
     crossed = [
         any(piece.box.left < edge - 1 and piece.box.right > edge - _GUTTER * piece.box.height for piece in row)
         for row in rows
@@ -301,7 +301,7 @@ def _free(rows: Sequence[Row], edge: float) -> list[tuple[int, int]]:
 
 
 def _without_tables(rows: Sequence[Row], start: int, end: int, edge: float) -> Iterator[tuple[int, int]]:
-    """The parts of a run between rows that have a gap elsewhere than left of the edge."""
+    """Yield the parts of a run between rows that have a gap elsewhere than left of the edge."""
     begin = start
     for number in range(start, end + 1):
         has_gap = number < end and any(
@@ -316,7 +316,7 @@ def _without_tables(rows: Sequence[Row], start: int, end: int, edge: float) -> I
 
 
 def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> tuple[int, int]:
-    """The run without a header and footer that stand apart, and without lines apart below the second column."""
+    """Return the run without a header and footer that stand apart, and without lines apart below the second column."""
     steps = _steps(rows[start:end])
     apart = [number for number, step in enumerate(steps, start + 1) if step > _APART * median(steps)]
     below = max((number for number in range(start, end) if rows[number][-1].box.left >= edge - 1), default=end)
@@ -327,7 +327,7 @@ def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> 
 
 
 def _gaps(rows: Sequence[Row]) -> list[float]:
-    """The ends of the parts of these rows that stand beside each other, but for the last one."""
+    """Return the ends of the parts of these rows that stand beside each other, but for the last one."""
     spans = sorted((piece.box.left, piece.box.right) for row in rows for piece in row)
     gutter = _GUTTER * median(piece.box.height for row in rows for piece in row)
     ends, reached = list[float](), spans[0][1]
@@ -339,7 +339,7 @@ def _gaps(rows: Sequence[Row]) -> list[float]:
 
 
 def _split(rows: Sequence[Row], ends: Sequence[float]) -> list[list[Row]]:
-    """The parts of these rows, each as lines."""
+    """Return the parts of these rows, each as lines."""
     parts: list[list[Row]] = [[] for _ in range(len(ends) + 1)]
     for row in rows:
         lines: list[Row] = [[] for _ in parts]
@@ -408,7 +408,7 @@ def _drawn_across(columns: Sequence[Sequence[Row]], drawn: dict[int, int]) -> bo
 
 
 def _ordered(rows: Sequence[Row], bands: Sequence[_Band], drawn: dict[int, int]) -> list[Piece]:
-    """The rest of the page as the file draws it, and the columns between what stands above and below them."""
+    """Return the rest of the page as the file draws it, and the columns between what stands above and below them."""
     ordered, done = list[Piece](), 0
     for start, end, columns in bands:
         ordered += _as_drawn(rows[done:start], drawn)

@@ -25,7 +25,7 @@ NEEDS_OFFICE = "needs the extra `office` of cragside: install it, or save the fi
 
 
 def is_no_mistake(reason: str) -> bool:
-    """Whether a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
+    """Tell if a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
     return reason in (EMPTY, NEEDS_OCR, NEEDS_OFFICE, NO_TEXT)
 
 
@@ -171,7 +171,7 @@ def label(text: str, limit: int = MAX_LABEL) -> str:
 
 
 def name_as_title(name: str) -> str:
-    """A readable form of a file's name."""
+    """Return a readable form of a file's name."""
     readable = re.sub(r"[-_\s]+", " ", PurePath(name).stem).strip()
     return readable[:1].upper() + readable[1:]
 
@@ -182,7 +182,7 @@ def facts_of(title: str | None, author: str | None, created: str | None) -> dict
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with values. Lists are shortened and have no duplicates."""
+    """Return the fields with values. Lists are shortened and have no duplicates."""
     kept: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, str):

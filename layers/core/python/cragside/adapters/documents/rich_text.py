@@ -49,12 +49,12 @@ _PAGES = {
 
 
 def font_encoding(charset: int) -> str:
-    """The encoding of a font with this character set, "" if the file's own holds."""
+    """Return the encoding of a font with this character set, "" if the file's own holds."""
     return _CHARSETS.get(charset, "")
 
 
 def code_page(page: int | str | None) -> str:
-    """The name of a code page's encoding, "" for none that is known."""
+    """Return the name of a code page's encoding, "" for none that is known."""
     name = _PAGES.get(page, f"cp{page}") if page is not None else ""
     try:
         # A name such as `cp65000` may be that of no encoding of text.
@@ -89,13 +89,13 @@ class _Group:
     note: str = ""
 
     def inner(self) -> "_Group":
-        """A group in this one."""
+        """Return a group in this one."""
         # Files have a million groups, and `dataclasses.replace` takes three times as long.
         return _Group(self.sink, self.encoding, self.hidden, self.skip, self.fonts, self.asked, self.around, self.shift)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text. Raises `Unreadable` for files that are not RTF."""
+    """Return the text. Raises `Unreadable` for files that are not RTF."""
     if not content.lstrip()[:5] == b"{\\rtf":
         raise Unreadable("is damaged, or no rich text (.rtf)")
     text = _Reader().text(content.decode("latin-1"))
@@ -121,7 +121,7 @@ class _Reader:
         self._counts: dict[str, int] = {}
 
     def text(self, written: str) -> str:
-        """The text of the file, which ends with its outermost group."""
+        """Return the text of the file, which ends with its outermost group."""
         at = 0
         while found := _PART.match(written, at):
             at = found.end()
@@ -281,7 +281,7 @@ _KNOWN = (
 
 
 def unpacked(content: bytes) -> bytes:
-    """The rich text. Raises `Unreadable` if it is damaged or too long."""
+    """Return the rich text. Raises `Unreadable` if it is damaged or too long."""
     try:
         _, size, form = struct.unpack_from("<II4s", content)
     except struct.error:

@@ -41,7 +41,7 @@ class _Layout(NamedTuple):
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
+    """Return the visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
     size = check_archive(content, NEEDED, _WHAT)
     content = transitional(content, _WHAT)
     from openpyxl import load_workbook
@@ -65,14 +65,17 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _rows(sheet: Any, formulas: Any, merged: _Merged) -> Iterator[TableRow]:
-    """The rows as people see them. `formulas` is the sheet with formulas in place of values, if some have none."""
+    """Return the rows as people see them.
+
+    `formulas` is the sheet with formulas in place of values, if some have none.
+    """
     # A row may claim any number; openpyxl makes all rows before it.
     numbered = enumerate(_values(sheet, formulas), 1)
     return spread((number, cells, merged.pop(number, ())) for number, cells in numbered if cells)
 
 
 def _values(sheet: Any, formulas: Any) -> Iterator[list[str]]:
-    """The values of each row, and formulas that have none."""
+    """Yield the values of each row, and formulas that have none."""
     # A sheet may claim a million rows and 16,384 columns that it does not have.
     sheet.reset_dimensions()
     if formulas is None:
@@ -95,7 +98,7 @@ def _is_uncomputed(cell: Any, *, unsure: bool) -> bool:
 
 
 def _formula(cell: Any) -> str:
-    """The formula of a cell. That of an array is an object with a text."""
+    """Return the formula of a cell. That of an array is an object with a text."""
     formula = getattr(cell.value, "text", cell.value)
     return formula_shown(_FUNCTION.sub("", formula)) if isinstance(formula, str) else ""
 
@@ -144,7 +147,7 @@ _NAMED = {
 
 
 def read_xml(content: bytes, origin: FileOrigin) -> Reading:
-    """The visible sheets. Raises `Unreadable` for damaged files, and for those of other Office programs."""
+    """Return the visible sheets. Raises `Unreadable` for damaged files, and for those of other Office programs."""
     from lxml import etree
 
     try:

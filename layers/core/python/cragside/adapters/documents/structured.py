@@ -26,7 +26,7 @@ _SHOWN = {"text": "text", "file": "file", "link": "url", "group": "label"}
 
 
 def canvas_export(value: Any) -> Reading | None:
-    """The cards from top to bottom and the labelled arrows; None if the value is no canvas."""
+    """Return the cards from top to bottom and the labelled arrows; None if the value is no canvas."""
     nodes = value.get("nodes") if isinstance(value, Mapping) else None
     if not isinstance(nodes, list) or not all(
         isinstance(node, Mapping) and node.get("type") in _SHOWN for node in nodes
@@ -68,7 +68,7 @@ _BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)|([\[{])|([\]}])',
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The values, indented. Raises `Unreadable` for invalid JSON, and for JSON that is nested too deeply."""
+    """Return the values, indented. Raises `Unreadable` for invalid JSON, and for JSON that is nested too deeply."""
     text = decoded(content, origin)
     _check_depth(text)
     if origin.file_type in ("jsonl", "ndjson"):
@@ -100,7 +100,10 @@ def _exported(value: Any, origin: FileOrigin) -> Reading | None:
 
 
 def _lines(text: str, origin: FileOrigin) -> Reading:
-    """The values of the lines. A line that is no JSON costs that line. Raises `Unreadable` if most lines are none."""
+    """Return the values of the lines.
+
+    A line that is no JSON costs that line. Raises `Unreadable` if most lines are none.
+    """
     values, composer, cut, read = list[Any](), Composer(), list[str](), 0
     marked = _MARK.search(text) is not None
     for number, line in enumerate(text.split("\n"), 1):
@@ -139,7 +142,7 @@ class _Repeated(str):
 
 
 def _parsed(text: str) -> tuple[Any, bool]:
-    """The value, and whether an object in it has a key twice."""
+    """Return the value, and whether an object in it has a key twice."""
     repeats = False
 
     def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,7 +170,7 @@ def _parsed(text: str) -> tuple[Any, bool]:
 
 
 def _plain(text: str) -> Any:
-    """The value with Python's numbers."""
+    """Return the value with Python's numbers."""
     return json.loads(text, parse_int=_number)
 
 
@@ -201,7 +204,7 @@ _LANGUAGE = 30
 
 
 def read_notebook(content: bytes, origin: FileOrigin) -> Reading:
-    """The cells as Markdown, with headings as sections."""
+    """Return the cells as Markdown, with headings as sections."""
     try:
         book = orjson.loads(decoded(content, origin))
     except orjson.JSONDecodeError:
@@ -237,7 +240,7 @@ def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
 
 
 def _shown(output: Mapping[str, Any]) -> str:
-    """The text of an output, shortened. Pictures and pages are left out."""
+    """Return the text of an output, shortened. Pictures and pages are left out."""
     if output.get("output_type") in ("error", "pyerr"):
         text = f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
     else:
@@ -283,7 +286,7 @@ _STRAY = re.compile(r"[;\t|]|,(?![\s\d])")
 
 
 def read_delimited(content: bytes, origin: FileOrigin) -> Reading:
-    """The rows with their headers. A file without columns is read as plain text."""
+    """Return the rows with their headers. A file without columns is read as plain text."""
     text = decoded(content, origin)
     # Excel's own first line, which is no row.
     stated = text[4] if text[:4].lower() == "sep=" and text[5:6] == "\n" else ""
@@ -306,7 +309,7 @@ def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:
 
 
 def _delimiter(sample: str, *, preferred: str) -> str:
-    """The delimiter that gives most rows the same number of whole values, or "" if none gives columns."""
+    """Return the delimiter that gives most rows the same number of whole values, or "" if none gives columns."""
     best, chosen = 0.0, ""
     for delimiter in sorted(_DELIMITERS, key=lambda each: each != preferred):
         rows = list[list[str]]()

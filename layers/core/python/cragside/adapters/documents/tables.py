@@ -66,7 +66,7 @@ class Tables:
 
 
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
-    """Each row that is not empty, with its number. Tables side by side have rows of their own."""
+    """Yield each row that is not empty, with its number. Tables side by side have rows of their own."""
     for table in stacked(_filled(rows)):
         first = list(islice(table, LOOKED_AT))
         sides = [(side, _Writer(first, side)) for side in side_by_side(first)]
@@ -88,7 +88,7 @@ class _Writer:
         self._names = [label(name, _LONGEST_HEADER) for name in header.names]
 
     def text(self, number: int, cells: Sequence[str]) -> str:
-        """The row with this number, "" for the second one of a header."""
+        """Return the row with this number, "" for the second one of a header."""
         if number in self._above:
             return _plain(cells)
         if number in self._header:
@@ -97,7 +97,7 @@ class _Writer:
 
 
 def _filled(rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
-    """The rows with text, each value in one line."""
+    """Yield the rows with text, each value in one line."""
     for number, cells in rows:
         lines = [" ".join(cell.split()) for cell in cells]
         if any(lines):
@@ -111,12 +111,12 @@ def _row(headers: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _value(cell: str) -> str:
-    """The value of a cell, which cannot add a column of its own."""
+    """Return the value of a cell, which cannot add a column of its own."""
     return _FURTHER_COLUMN.sub(",", cell)
 
 
 def _plain(cells: Sequence[str]) -> str:
-    """A title, or a name such as `Account:` and its value."""
+    """Return a title, or a name such as `Account:` and its value."""
     return "; ".join(dict.fromkeys(filter(None, cells))).replace(":; ", ": ")
 
 
@@ -131,7 +131,7 @@ MergedRow = tuple[int, list[str], Sequence[Merged]]
 
 
 def spread(rows: Iterable[MergedRow]) -> Iterator[TableRow]:
-    """The rows, each given with the merged cells that begin in it. Raises `Unreadable` if these fill too much."""
+    """Yield the rows, each given with the merged cells that begin in it. Raises `Unreadable` if these fill too much."""
     active, filled = list[tuple[int, int, int, str]](), 0
     for number, cells, merged in rows:
         active = [each for each in active if each[0] >= number]
@@ -156,7 +156,7 @@ LONGEST_VALUE = 200
 
 
 def barred(rows: Iterable[MergedRow]) -> Iterator[str]:
-    """The rows that are not empty, each given with the merged cells that begin in it."""
+    """Return the rows that are not empty, each given with the merged cells that begin in it."""
     filled = [cells for _, cells in spread(_with_values(rows)) if any(cells)]
     header = header_of([*enumerate(filled[:LOOKED_AT], 1)])
     if header.rows > 1:

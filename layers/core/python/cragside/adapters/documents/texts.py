@@ -41,7 +41,7 @@ _KNOWN_PLATFORM = re.compile(r"(?i)\b(zoom|microsoft teams|ms teams|google meet|
 
 
 def meeting_facts(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether a text is the notes of a meeting, and their date, duration, platform and participants."""
+    """Tell if a text is the notes of a meeting, and return their date, duration, platform and participants."""
     head = text[:_LOOKED_AT]
     people, listed = _PARTICIPANTS.search(head), _LIST.search(head)
     signs = (_TITLE.search(head[:300]), people or listed, _PARTS.search(head), _DATE.search(head))
@@ -72,7 +72,7 @@ _PAGES = re.compile(r"(?im)^(?:pages|page ?count):[ \t]*+(\d{1,6})$")
 
 
 def describe(name: str, text: str, doc_type: DocType | None = None) -> tuple[DocType, dict[str, Any]]:
-    """The type of a text, by default detected from name and content, and its tier 1 annotations.
+    """Return the type of a text, by default detected from name and content, and its tier 1 annotations.
 
     Unknown fields are left out. The time is linear in the length of the text.
     """
@@ -138,7 +138,7 @@ _PROSE = frozenset({"txt", "text", "rst", "adoc", "org"})
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text, without front matter if people have written it."""
+    """Return the text, without front matter if people have written it."""
     text = as_spoken(decoded(content, origin))
     doc_type, tier1 = describe(origin.name, text)
     if origin.file_type not in _PROSE:
@@ -149,7 +149,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def decoded(content: bytes, origin: FileOrigin) -> str:
-    """The bytes as text. Raises `Unreadable` for binary data."""
+    """Return the bytes as text. Raises `Unreadable` for binary data."""
     text = decode(content, origin.charset)
     if text is None:
         raise Unreadable(
@@ -159,14 +159,14 @@ def decoded(content: bytes, origin: FileOrigin) -> str:
 
 
 def read_code(content: bytes, origin: FileOrigin) -> Reading:
-    """The source, unchanged."""
+    """Return the source, unchanged."""
     text = decoded(content, origin)
     marks, tier1 = outline(text, language_of(origin.name) or origin.file_type)
     return Reading(text, "code", marks=marks, tier1=tier1)
 
 
 def read_markdown(content: bytes, origin: FileOrigin) -> Reading:
-    """The text of a Markdown file, without its front matter, with what a reader sees of wiki links."""
+    """Return the text of a Markdown file, without its front matter, with what a reader sees of wiki links."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)
     note = noted(text)

@@ -45,7 +45,10 @@ _HEADERS = frozenset(
 
 
 def first_line_title(text: str) -> str:
-    """The title of a text: its first line, if that is marked as a heading or stands alone and is short; else ""."""
+    """Return the title of a text: its first line, if that is marked as a heading or stands alone and is short.
+
+    Else "".
+    """
     lines = [line.strip() for line in text[:_HEAD].split("\n")]
     while lines and not lines[0]:
         lines.pop(0)
@@ -67,7 +70,7 @@ def _plain(line: str) -> str:
 
 
 def _alone(line: str) -> str:
-    """A line before a blank line, if it is neither prose nor code."""
+    """Return a line before a blank line, if it is neither prose nor code."""
     words = line.lower().split()
     named = _NAMED.fullmatch(line)
     if named and named[1].lower() in _TITLES:
@@ -127,7 +130,7 @@ def noted(text: str) -> Reading:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The lines between two lines of dashes, and what is behind them; "" and "" without such lines."""
+    """Return the lines between two lines of dashes, and what is behind them; "" and "" without such lines."""
     first, *lines = text[:_MOST_CHARACTERS].split("\n")
     if first.rstrip() != "---":
         return "", ""
@@ -140,7 +143,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _properties(block: str) -> dict[str, Any] | None:
-    """The values by their names; None if this is no mapping in plain YAML."""
+    """Return the values by their names; None if this is no mapping in plain YAML."""
     if block.count("[") + block.count("{") > _MOST_BRACKETS:
         return None
     import yaml  # 15 ms, and most texts have no front matter
@@ -166,7 +169,7 @@ class _Values:
         self._characters = _MOST_REPEATED
 
     def of(self, node: "yaml.Node", depth: int = 0) -> Any:
-        """The value of a node; None for nothing. Raises `_Refused`."""
+        """Return the value of a node; None for nothing. Raises `_Refused`."""
         import yaml
 
         self._left -= 1
@@ -188,7 +191,7 @@ class _Values:
 
 
 def _scalar(written: str, *, plain: bool) -> Any:
-    """A word, a number or a truth. Dates stay as they are written."""
+    """Return a word, a number or a truth. Dates stay as they are written."""
     if not plain:
         return written or None
     if written.lower() in _NOTHING:

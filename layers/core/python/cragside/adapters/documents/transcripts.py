@@ -34,7 +34,7 @@ class _Cue:
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The spoken text. Raises `Unreadable` if there is none."""
+    """Return the spoken text. Raises `Unreadable` if there is none."""
     text = decoded(content, origin)
     cues = _rows(text) if origin.file_type in ("ass", "ssa") or text.startswith("[Script Info]") else _cues(text)
     speakers, lines, seconds = list[str](), list[tuple[int, str]](), 0
@@ -71,7 +71,7 @@ def _cues(text: str) -> Iterator[_Cue]:
 
 
 def _rows(text: str) -> list[_Cue]:
-    """The dialogue of SubStation Alpha. Its rows need not be in the order of their times."""
+    """Return the dialogue of SubStation Alpha. Its rows need not be in the order of their times."""
     columns, cues = _COLUMNS, list[_Cue]()
     for line in text.split("\n"):
         key, _, row = line.partition(":")
@@ -94,7 +94,7 @@ def _seconds(parts: Iterable[str | None]) -> int:
 
 
 def _clock(seconds: int, hours: str = "") -> str:
-    """A time as [7:31] or 01:02:05."""
+    """Return a time as [7:31] or 01:02:05."""
     if hours or seconds >= 3600:
         return f"{seconds // 3600:{hours}}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
     return f"{seconds // 60}:{seconds % 60:02}"

@@ -44,7 +44,10 @@ class Chunks:
         self._read: set[str] = set()
 
     def read(self, chunk: Any) -> Reading:
-        """The file that stands in this place. It is empty if it cannot be read, as in Word, or was read before."""
+        """Return the file that stands in this place.
+
+        It is empty if it cannot be read, as in Word, or was read before.
+        """
         relation = self._related.get(chunk.get(f"{RELATED}id", ""))
         if relation is None or relation.external or relation.kind != "aFChunk" or relation.target in self._read:
             return _NOTHING
@@ -95,7 +98,7 @@ Row = tuple[Any, Sequence[tuple[Any, str]]]
 
 
 def merged_rows(rows: Sequence[Row]) -> Iterator[MergedRow]:
-    """Each row with its number and the merged cells that begin in it."""
+    """Yield each row with its number and the merged cells that begin in it."""
     # A merged cell over several rows by its first column: where it stands in the list of its row.
     begun, result = dict[int, tuple[list[Merged], int]](), list[MergedRow]()
     for number, (row, cells) in enumerate(rows, 1):
@@ -209,7 +212,7 @@ class Texts:
         self._chart = chart
 
     def paragraph(self, paragraph: Any) -> Paragraph:
-        """The text of a paragraph with its number, notes and text boxes."""
+        """Return the text of a paragraph with its number, notes and text boxes."""
         number = self._numbering.number(paragraph)
         line = self._line(paragraph)
         boxes = [text for box in line.boxes for text in self._lines(box)]
@@ -217,7 +220,7 @@ class Texts:
         return Paragraph(number, leveled("".join(line.pieces)).strip(), (*boxes, *line.tables, *notes))
 
     def rows(self, table: Any) -> Iterator[str]:
-        """A table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
+        """Yield a table's rows, cells separated by bars. A row with tables in its cells becomes their lines."""
         rows = list[Row]()
         for row in blocks(table, f"{W}tr"):
             properties = row.find(f"{W}trPr")
@@ -234,7 +237,7 @@ class Texts:
         yield from barred(merged_rows(rows))
 
     def _lines(self, container: Any) -> Iterator[str]:
-        """The paragraphs and rows in a cell, a note or a text box."""
+        """Yield the paragraphs and rows in a cell, a note or a text box."""
         for block in blocks(container):
             if block.tag == f"{W}tbl":
                 yield from self.rows(block)
@@ -244,7 +247,7 @@ class Texts:
                 yield text
 
     def _note(self, reference: Any) -> str:
-        """The text of a note that is referred to first. Notes have no notes of their own."""
+        """Return the text of a note that is referred to first. Notes have no notes of their own."""
         kind = _NOTES[reference.tag]
         note, related = self._notes.pop((kind, reference.get(f"{W}id", "")), (None, {}))
         if note is None:
@@ -292,7 +295,7 @@ class Texts:
         return line
 
     def _ends(self, element: Any, line: _Line) -> Callable[[], None]:
-        """The function that writes the address of a link behind its text."""
+        """Return the function that writes the address of a link behind its text."""
         relation = self._related.get(element.get(f"{RELATED}id", ""))
         target = relation.target if relation is not None and relation.external else ""
         if anchor := element.get(f"{W}anchor"):
@@ -374,7 +377,7 @@ def _hidden_shape(element: Any) -> bool:
 
 
 def _shifted(run: Any) -> str:
-    """The mark of a raised or lowered run, "" for others."""
+    """Return the mark of a raised or lowered run, "" for others."""
     return _SHIFTED.get(value_of(run, "rPr", "vertAlign"), "")
 
 
@@ -411,7 +414,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _read(content: bytes, *, embedded: bool) -> Reading:
-    """A document. One that is `embedded` in another embeds no further files."""
+    """Return a document. One that is `embedded` in another embeds no further files."""
     check_archive(content, {"[Content_Types].xml"}, _WHAT)
     content = transitional(content, _WHAT)
     with opened(content, _WHAT) as archive:

@@ -41,7 +41,7 @@ class _List:
     starts: dict[int, int]
 
     def start(self, level: int) -> int:
-        """The first number of a level."""
+        """Return the first number of a level."""
         return self.starts.get(level, self.levels.get(level, _Level()).start)
 
 
@@ -125,7 +125,7 @@ class Numbering:
         self._begun: set[tuple[str, int]] = set()
 
     def number(self, paragraph: Any) -> str:
-        """The number of a paragraph, such as "2.2" or "(b)"; "" without one. A bullet is none."""
+        """Return the number of a paragraph, such as "2.2" or "(b)"; "" without one. A bullet is none."""
         name, level = self._place(paragraph)
         items = self._lists.get(name)
         if items is None or _unseen(paragraph):
@@ -140,7 +140,7 @@ class Numbering:
         return _shown(items, level, counts)
 
     def _place(self, paragraph: Any) -> tuple[str, int]:
-        """The list and the level of a paragraph: its own, or those of its style."""
+        """Return the list and the level of a paragraph: its own, or those of its style."""
         style = self._styles.of(value_of(paragraph, "pPr", "pStyle") or self._styles.default)
         own, level = _stated(paragraph)
         name = own or next((name for name, _ in style.stated if name), "")
@@ -185,7 +185,7 @@ def value_of(element: Any, *path: str) -> str:
 
 
 def _found(element: Any, *path: str) -> Any:
-    """The first element at a path, step by step, which takes a third of the time of a search for the path."""
+    """Return the first element at a path, step by step, which takes a third of the time of a search for the path."""
     for name in path:
         element = element.find(f"{W}{name}")
         if element is None:
@@ -200,7 +200,7 @@ def outline_level(holder: Any) -> int | None:
 
 
 def _stated(holder: Any) -> tuple[str, int | None]:
-    """The list and the level that a paragraph or a style states, "" and None for what it does not."""
+    """Return the list and the level that a paragraph or a style states, "" and None for what it does not."""
     if (stated := _found(holder, "pPr", "numPr")) is None:
         return "", None
     level = value_of(stated, "ilvl")
@@ -208,7 +208,7 @@ def _stated(holder: Any) -> tuple[str, int | None]:
 
 
 def _lists(root: Any, styles: Styles) -> dict[str, _List]:
-    """The lists by their ids. One may borrow its levels from a list that a style names."""
+    """Return the lists by their ids. One may borrow its levels from a list that a style names."""
     abstract = {each.get(f"{W}abstractNumId", ""): each for each in root.iterchildren(f"{W}abstractNum")}
     nums = {each.get(f"{W}numId", ""): each for each in root.iterchildren(f"{W}num")}
     levels = {name: _levels(each) for name, each in abstract.items()}
