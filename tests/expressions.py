@@ -34,7 +34,7 @@ MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Patt
         ("fullmatch",),
         lambda: [re.compile(r"a \(\d+\)\.txt")],
     ),
-    ("cragside.adapters.documents.meetings", "_field"): ((), list),  # the module holds what it makes
+    ("cragside.adapters.documents.texts", "_field"): ((), list),  # the module holds what it makes
     ("cragside.adapters.documents.languages", "_patterns"): (
         ("match",),
         lambda: [

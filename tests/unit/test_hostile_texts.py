@@ -8,17 +8,17 @@ from multiprocessing import get_context
 
 import pytest
 
-from cragside.adapters.documents.chats import described as chat
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.describing import describe
 from cragside.adapters.documents.emails import read as read_email
-from cragside.adapters.documents.headings import sections, title_of
+from cragside.adapters.documents.exports import chat_facts as chat
 from cragside.adapters.documents.html import read as read_page
 from cragside.adapters.documents.languages import _LONGEST_LINE, BY_ENDING, outline
-from cragside.adapters.documents.markdown import read as read_note
+from cragside.adapters.documents.markdown_syntax import sections, title_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.documents.structured import read as read_json
+from cragside.adapters.documents.texts import describe
 from cragside.adapters.documents.texts import read as read_text
+from cragside.adapters.documents.texts import read_markdown as read_note
 from cragside.adapters.documents.transcripts import read as read_transcript
 from cragside.adapters.searxng import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled

@@ -99,7 +99,7 @@ async def test_a_photograph_without_text_is_recognised_once(tmp_path, kept, pars
         refused = await digest(kept, blank, ocr=Ocr())
         assert isinstance(refused, Refused)
         assert (refused.reason, refused.skipped) == (NO_TEXT, True)
-    assert parsed == ["pictures"]
+    assert parsed == ["ocr"]
 
 
 async def test_other_data_of_the_languages_reads_again(tmp_path, kept, parsed):
@@ -116,10 +116,10 @@ async def test_other_data_of_the_languages_reads_again(tmp_path, kept, parsed):
     whole = await digest(kept, mixed, partly, ocr)
     assert whole != partly
     assert await digest(kept, mixed, whole, ocr) == whole
-    assert parsed == ["pdf", "scans"] * 2
+    assert parsed == ["pdf", "pdf.read_scan"] * 2
     os.utime(data / "eng.traineddata", (1, 1))
     assert await digest(kept, mixed, whole, ocr) == whole
-    assert parsed == ["pdf", "scans"] * 3
+    assert parsed == ["pdf", "pdf.read_scan"] * 3
 
 
 @pytest.mark.parametrize("damage", ["", "\n \x00\n", "é", "a b\n", f"{'0' * 64} no reason\n", "0" * 500])

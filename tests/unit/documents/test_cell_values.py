@@ -9,7 +9,7 @@ import pytest
 from openpyxl import Workbook
 
 from cragside.adapters.documents import opendocument, spreadsheets
-from cragside.adapters.documents.cell_values import moment_shown, number_shown
+from cragside.adapters.documents.number_formats import moment_shown, number_shown
 from cragside.adapters.documents.reading import FileOrigin
 from tests.unit.documents.archives import opendocument_of
 

@@ -4,7 +4,7 @@ import pytest
 from lxml import etree
 
 from cragside.adapters.documents import slides, word
-from cragside.adapters.documents.charts import chart_table
+from cragside.adapters.documents.office_objects import chart_table
 from cragside.adapters.documents.reading import FileOrigin
 from tests.unit.documents.archives import A, R, pptx_of, shape, strict, word_of
 

@@ -3,8 +3,8 @@
 # ruff: noqa: E501 - samples are what they are
 import pytest
 
-from cragside.adapters.documents.describing import describe
 from cragside.adapters.documents.languages import BY_ENDING, BY_NAME, outline
+from cragside.adapters.documents.texts import describe
 
 MAIL = "From: Ada <ada@weir.example>\nTo: ines@weir.example\nSubject: Keys\nDate: Tue, 03 Feb 2026 10:15:00 +0100\n\nIn the mill."
 CHAT = "#weir\n[10:32] ada: is the gate shut?\n[10:33] ines: it is\nsince noon\n[10:35] ada: thanks"

@@ -6,9 +6,8 @@ from email.policy import SMTPUTF8
 
 import pytest
 
-from cragside.adapters.documents import emails, mailboxes
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import EMAIL, MAILBOX
+from cragside.adapters.documents import emails
+from cragside.adapters.documents.kinds import EMAIL, MAILBOX, kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 
@@ -227,7 +226,7 @@ def mailbox(*messages):
 
 
 def test_each_message_of_a_mailbox_is_a_section():
-    reading = mailboxes.read(
+    reading = emails.read_mailbox(
         mailbox(
             message("Skiff", "The skiff needs rowlocks, 38 mm."),
             message("Re: Skiff", ">From Pellam, for 44 crowns.\n\nFrom now on we order there at 10:30."),
@@ -249,11 +248,13 @@ def test_a_mailbox_is_told_by_its_first_line():
 
 
 def test_a_message_that_cannot_be_read_costs_that_message():
-    reading = mailboxes.read(mailbox(message("Skiff", "Rowlocks."), b"no headers"), FileOrigin("club.mbox", "mbox"))
+    reading = emails.read_mailbox(
+        mailbox(message("Skiff", "Rowlocks."), b"no headers"), FileOrigin("club.mbox", "mbox")
+    )
     assert "Rowlocks." in reading.text
     assert reading.unread == "1 of 2 messages could not be read"
 
 
 def test_a_mailbox_without_messages_is_refused():
     with pytest.raises(Unreadable, match="no message"):
-        mailboxes.read(b"nothing of the kind", FileOrigin("club.mbox", "mbox"))
+        emails.read_mailbox(b"nothing of the kind", FileOrigin("club.mbox", "mbox"))

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from PIL import Image
 
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import KINDS, PDF
+from cragside.adapters.documents.kinds import KINDS, PDF, kind_of
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable

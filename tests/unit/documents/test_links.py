@@ -3,8 +3,8 @@
 import pytest
 
 from cragside.adapters.documents import html
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.links import address_behind, field_target
+from cragside.adapters.documents.inline_text import address_behind, field_target
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.reading import FileOrigin
 from tests.unit.documents.archives import A, R, epub_of, opendocument_of, pptx_of, shape
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.documents import html, texts
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.web.fetcher import CONTENT_TYPES
 from cragside.domain.errors import ValidationError
@@ -393,7 +393,7 @@ async def test_whatever_stops_a_reader_in_this_process_refuses_the_file(load, mo
 def test_the_parsers_are_not_imported_before_they_are_needed():
     code = (
         "import sys; from cragside.adapters.documents.loader import FileLoader; FileLoader();"
-        "from cragside.adapters.documents import folders, describing;"
+        "from cragside.adapters.documents import folders, texts;"
         "heavy = {'pypdfium2', 'lxml', 'trafilatura', 'gcld3', 'numpy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

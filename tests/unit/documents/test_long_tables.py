@@ -2,8 +2,10 @@
 
 import pytest
 
-from cragside.adapters.documents import epub, html, markdown, opendocument, rich_text, slides, word
+from cragside.adapters.documents import html, opendocument, rich_text, slides, word
+from cragside.adapters.documents.page_archives import read_book
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.texts import read_markdown
 from cragside.adapters.lightrag.chunking import chunker, cut
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Passage
@@ -51,7 +53,7 @@ def rtf(_):
 
 def book(_):
     rows = rows_in("<tr>", "<td><p>{}</p></td>", "</tr>")
-    return epub.read(epub_of(f"<table>{rows}</table>"), FileOrigin("a.epub", "epub"))
+    return read_book(epub_of(f"<table>{rows}</table>"), FileOrigin("a.epub", "epub"))
 
 
 def page(_):
@@ -63,7 +65,7 @@ def page(_):
 def md(_, rule="|---|:---|---:|-|", begin="| "):
     lines = [begin + " | ".join(row) + begin.rstrip() for row in [NAMES, *ROWS]]
     text = "\n".join(["# Guild", "", lines[0], rule, *lines[1:], "", "End."])
-    return markdown.read(text.encode(), FileOrigin("a.md", "md"))
+    return read_markdown(text.encode(), FileOrigin("a.md", "md"))
 
 
 def bare_md(_):

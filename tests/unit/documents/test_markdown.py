@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.adapters.documents.headings import sections, title_of
+from cragside.adapters.documents.markdown_syntax import sections, title_of
 
 
 @pytest.mark.parametrize(

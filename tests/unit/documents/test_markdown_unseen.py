@@ -4,17 +4,18 @@ import json
 
 import pytest
 
-from cragside.adapters.documents import canvases, markdown
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.structured import canvas_export
+from cragside.adapters.documents.texts import read_markdown
 
 
 def note(text):
-    return markdown.read(text.encode(), FileOrigin("a.md", "md")).text
+    return read_markdown(text.encode(), FileOrigin("a.md", "md")).text
 
 
 def card(text):
     value = {"nodes": [{"id": "a", "type": "text", "text": text, "x": 0, "y": 0}], "edges": []}
-    return canvases.exported(json.loads(json.dumps(value))).text.strip()
+    return canvas_export(json.loads(json.dumps(value))).text.strip()
 
 
 @pytest.mark.attack("hidden text")
@@ -114,7 +115,7 @@ def test_a_card_with_an_address_that_runs_a_script_is_left_out():
         {"id": "a", "type": "link", "url": "javascript:secret()"},
         {"id": "b", "type": "link", "url": "https://a.example"},
     ]
-    assert canvases.exported({"nodes": nodes}).text.strip() == "https://a.example"
+    assert canvas_export({"nodes": nodes}).text.strip() == "https://a.example"
 
 
 @pytest.mark.attack("hostile files")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 ROWS = "Name;Town;Price\nAnna;Köln;3,50\nBert;Bonn;4,50\n"

@@ -9,9 +9,9 @@ from importlib.metadata import files
 import pytest
 from PIL import Image
 
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.pictures import _grey
+from cragside.adapters.documents.ocr import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from tests.parsers import shared_processes
@@ -190,7 +190,7 @@ async def test_languages_can_come_from_a_folder(tmp_path):
     await loader.close()
 
 
-@pytest.mark.parametrize(("name", "kind"), [("a.png", "pictures"), ("a.txt", "pictures"), ("a.pdf", "pictures")])
+@pytest.mark.parametrize(("name", "kind"), [("a.png", "ocr"), ("a.txt", "ocr"), ("a.pdf", "ocr")])
 def test_a_picture_is_told_by_its_content(name, kind):
     assert kind_of(PICTURES["a.png"], name, None)[0].module == kind
 

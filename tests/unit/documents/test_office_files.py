@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from tests.unit.documents.archives import OASIS, epub_of, opendocument_of, paragraph, pptx_of, shape, strict, word_of
 

@@ -3,10 +3,9 @@
 import pytest
 
 from cragside.adapters.documents import old_office
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import OLD_OFFICE
+from cragside.adapters.documents.kinds import OLD_OFFICE, kind_of
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.old_formats import formats_of, stream_of
+from cragside.adapters.documents.old_office import formats_of, stream_of
 from cragside.adapters.documents.reading import NEEDS_OFFICE, FileOrigin, Unreadable, is_no_mistake
 from tests.unit.documents.old_files import compound_of, doc_of, ppt_of, xls_of
 

@@ -7,11 +7,10 @@ from email.message import EmailMessage
 import pytest
 
 from cragside.adapters.documents import emails
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import OUTLOOK
+from cragside.adapters.documents.kinds import OUTLOOK, kind_of
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.packed_rich_text import unpacked
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
+from cragside.adapters.documents.rich_text import unpacked
 from tests.unit.documents import outlook_files as made
 from tests.unit.documents.old_files import doc_of
 from tests.unit.documents.outlook_files import file_of, forwarded, msg_of

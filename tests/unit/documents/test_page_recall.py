@@ -3,8 +3,7 @@
 import pytest
 
 from cragside.adapters.documents import html
-from cragside.adapters.documents.page_blocks import blocks_of, joined
-from cragside.adapters.documents.page_recall import with_dropped
+from cragside.adapters.documents.html import blocks_of, joined, with_dropped
 from cragside.adapters.documents.reading import FileOrigin
 
 LONG = (

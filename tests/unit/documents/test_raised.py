@@ -2,8 +2,9 @@
 
 import pytest
 
-from cragside.adapters.documents import html, markdown, opendocument, rich_text, slides, word
+from cragside.adapters.documents import html, opendocument, rich_text, slides, word
 from cragside.adapters.documents.reading import FileOrigin
+from cragside.adapters.documents.texts import read_markdown
 from tests.unit.documents.archives import opendocument_of, pptx_of, word_of
 
 STYLES = (
@@ -27,7 +28,7 @@ def of_styled_page(pieces):
 
 def of_markdown(pieces):
     body = "".join(f"<{kind}>{text}</{kind}>" if kind else text for kind, text in pieces)
-    return markdown.read(body.encode(), FileOrigin("a.md", "md"))
+    return read_markdown(body.encode(), FileOrigin("a.md", "md"))
 
 
 def of_word(pieces):
@@ -92,5 +93,5 @@ def test_a_power_in_a_cell_that_counts_twice_and_in_half_a_word_stays_one():
 
 def test_elements_in_code_of_markdown_stay():
     text = "Write `10<sup>3</sup>` for 10<sup>3</sup>.\n\n```\n10<sup>3</sup>\n```\n"
-    reading = markdown.read(text.encode(), FileOrigin("a.md", "md"))
+    reading = read_markdown(text.encode(), FileOrigin("a.md", "md"))
     assert reading.text == "Write `10<sup>3</sup>` for 10^3.\n\n```\n10<sup>3</sup>\n```\n"

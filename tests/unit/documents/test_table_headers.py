@@ -5,14 +5,14 @@ import io
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents import delimited, opendocument, spreadsheets
+from cragside.adapters.documents import opendocument, spreadsheets, structured
 from cragside.adapters.documents.reading import FileOrigin
 from cragside.domain.table_header import header_of
 from tests.unit.documents.archives import opendocument_of
 
 
 def csv(text):
-    return delimited.read(text.encode(), FileOrigin("a.csv", "csv")).text.strip().split("\n\n")
+    return structured.read_delimited(text.encode(), FileOrigin("a.csv", "csv")).text.strip().split("\n\n")
 
 
 def xlsx(rows, *merged):

@@ -5,7 +5,7 @@ import io
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents import delimited, spreadsheets
+from cragside.adapters.documents import spreadsheets, structured
 from cragside.adapters.documents.reading import FileOrigin
 
 HARVEST = [["Plot", "Crop", "Kilos"], ["North", "Beans", 31], ["South", "Leeks", 28], ["East", "Peas", 9]]
@@ -23,7 +23,7 @@ def sheet(rows):
 
 def text(rows):
     lines = "\n".join(",".join("" if cell is None else str(cell) for cell in row) for row in rows)
-    return delimited.read(lines.encode(), FileOrigin("a.csv", "csv")).text
+    return structured.read_delimited(lines.encode(), FileOrigin("a.csv", "csv")).text
 
 
 def passages(read, rows):

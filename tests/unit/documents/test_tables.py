@@ -6,8 +6,8 @@ import io
 import pytest
 from openpyxl import Workbook
 
-from cragside.adapters.documents import delimited, old_office, opendocument, spreadsheets, tables
-from cragside.adapters.documents.reading import Composer, FileOrigin, Unreadable
+from cragside.adapters.documents import old_office, opendocument, spreadsheets, structured, tables
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.lightrag.chunking import chunker, cut
 from tests.unit.documents.archives import opendocument_of
 from tests.unit.documents.old_files import xls_of
@@ -21,7 +21,7 @@ def rows_of(reading):
 
 def csv(text, ending="csv"):
     content = text.encode() if isinstance(text, str) else text
-    return delimited.read(content, FileOrigin(f"a.{ending}", ending))
+    return structured.read_delimited(content, FileOrigin(f"a.{ending}", ending))
 
 
 def xlsx(fill):
@@ -133,14 +133,14 @@ def test_merged_cells_titles_hidden_sheets_and_gaps():
 
 def test_rows_of_a_large_file_share_passages_and_none_is_lost(monkeypatch):
     monkeypatch.setattr(tables, "ROWS_APART", 4)
-    collected, composer = tables.Tables(100), Composer()
+    collected = tables.Tables(100)
     collected.add("One", ((number, [str(number)]) for number in range(1, 8)))
     collected.add("Two", [(3, ["3"]), (9, ["9"])])
-    collected.compose(composer)
-    assert [mark.section for mark in composer.marks] == [
+    reading = collected.reading()
+    assert [mark.section for mark in reading.marks] == [
         "One > rows 1–3", "One > rows 4–6", "One > row 7", "Two > rows 3–9",
     ]  # fmt: skip
-    assert composer.text.split() == [
+    assert reading.text.split() == [
         word
         for name, numbers in (("One", "1234567"), ("Two", "39"))
         for number in numbers

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from cragside.adapters.documents.first_lines import first_line_title
-from cragside.adapters.documents.front_matter import noted
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.wiki_links import resolved
+from cragside.adapters.documents.markdown_syntax import resolved
+from cragside.adapters.documents.titles import first_line_title, noted
 from cragside.domain.context import pack
 from cragside.domain.document import Document, SourceText
 
@@ -151,7 +150,7 @@ MALFORMED = {
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=list(MALFORMED))
 def test_what_is_no_plain_front_matter_stays_text(text: str) -> None:
     found = noted(text)
-    assert (found.body, found.title, found.properties) == (text, "", {})
+    assert (found.text, found.title, found.properties) == (text, "", {})
 
 
 def test_front_matter_does_not_say_who_brought_a_document() -> None:

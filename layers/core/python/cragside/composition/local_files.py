@@ -10,9 +10,9 @@ from cragside.adapters.documents.folders import (
     source_name,
     source_of,
 )
-from cragside.adapters.documents.headings import title_of
 from cragside.adapters.documents.kinds import SUPPORTED
 from cragside.adapters.documents.languages import LANGUAGES
+from cragside.adapters.documents.markdown_syntax import title_of
 from cragside.adapters.documents.reading import EMPTY, NEEDS_OCR, is_no_mistake
 
 __all__ = [

@@ -4,9 +4,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from cragside.adapters.documents.choosing import named_kind, unsupported
 from cragside.adapters.documents.folders import Refused
-from cragside.adapters.documents.kinds import ENDINGS
+from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
 from cragside.adapters.git import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_FILES,

@@ -64,7 +64,7 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
 
 
 def _clean(text: str) -> str:
-    """The text with lone surrogates replaced, which UTF-8 cannot encode. The length stays."""
+    """Return the text with lone surrogates replaced, which UTF-8 cannot encode. The length stays."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from cragside.adapters.documents.choosing import kind_of
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.ocr import data_files
 from cragside.adapters.documents.reading import EMPTY, NO_TEXT, Ocr, Unreadable
 from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
@@ -47,7 +47,7 @@ class EarlierReadings:
         return facts.hexdigest()
 
     def result(self, key: str) -> str | None:
-        """The result for a key, None if there is none."""
+        """Return the result for a key, None if there is none."""
         if self._file is None or not key:
             return None
         if self._results is None:
@@ -91,7 +91,7 @@ def _line(key: str, result: str) -> str:
 
 
 def _readers(ocr: Ocr | None) -> bytes:
-    """A digest that changes with the readers, and with the languages of OCR and their files."""
+    """Return a digest that changes with the readers, and with the languages of OCR and their files."""
     facts = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         facts.update(path.read_bytes())

@@ -1,15 +1,174 @@
-"""Reads e-mail: headers, text, forwarded messages, and attached files of the kinds that are read."""
+"""Reads e-mail and mailboxes: headers, text, forwarded messages, and attached files of the kinds that are read."""
 
+import mimetypes
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from email import message_from_bytes, message_from_string, policy
 from email.message import EmailMessage
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.mail_parts import Attached, contents_of
+from cragside.adapters.documents.kinds import FROM_LINE
 from cragside.adapters.documents.reading import MAX_LISTED, Composer, FileOrigin, Reading, Unreadable, label, present
 from cragside.domain.document import Mark
+
+_DEEPEST = 50
+_MOST_PARTS = 1000
+_TEXTS = frozenset({"text/plain", "text/html", "text/enriched", "text/markdown"})
+_REPORTS = frozenset({"message/delivery-status", "message/disposition-notification", "text/rfc822-headers"})
+_MESSAGES = frozenset({"message/rfc822", "message/global"})
+_CODED = frozenset({"base64", "quoted-printable"})
+_WORD = re.compile(r"\w{2,40}|\d")
+# Programs write addresses of links in one part only, or others in each.
+_ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S{1,2000}+", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"\d\w|\w\d")
+# The HTML part has a few words more: "Unsubscribe".
+_FEW = 0.15
+# A plain part that is no longer and has other words is a stub: "Your mail program cannot show HTML."
+_LONG = 40
+_MOST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A file in a message."""
+
+    name: str
+    content_type: str
+    content: bytes
+
+
+@dataclass(slots=True)
+class MailContents:
+    """Holds the contents of a message. `found` says that it has a part of text, even a blank one."""
+
+    texts: list[Reading] = field(default_factory=list)
+    forwarded: list[EmailMessage] = field(default_factory=list)
+    attached: list[Attached] = field(default_factory=list)
+    found: bool = False
+    binary: bool = False
+
+    def add(self, other: "MailContents") -> None:
+        """Take over the contents of a part."""
+        self.texts += other.texts
+        self.forwarded += other.forwarded
+        self.attached += other.attached
+        self.found |= other.found
+        self.binary |= other.binary
+
+
+def contents_of(message: EmailMessage) -> MailContents:
+    """Give the contents of a message. Raise `Unreadable` if it has too many parts."""
+    if sum(1 for _ in zip(message.walk(), range(_MOST_PARTS + 1), strict=False)) > _MOST_PARTS:
+        raise Unreadable(f"has more than {_MOST_PARTS} parts, which is the limit")
+    return _contents(message, 0)
+
+
+def _contents(part: Any, depth: int) -> MailContents:
+    kind = part.get_content_type()
+    if depth > _DEEPEST:
+        return MailContents()
+    if kind in _MESSAGES:
+        return MailContents(forwarded=_forwarded(part))
+    if part.is_multipart() and kind not in _REPORTS:
+        parts = [_contents(each, depth + 1) for each in part.get_payload()]
+        if kind == "multipart/alternative":
+            return _chosen(parts, [each.get_content_type() for each in part.get_payload()])
+        whole = MailContents()
+        for each in parts:
+            whole.add(each)
+        return whole
+    attached = part.get_content_disposition() == "attachment" or (part.get_filename() and kind not in _TEXTS)
+    if (kind in _TEXTS or kind in _REPORTS) and not attached:
+        return _read(part, kind)
+    return MailContents(attached=_attached(part, kind))
+
+
+def _chosen(parts: list[MailContents], kinds: list[str]) -> MailContents:
+    """Return the plain text, or the richer form if that says more, or both if each does.
+
+    All attached files are kept.
+    """
+    whole = MailContents()
+    for each in parts:
+        whole.add(MailContents([], each.forwarded, each.attached, each.found, each.binary))
+    plain = next((each for each, kind in zip(parts, kinds, strict=True) if kind == "text/plain" and each.texts), None)
+    rich = next((each for each in reversed(parts) if each.texts and each is not plain), None)
+    if plain is None or rich is None:
+        whole.texts = (plain or rich or MailContents()).texts
+        return whole
+    said, shown = _words(plain), _words(rich)
+    if said and not _says_more(shown, said):
+        whole.texts = plain.texts
+    elif _says_otherwise(said, shown):
+        whole.texts = plain.texts + rich.texts
+    else:
+        whole.texts = rich.texts
+    return whole
+
+
+def _says_more(shown: set[str], said: set[str]) -> bool:
+    """Tell if the rich form has many words that the plain text lacks, or a number."""
+    more = shown - said
+    return len(more) > _FEW * len(shown) or any(map(_DIGIT.search, more))
+
+
+def _says_otherwise(said: set[str], shown: set[str]) -> bool:
+    """Tell if a plain text, which is no stub, has other words than the rich form, or a number."""
+    more = said - shown
+    # Plain texts number links: [1].
+    return (len(said) > _LONG and len(more) > _MOST * len(said)) or any(map(_NUMBER.search, more))
+
+
+def _words(contents: MailContents) -> set[str]:
+    texts = (_ADDRESS.sub(" ", each.text) for each in contents.texts)
+    return {word.strip("_").lower() for text in texts for word in _WORD.findall(text)}
+
+
+def _read(part: Any, kind: str) -> MailContents:
+    content, charset = _bytes(part), part.get_content_charset()
+    if kind == "text/html":
+        from cragside.adapters.documents import html
+
+        try:
+            page = html.whole(html.tree_of(content, charset))
+        except Unreadable as error:
+            return MailContents(found=True, binary=error.reason == html.BINARY)
+        return MailContents([Reading(page.text.rstrip(), marks=page.marks)] if page.text.strip() else [], found=True)
+    text = decode(content, charset)
+    if text is None:
+        return MailContents(found=True, binary=True)
+    return MailContents([Reading(text.strip())] if text.strip() else [], found=True)
+
+
+def _bytes(part: Any) -> bytes:
+    payload = part.get_payload(decode=True)
+    if isinstance(payload, bytes):
+        return payload
+    # Reports are parsed as groups of headers.
+    return "\n".join(map(str, part.get_payload())).encode("utf-8", "replace") if part.is_multipart() else b""
+
+
+def _forwarded(part: Any) -> list[EmailMessage]:
+    inside = [each for each in part.get_payload() if isinstance(each, EmailMessage)] if part.is_multipart() else []
+    coded = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    if coded not in _CODED or not inside:
+        return inside
+    # Programs encode the forwarded message although the standard forbids it. The parser has read the code as its text.
+    inside[0]["Content-Transfer-Encoding"] = coded
+    return [message_from_bytes(_bytes(inside[0]), policy=policy.default)]
+
+
+def _attached(part: Any, kind: str) -> list[Attached]:
+    given = part.get_filename()
+    if kind.startswith("image/") and (not given or (part["Content-ID"] and part.get_content_disposition() == "inline")):
+        return []  # a picture in the text
+    name = label(str(given or f"attachment{mimetypes.guess_extension(kind) or ''}"), 120)
+    return [Attached(name, kind, _bytes(part))]
+
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _HEAD = re.compile(r"\s{0,5}(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\n]*+\n(?:[ \t]++\S[^\n]*+\n)*){2,200}(?:\s|\Z)")
@@ -33,12 +192,15 @@ _PARSED = re.compile(
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The headers and the text, and what is forwarded and attached. Raises `Unreadable` if there is nothing to read."""
-    return reading_of(parsed(content), origin)
+    """Return the headers and the text, and what is forwarded and attached.
+
+    Raises `Unreadable` if there is nothing to read.
+    """
+    return reading_of(parsed_message(content), origin)
 
 
 def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
-    """The reading of a message. Raises `Unreadable` if there is nothing to read."""
+    """Return the reading of a message. Raises `Unreadable` if there is nothing to read."""
     mail = Mail()
     mail.add(message)
     composer = mail.composer
@@ -47,8 +209,8 @@ def reading_of(message: EmailMessage, origin: FileOrigin) -> Reading:
     )
 
 
-def parsed(content: bytes) -> EmailMessage:
-    """A message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
+def parsed_message(content: bytes) -> EmailMessage:
+    """Return a message. Raises `Unreadable` if it has no headers, or too many or too long ones."""
     content = _in_ascii_or_utf8(content)
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
         raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")
@@ -61,7 +223,7 @@ def parsed(content: bytes) -> EmailMessage:
 
 
 def title_of(message: EmailMessage) -> str:
-    """The subject of a message."""
+    """Return the subject of a message."""
     return _header(message, "Subject")
 
 
@@ -122,9 +284,8 @@ class Mail:
             self.unread.append(f"of the attachment {attached.name}: {reading.unread or 'scanned pages were not read'}")
 
     def _reading(self, attached: Attached, depth: int) -> Reading | None:
-        """The reading of a file in a message, None if it cannot be read within the limits."""
-        from cragside.adapters.documents.choosing import kind_of
-        from cragside.adapters.documents.kinds import PICTURE
+        """Return the reading of a file in a message, None if it cannot be read within the limits."""
+        from cragside.adapters.documents.kinds import PICTURE, kind_of
 
         self._files += 1
         self._bytes += len(attached.content)
@@ -145,7 +306,7 @@ def _path(section: str, name: str) -> str:
 
 
 def _below(marks: tuple[Mark, ...], section: str) -> tuple[Mark, ...]:
-    """The marks of a part of a message. Its pages are no pages of the message."""
+    """Return the marks of a part of a message. Its pages are no pages of the message."""
     return tuple(
         Mark(
             mark.start,
@@ -157,7 +318,10 @@ def _below(marks: tuple[Mark, ...], section: str) -> tuple[Mark, ...]:
 
 
 def _in_ascii_or_utf8(content: bytes) -> bytes:
-    """The message, with a head in UTF-8. Some programs save messages in UTF-16, or headers in a legacy encoding."""
+    """Return the message, with a head in UTF-8.
+
+    Some programs save messages in UTF-16, or headers in a legacy encoding.
+    """
     if content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:200]:
         text = decode(content)
         content = _WIDE.sub(b"charset=utf-8", text.encode("utf-8", "replace")) if text is not None else content
@@ -168,8 +332,8 @@ def _in_ascii_or_utf8(content: bytes) -> bytes:
     return content if text is None else text.encode("utf-8", "replace") + content[len(head) :]
 
 
-def described(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether a text begins with the headers of an e-mail, and its tier 1 annotations."""
+def mail_facts(text: str) -> tuple[bool, dict[str, Any]]:
+    """Tell if a text begins with the headers of an e-mail, and return its tier 1 annotations."""
     head = _HEAD.match(text[:20_000] + "\n")
     if head is None or not (_SENDER.search(head[0]) and _OTHER.search(head[0])):
         return False, {}
@@ -221,3 +385,41 @@ def _date(message: Any) -> str | None:
         return parsedate_to_datetime(written).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return written
+
+
+# A message begins behind a blank line. Text that begins so is quoted with a >.
+_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))" + FROM_LINE)
+_QUOTED = re.compile(rb"(?m)^>(>{0,20}From )")
+_MOST_MESSAGES = 10_000
+
+
+def read_mailbox(content: bytes, origin: FileOrigin) -> Reading:
+    """Return the messages in their order. Raises `Unreadable` if there is none."""
+    mail, read, failed = Mail(), 0, 0
+    for number, message in enumerate(_messages(content), 1):
+        if number > _MOST_MESSAGES:
+            mail.unread.append(f"the messages behind the first {_MOST_MESSAGES:,} were not read")
+            break
+        try:
+            one = parsed_message(_QUOTED.sub(rb"\1", message))
+            section = label(title_of(one), 120) or f"Message {number}"
+            mail.composer.mark(section=section, apart=True)
+            mail.add(one, section)
+            read += 1
+        except Unreadable:
+            failed += 1
+    if not read:
+        raise Unreadable("holds no message that can be read")
+    if failed:
+        mail.unread.insert(0, f"{failed} of {read + failed} messages could not be read")
+    return Reading(mail.composer.text, "email", marks=mail.composer.marks, unread="; ".join(mail.unread))
+
+
+def _messages(content: bytes) -> Iterator[bytes]:
+    start = None
+    for begin in _BEGIN.finditer(content):
+        if start is not None:
+            yield content[start : begin.start()]
+        start = begin.end()
+    if start is not None:
+        yield content[start:]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cragside.adapters.documents.choosing import named_kind, unsupported
+from cragside.adapters.documents.kinds import named_kind, unsupported
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -47,7 +47,7 @@ class Refused:
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
-    """The supported files among `paths` and below their folders, each once, in the order of their names.
+    """Yield the supported files among `paths` and below their folders, each once, in the order of their names.
 
     A file below a folder is named by its path relative to that folder; a file in `paths` has its own name. Files may
     share a name, but not a source. Hidden files and folders below a folder are skipped. A folder is entered once, even
@@ -64,7 +64,10 @@ def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
 
 
 def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refused:
-    """The file's bytes. Refused: unreadable, or not a regular file. Skipped, unless named: longer than `max_bytes`."""
+    """Return the file's bytes.
+
+    Refused: unreadable, or not a regular file. Skipped, unless named: longer than `max_bytes`.
+    """
     try:
         status = found.path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -80,12 +83,12 @@ def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refu
 
 
 def source_name(path: str) -> str:
-    """The path as valid, normalised Unicode. File systems allow any bytes, and macOS decomposes accents."""
+    """Return the path as valid, normalised Unicode. File systems allow any bytes, and macOS decomposes accents."""
     return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
 
 
 def source_of(path: str | Path) -> str:
-    """The absolute path of a file, with links to its folder resolved. The file need not exist.
+    """Return the absolute path of a file, with links to its folder resolved. The file need not exist.
 
     It is unique: invalid bytes, control characters and backslashes are escaped.
     """
@@ -100,12 +103,12 @@ def source_of(path: str | Path) -> str:
 
 
 def root_of(folder: Path) -> str:
-    """The prefix of the sources of all files below a folder: its absolute path with links resolved."""
+    """Return the prefix of the sources of all files below a folder: its absolute path with links resolved."""
     return source_of(folder / "_").removesuffix("/_")
 
 
 def path_of(source: str) -> str:
-    """The path of a source from `source_of`."""
+    """Return the path of a source from `source_of`."""
     return os.fsdecode(
         _ESCAPED.sub(lambda mark: bytes.fromhex(mark[1].decode()) if mark[1] else b"\\", source.encode())
     )

@@ -241,7 +241,7 @@ _KINDS = ("classes", "functions", "imports", "exports")
 
 
 def language_of(name: str) -> str | None:
-    """The language of a file with this name; None if it is not source code."""
+    """Return the language of a file with this name; None if it is not source code."""
     path = PurePath(name)
     return BY_ENDING.get(path.suffix.lower()) or BY_NAME.get(path.name.lower())
 

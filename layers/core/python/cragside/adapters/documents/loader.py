@@ -9,8 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.documents.choosing import kind_of
-from cragside.adapters.documents.kinds import SCAN, Kind
+from cragside.adapters.documents.kinds import SCAN, Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import (
     EMPTY,
@@ -120,7 +119,7 @@ class FileLoader(DocumentLoader):
     async def _with_pictures(
         self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str
     ) -> tuple[Reading, str]:
-        """The reading with the text that OCR recognises.
+        """Return the reading with the text that OCR recognises.
 
         If OCR fails, a text that was there without it is kept; then the second value says which pages are missing.
         """
@@ -170,7 +169,7 @@ async def _wait(turns: Turns, workspace: str, patience: float) -> None:
 
 
 def _at_the_end(reading: "Future[Reading]", give_back: Callable[[str], None], workspace: str) -> None:
-    """The turn ends with the reading, not with the task that waits for it: a client may leave before its file is
+    """Return the turn ends with the reading, not with the task that waits for it: a client may leave before its file is
     read."""
     loop = asyncio.get_running_loop()
 

@@ -11,12 +11,11 @@ from email.utils import quote
 from itertools import accumulate
 
 from cragside.adapters.documents import rich_text
-from cragside.adapters.documents.compound_files import Storage, opened
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.emails import DEEPEST, parsed, reading_of
-from cragside.adapters.documents.packed_rich_text import unpacked
+from cragside.adapters.documents.emails import DEEPEST, parsed_message, reading_of
+from cragside.adapters.documents.old_office import Storage, opened
 from cragside.adapters.documents.reading import MAX_LISTED, FileOrigin, Reading, Unreadable, label
-from cragside.adapters.documents.rich_text_words import code_page
+from cragside.adapters.documents.rich_text import code_page, unpacked
 
 _DAMAGED = "is damaged, or no message of Outlook (.msg): save or export it as .eml"
 _PROPERTIES = "__properties_version1.0"
@@ -32,7 +31,7 @@ _NAME, _SMTP, _ADDRESS, _RECEIVES = 0x3001, 0x39FE, 0x3003, 0x0C15
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text of a mail with the same content. Raises `Unreadable` for files that are no message."""
+    """Return the text of a mail with the same content. Raises `Unreadable` for files that are no message."""
     return reading_of(_message(_Item(opened(content, _DAMAGED), _OUTERMOST), 0), origin)
 
 
@@ -68,7 +67,7 @@ class _Item:
         return decode(narrow.replace(b"\x00", b""), self.encoding or None) or ""
 
     def line(self, *names: int) -> str:
-        """The first of these texts that is not blank, in one line."""
+        """Return the first of these texts that is not blank, in one line."""
         return next((text for name in names if (text := label(self.text(name), 1000))), "")
 
 
@@ -81,13 +80,13 @@ def _message(item: _Item, depth: int) -> EmailMessage:
 
 
 def _headers(item: _Item) -> EmailMessage:
-    """A mail with the headers that it came with, and for those that are missing, with the properties."""
+    """Return a mail with the headers that it came with, and for those that are missing, with the properties."""
     message = EmailMessage()
     written = item.text(0x007D).strip()
     if written.startswith("Microsoft Mail Internet Headers"):
         written = written.partition("\n")[2]
     with suppress(Unreadable):
-        message = parsed(written.encode())
+        message = parsed_message(written.encode())
         message.clear_content()
     if subject := item.line(0x0037):
         del message["Subject"]
@@ -109,7 +108,7 @@ def _set(message: EmailMessage, header: str, value: str | datetime) -> None:
 
 
 def _recipients(item: _Item) -> tuple[str, str]:
-    """The receivers of a message and of its copies, as headers have them."""
+    """Return the receivers of a message and of its copies, as headers have them."""
     kinds: dict[int, list[str]] = {}
     for storage in item.storage.storages("__recip_version1.0_#")[:MAX_LISTED]:
         one = _Item(storage, _PART, item.encoding)

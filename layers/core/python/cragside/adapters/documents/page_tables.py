@@ -6,9 +6,8 @@ A merged cell counts in each of its rows and columns, as in a spreadsheet. A tab
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cragside.adapters.documents.merged_cells import Merged, spread
-from cragside.adapters.documents.page_elements import CELLS, INLINE, UNSEEN
-from cragside.adapters.documents.text_rows import LONGEST_VALUE
+from cragside.adapters.documents.inline_text import CELLS, INLINE, UNSEEN
+from cragside.adapters.documents.tables import LONGEST_VALUE, Merged, spread
 from cragside.domain.table_header import LOOKED_AT, header_of, joined_names
 
 # HTML's own limits.
@@ -54,7 +53,7 @@ def settle_tables(tree: Any) -> None:
 
 
 def _parts(table: Any) -> list[list[Any]]:
-    """The rows of a table, by the part in which they stand."""
+    """Return the rows of a table, by the part in which they stand."""
     parts: list[list[Any]] = [[]]
     for child in table:
         if child.tag == "tr":
@@ -115,7 +114,7 @@ _Placed = tuple[list[str], list[Merged], dict[int, Any]]
 
 
 def _placed(rows: Sequence[_Row]) -> list[_Placed]:
-    """Each row with empty cells where a cell of another row or column goes on."""
+    """Return each row with empty cells where a cell of another row or column goes on."""
     cells = [cell for row in rows for cell in row.cells]
     left = _ADDS_FREELY + _MOST_ADDED * sum(len(cell.text) + 1 for cell in cells)
     taken, placed = dict[int, int](), list[_Placed]()
@@ -167,7 +166,7 @@ def _naming(rows: Sequence[_Row], placed: Sequence[_Placed]) -> int:
 
 
 def _names_of(rows: Sequence[Sequence[str]], naming: int) -> tuple[int, int]:
-    """The first row with names of columns, and the first one behind these rows. Titles stand above them."""
+    """Return the first row with names of columns, and the first one behind these rows. Titles stand above them."""
     if naming:
         begin = next((at for at, cells in enumerate(rows[:naming]) if sum(map(bool, cells)) > 1), naming)
         return (begin, naming) if naming - begin <= _MOST_NAMING and naming < len(rows) else (0, 0)
@@ -224,7 +223,7 @@ def drop_tables(tree: Any) -> None:
 
 
 def _said(cell: Any) -> str:
-    """The text of a cell in a line, without tables in it."""
+    """Return the text of a cell in a line, without tables in it."""
     pieces, stack = list[str](), [cell]
     while stack:
         element = stack.pop()

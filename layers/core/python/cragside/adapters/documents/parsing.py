@@ -104,7 +104,7 @@ class _Child:
             ) from error
 
     def ask(self, kind: Kind, content: bytes, origin: FileOrigin, seconds: int) -> Mapping[str, Any]:
-        """The child's answer. Raises `_Ended` with the reason if there is none in time."""
+        """Return the child's answer. Raises `_Ended` with the reason if there is none in time."""
         late = threading.Event()
 
         def end() -> None:

@@ -1,15 +1,15 @@
 """Reads PDF with pdfium: the text of each page, and what was written onto it. Runs in a child process."""
 
 import ctypes
+import math
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from cragside.adapters.documents.pdf_annotations import written
-from cragside.adapters.documents.pdf_columns import in_reading_order, likely
-from cragside.adapters.documents.pdf_filling import fill_in
-from cragside.adapters.documents.pdf_layout import DIVIDED, Box, Layouts, composed
+from cragside.adapters.documents.ocr import MAX_PIXELS, Recogniser, recogniser
+from cragside.adapters.documents.pdf_forms import fill_in, written
+from cragside.adapters.documents.pdf_layout import DIVIDED, Box, Layouts, composed, in_reading_order, likely
 from cragside.adapters.documents.reading import (
     MAX_CHARACTERS,
     NO_TEXT,
@@ -38,7 +38,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading:
-    """As `read`. `recognise` returns the text of a page that has no text layer but shows something."""
+    """Read a PDF. `recognise` returns the text of a page that has no text layer but shows something."""
     import pypdfium2
 
     try:
@@ -78,7 +78,7 @@ def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading
 
 
 def _text(document: Any, index: int, layouts: Layouts, recognise: Callable[[Any], str] | None) -> tuple[str, str, bool]:
-    """The text of a page, what was written onto it beside no label, and whether the page shows anything."""
+    """Return the text of a page, what was written onto it beside no label, and whether the page shows anything."""
     page = document.get_page(index)
     try:
         added = written(page, document.formenv)
@@ -125,7 +125,7 @@ def _tidied(text: str) -> str:
 
 
 def _sections(document: Any) -> dict[int, str]:
-    """The path of bookmarks of each page, and the number that it shows if that is another one."""
+    """Return the path of bookmarks of each page, and the number that it shows if that is another one."""
     headings, begun = Headings(), dict[int, str]()
     for level, title, page in _bookmarks(document):
         begun.setdefault(page, headings.enter(level, title))
@@ -137,7 +137,7 @@ def _sections(document: Any) -> dict[int, str]:
 
 
 def _printed(document: Any, number: int) -> str:
-    """The number that a page shows, which readers look for, if that is not its place in the file."""
+    """Return the number that a page shows, which readers look for, if that is not its place in the file."""
     try:
         printed = label(document.get_page_label(number - 1), _LONGEST_NUMBER)
     except UnicodeError:
@@ -179,3 +179,30 @@ def _date(written: str) -> str | None:
         return date
     zone = "Z" if utc else f"{sign}{zone_hours}:{zone_minutes or '00'}" if sign else ""
     return f"{date}T{hour}:{minute}:{second or '00'}{zone}"
+
+
+# A PDF's unit is 1/72 inch, and Tesseract reads best at 300 dots an inch.
+_SCALE = 300 / 72
+
+
+def read_scan(content: bytes, origin: FileOrigin) -> Reading:
+    """Read a PDF with pages that are pictures of text, which OCR recognises."""
+    with recogniser(origin.ocr) as ocr:
+        reading = read_with(content, lambda page: _recognised(page, ocr))
+    if not reading.text.strip():
+        raise Unreadable(NO_TEXT)
+    return reading
+
+
+def _recognised(page: Any, ocr: Recogniser) -> str:
+    width, height = page.get_size()
+    if not (width > 0 and height > 0):
+        return ""
+    scale = min(_SCALE, math.sqrt(MAX_PIXELS / (width * height)))
+    if min(width, height) * scale < 1:
+        return ""
+    bitmap = page.render(scale=scale, grayscale=True)
+    try:
+        return ocr.text(bitmap.to_numpy().tobytes(), bitmap.width, bitmap.height)
+    finally:
+        bitmap.close()

@@ -25,7 +25,7 @@ NEEDS_OFFICE = "needs the extra `office` of cragside: install it, or save the fi
 
 
 def is_no_mistake(reason: str) -> bool:
-    """Whether a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
+    """Tell if a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
     return reason in (EMPTY, NEEDS_OCR, NEEDS_OFFICE, NO_TEXT)
 
 
@@ -124,6 +124,11 @@ class Composer:
             if len(self._marks) < MAX_MARKS:
                 self._marks.append(replace(mark, start=start + mark.start))
 
+    def reading(self, facts: Mapping[str, Any] | None = None, title: str = "") -> Reading:
+        """Return what was composed, with the `facts` of the document. `title` is for documents that state none."""
+        facts = facts or {}
+        return Reading(self.text, "text", facts.get("title") or title, self.marks, facts)
+
     @property
     def length(self) -> int:
         """The number of characters so far."""
@@ -166,13 +171,18 @@ def label(text: str, limit: int = MAX_LABEL) -> str:
 
 
 def name_as_title(name: str) -> str:
-    """A readable form of a file's name."""
+    """Return a readable form of a file's name."""
     readable = re.sub(r"[-_\s]+", " ", PurePath(name).stem).strip()
     return readable[:1].upper() + readable[1:]
 
 
+def facts_of(title: str | None, author: str | None, created: str | None) -> dict[str, Any]:
+    """Return the tier 1 annotations of a document that states its title, author and date, or some of them."""
+    return present({"title": title, "author": author, "createdDate": created})
+
+
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with values. Lists are shortened and have no duplicates."""
+    """Return the fields with values. Lists are shortened and have no duplicates."""
     kept: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, str):

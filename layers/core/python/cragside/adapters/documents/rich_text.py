@@ -1,12 +1,67 @@
-"""Reads RTF as plain text. Pictures and objects in it are left out. Runs in a child process."""
+"""Reads RTF as plain text, also where Outlook has packed it. Runs in a child process."""
 
+import codecs
 import re
+import struct
 from dataclasses import dataclass
 
-from cragside.adapters.documents.links import end_link, field_target
-from cragside.adapters.documents.raised import LEVEL, leveled
+from cragside.adapters.documents.inline_text import LEVEL, LOWERED, RAISED, end_link, field_target, leveled
 from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
-from cragside.adapters.documents.rich_text_words import SHIFTS, SKIPPED, SPOKEN, SYMBOLS, code_page, font_encoding
+
+# Groups whose text is not that of the document. Those that begin with `\\*` are skipped in any case.
+SKIPPED = frozenset(
+    {
+        "aftncn", "aftnsep", "aftnsepc", "annotation", "atnauthor", "atndate", "atnicn", "atnid", "atnparent",
+        "atnref", "atntime", "atrfend", "atrfstart", "author", "background", "bkmkend", "bkmkstart", "buptim",
+        "category", "colortbl", "comment", "company", "creatim", "datastore", "do", "doccomm", "dptxbxtext",
+        "file", "filetbl", "fldinst", "fldtype", "footer", "footerf", "footerl", "footerr", "ftncn", "ftnsep",
+        "ftnsepc", "generator", "header", "headerf", "headerl", "headerr", "hlinkbase", "info", "keycode",
+        "keywords", "latentstyles", "linkval", "listname", "listoverride", "listoverridetable", "listtable",
+        "manager", "mmathPict", "mmathPr", "nextfile", "nonesttables", "objclass", "objdata", "object",
+        "objname", "operator", "pict", "pn", "printim", "private", "propname", "result", "revtbl", "revtim",
+        "rsidtbl", "rxe", "shp", "shpgrp", "shprslt", "shptxt", "sn", "sp", "staticval", "stylesheet",
+        "subject", "sv", "tc", "template", "themedata", "title", "txe", "ud", "userprops", "windowcaption",
+        "xe", "xmlnstbl",
+    }
+)  # fmt: skip
+# Words that are text.
+SPOKEN = {
+    "par": "\n", "sect": "\n\n", "page": "\n\n", "column": "\n", "line": "\n", "lbr": "\n", "tab": "\t", "row": "\n",
+    "nestrow": "\n", "cell": "|", "nestcell": "|", "emdash": "—", "endash": "–", "emspace": "\u2003",
+    "enspace": "\u2002", "qmspace": "\u2005", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
+    "rdblquote": "”", "zwj": "\u200d", "zwnj": "\u200c",
+}  # fmt: skip
+SHIFTS = {"super": RAISED, "up": RAISED, "sub": LOWERED, "dn": LOWERED, "nosupersub": ""}
+# Symbols behind a backslash that are text. An optional hyphen is none: it is not seen.
+SYMBOLS = {"~": "\xa0", "_": "\u2011", "{": "{", "}": "}", "\\": "\\", "\t": "\t"}
+_CHARSETS = {
+    0: "cp1252", 77: "mac_roman", 78: "cp932", 79: "cp950", 80: "cp949", 83: "mac_greek", 84: "mac_cyrillic",
+    85: "cp936", 88: "cp874", 89: "mac_latin2", 128: "cp932", 129: "cp949", 130: "johab", 134: "cp936", 136: "cp950",
+    161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251",
+    222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
+}  # fmt: skip
+_PAGES = {
+    "mac": "mac_roman", "pc": "cp437", "pca": "cp850", 10000: "mac_roman", 10006: "mac_greek", 10007: "mac_cyrillic",
+    10029: "mac_latin2", 10081: "mac_turkish", 1361: "johab", 65001: "utf-8", 20866: "koi8_r", 21866: "koi8_u",
+    54936: "gb18030", 20127: "ascii", 50220: "iso2022_jp", 51932: "euc_jp", 51949: "euc_kr",
+    **{28590 + part: f"iso8859_{part}" for part in (*range(1, 10), 13, 15)},
+}  # fmt: skip
+
+
+def font_encoding(charset: int) -> str:
+    """Return the encoding of a font with this character set, "" if the file's own holds."""
+    return _CHARSETS.get(charset, "")
+
+
+def code_page(page: int | str | None) -> str:
+    """Return the name of a code page's encoding, "" for none that is known."""
+    name = _PAGES.get(page, f"cp{page}") if page is not None else ""
+    try:
+        # A name such as `cp65000` may be that of no encoding of text.
+        return name if codecs.lookup(name).name and b"a".decode(name) else ""
+    except (LookupError, UnicodeError):
+        return ""
+
 
 # A control word with its number, a byte in hexadecimal digits, another control symbol, a brace, or text.
 _PART = re.compile(
@@ -34,13 +89,13 @@ class _Group:
     note: str = ""
 
     def inner(self) -> "_Group":
-        """A group in this one."""
+        """Return a group in this one."""
         # Files have a million groups, and `dataclasses.replace` takes three times as long.
         return _Group(self.sink, self.encoding, self.hidden, self.skip, self.fonts, self.asked, self.around, self.shift)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text. Raises `Unreadable` for files that are not RTF."""
+    """Return the text. Raises `Unreadable` for files that are not RTF."""
     if not content.lstrip()[:5] == b"{\\rtf":
         raise Unreadable("is damaged, or no rich text (.rtf)")
     text = _Reader().text(content.decode("latin-1"))
@@ -66,7 +121,7 @@ class _Reader:
         self._counts: dict[str, int] = {}
 
     def text(self, written: str) -> str:
-        """The text of the file, which ends with its outermost group."""
+        """Return the text of the file, which ends with its outermost group."""
         at = 0
         while found := _PART.match(written, at):
             at = found.end()
@@ -210,3 +265,51 @@ class _Reader:
         for note in self._notes:
             self._out.append(f"\n{note}")
         self._notes.clear()
+
+
+_PACKED, _PLAIN = b"LZFu", b"MELA"
+_WINDOW = 4096
+_LEAST_COPIED = 2
+_MOST_BYTES = 20 * 1024 * 1024
+# Text that each message is taken to begin with, so that it can be referred to.
+_KNOWN = (
+    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor "
+    rb"MS Sans SerifSymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0"
+    b"\r\n"
+    rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
+)
+
+
+def unpacked(content: bytes) -> bytes:
+    """Return the rich text. Raises `Unreadable` if it is damaged or too long."""
+    try:
+        _, size, form = struct.unpack_from("<II4s", content)
+    except struct.error:
+        raise Unreadable("has a damaged text") from None
+    if size > _MOST_BYTES:
+        raise Unreadable(f"has a text of more than {_MOST_BYTES:,} bytes, which is the limit")
+    if form == _PLAIN:
+        return content[16 : 16 + size]
+    if form != _PACKED:
+        raise Unreadable("has a damaged text")
+    # Places count from the beginning of the known text, and 4,096 of them are in reach.
+    out, at, end = bytearray(_KNOWN), 16, len(_KNOWN) + size
+    while at < len(content) and len(out) < end:
+        flags, at = content[at], at + 1
+        for bit in range(8):
+            if at >= len(content) or len(out) >= end:
+                break
+            if not flags >> bit & 1:
+                out.append(content[at])
+                at += 1
+                continue
+            place = int.from_bytes(content[at : at + 2], "big")
+            at += 2
+            back = (len(out) - (place >> 4)) % _WINDOW
+            if not back:  # a reference to the next place ends the text
+                return bytes(out[len(_KNOWN) :])
+            if back > len(out):
+                raise Unreadable("has a damaged text")
+            for _ in range((place & 0xF) + _LEAST_COPIED):
+                out.append(out[-back])
+    return bytes(out[len(_KNOWN) : end])

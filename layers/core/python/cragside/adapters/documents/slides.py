@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from cragside.adapters.documents.archives import check_archive, opened, parsed
-from cragside.adapters.documents.charts import CHARTS, charts
-from cragside.adapters.documents.equations import M, linear
-from cragside.adapters.documents.links import address_behind
-from cragside.adapters.documents.merged_cells import Merged, MergedRow
+from cragside.adapters.documents.inline_text import LEVEL, LOWERED, RAISED, address_behind, leveled
 from cragside.adapters.documents.number_formats import stated_number, written
-from cragside.adapters.documents.packages import RELATED, Relation, parts, properties, relations, transitional
-from cragside.adapters.documents.raised import LEVEL, LOWERED, RAISED, leveled
+from cragside.adapters.documents.office_objects import CHARTS, M, charts, linear
+from cragside.adapters.documents.packages import (
+    RELATED,
+    Relation,
+    check_archive,
+    opened,
+    parsed,
+    parts,
+    properties,
+    relations,
+    transitional,
+)
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, label
-from cragside.adapters.documents.text_rows import barred
+from cragside.adapters.documents.tables import Merged, MergedRow, barred
 
 NEEDED = frozenset({"[Content_Types].xml", "ppt/presentation.xml"})
 _WHAT = "a PowerPoint presentation (.pptx)"
@@ -38,7 +44,7 @@ _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The slides that are shown, in their order, with title, author and date."""
+    """Return the slides that are shown, in their order, with title, author and date."""
     check_archive(content, NEEDED, _WHAT)
     content = transitional(content, _WHAT)
     composer, title = Composer(), ""
@@ -56,11 +62,11 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         fields = properties(archive)
     if not composer.text.strip():
         raise Unreadable("is a presentation without text")
-    return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+    return composer.reading(fields, title)
 
 
 def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
-    """The paths of the slides, in the order in which they are shown."""
+    """Yield the paths of the slides, in the order in which they are shown."""
     targets = relations(archive, "ppt/presentation.xml")
     known = set(archive.namelist())
     for slide in parsed(archive.read("ppt/presentation.xml")).iter(f"{_P}sldId"):
@@ -101,7 +107,7 @@ def _blocks(slide: Any, related: Mapping[str, Relation], chart: Callable[[Any], 
 
 
 def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[MergedRow]:
-    """The rows of a table with the merged cells that begin in them. The cells below these are empty."""
+    """Yield the rows of a table with the merged cells that begin in them. The cells below these are empty."""
     for number, row in enumerate(table.iter(f"{_A}tr"), 1):
         cells, merged = list[str](), list[Merged]()
         for column, cell in enumerate(row.iter(f"{_A}tc"), 1):
@@ -114,13 +120,13 @@ def _rows(table: Any, related: Mapping[str, Relation]) -> Iterator[MergedRow]:
 
 
 def _place(shape: Any) -> str:
-    """The placeholder of a shape, such as `title`."""
+    """Return the placeholder of a shape, such as `title`."""
     found = shape.find(f".//{_P}nvPr/{_P}ph")
     return found.get("type", "body") if found is not None else ""
 
 
 def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
-    """The lines of a shape, with the addresses of links that are `related` to its slide."""
+    """Return the lines of a shape, with the addresses of links that are `related` to its slide."""
     lines, counts = [], dict[int, tuple[str, int]]()
     for paragraph in shape.iter(f"{_A}p"):
         runs = paragraph.iter(f"{_A}t", f"{_A}br", f"{M}oMath")
@@ -137,7 +143,10 @@ def _text(shape: Any, related: Mapping[str, Relation] | None = None) -> str:
 
 
 def _number(paragraph: Any, counts: dict[int, tuple[str, int]]) -> str:
-    """The number of a paragraph, such as "2." or "(b)"; "" without one. `counts` has form and number of each level."""
+    """Return the number of a paragraph, such as "2." or "(b)".
+
+    "" without one. `counts` has form and number of each level.
+    """
     properties = paragraph.find(f"{_A}pPr")
     level = properties.get("lvl", "0") if properties is not None else "0"
     at = int(level) if level in tuple("012345678") else 0
@@ -148,16 +157,14 @@ def _number(paragraph: Any, counts: dict[int, tuple[str, int]]) -> str:
     if stated is None or known is None:
         counts.pop(at, None)
         return ""
-    start = stated.get("startAt", "1")
     form, last = counts.get(at, ("", 0))
-    begin = int(start) if start.isascii() and start.isdecimal() and len(start) < 6 else 1
-    counts[at] = known[0], last + 1 if form == known[0] else begin
+    counts[at] = known[0], last + 1 if form == known[0] else stated_number(stated.get("startAt", ""), 1)
     before, after = _SIGNS[known[2]]
     return f"{before}{written(counts[at][1], _FORMS[known[1]])}{after}"
 
 
 def _holder(run: Any) -> Any:
-    """The element that says what a run links to."""
+    """Return the element that says what a run links to."""
     return run.getparent() if run.tag == f"{_A}t" else run
 
 
@@ -172,7 +179,7 @@ def _written(run: Any) -> str:
 
 
 def _target(holder: Any, related: Mapping[str, Relation]) -> str:
-    """The address that a run or a shape links to."""
+    """Return the address that a run or a shape links to."""
     link = next(holder.iter(f"{_A}hlinkClick"), None) if holder is not None else None
     relation = related.get(link.get(f"{RELATED}id", "")) if link is not None else None
     return relation.target if relation is not None and relation.external else ""

@@ -1,21 +1,18 @@
-"""Reads XLSX row by row, with the values that were last computed. Runs in a child process.
-
-Formulas and macros never run.
-"""
+"""Reads workbooks of Excel row by row, XLSX and the XML of 2003. Runs in a child process."""
 
 import io
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from cragside.adapters.documents.archives import check_archive, opened
-from cragside.adapters.documents.cell_values import formula_shown, value_shown
-from cragside.adapters.documents.merged_cells import Merged, spread
-from cragside.adapters.documents.packages import transitional
-from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
-from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
+from cragside.adapters.documents.number_formats import formula_shown, stated_number, value_shown
+from cragside.adapters.documents.packages import check_archive, opened, parsed, transitional
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, facts_of
+from cragside.adapters.documents.tables import MAX_ROWS, Merged, MergedRow, TableRow, Tables, spread
 
 NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
 _WHAT = "an Excel workbook (.xlsx)"
@@ -44,7 +41,7 @@ class _Layout(NamedTuple):
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
+    """Return the visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
     size = check_archive(content, NEEDED, _WHAT)
     content = transitional(content, _WHAT)
     from openpyxl import load_workbook
@@ -53,7 +50,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         formulas = cache(partial(load_workbook, io.BytesIO(content), read_only=True, keep_links=False))
-        tables, composer = Tables(size), Composer()
+        tables = Tables(size)
         with opened(content, _WHAT) as archive:
             for at, sheet in enumerate(book.worksheets):
                 if sheet.sheet_state == "visible":
@@ -62,27 +59,23 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
                     tables.add(sheet.title, _rows(sheet, other, layout.merged))
     except (InvalidFileException, KeyError, ValueError, TypeError, AttributeError, IndexError, SyntaxError):
         raise Unreadable("is damaged, or not an Excel workbook") from None
-    tables.compose(composer)
     stated = book.properties
-    fields = present(
-        {
-            "title": stated.title,
-            "author": stated.creator if stated.creator != "openpyxl" else None,
-            "createdDate": stated.created.isoformat() if stated.created else None,
-        }
-    )
-    return Reading(composer.text, title=fields.get("title", ""), marks=composer.marks, tier1=fields)
+    author = stated.creator if stated.creator != "openpyxl" else None
+    return tables.reading(facts_of(stated.title, author, stated.created.isoformat() if stated.created else None))
 
 
 def _rows(sheet: Any, formulas: Any, merged: _Merged) -> Iterator[TableRow]:
-    """The rows as people see them. `formulas` is the sheet with formulas in place of values, if some have none."""
+    """Return the rows as people see them.
+
+    `formulas` is the sheet with formulas in place of values, if some have none.
+    """
     # A row may claim any number; openpyxl makes all rows before it.
     numbered = enumerate(_values(sheet, formulas), 1)
     return spread((number, cells, merged.pop(number, ())) for number, cells in numbered if cells)
 
 
 def _values(sheet: Any, formulas: Any) -> Iterator[list[str]]:
-    """The values of each row, and formulas that have none."""
+    """Yield the values of each row, and formulas that have none."""
     # A sheet may claim a million rows and 16,384 columns that it does not have.
     sheet.reset_dimensions()
     if formulas is None:
@@ -105,7 +98,7 @@ def _is_uncomputed(cell: Any, *, unsure: bool) -> bool:
 
 
 def _formula(cell: Any) -> str:
-    """The formula of a cell. That of an array is an object with a text."""
+    """Return the formula of a cell. That of an array is an object with a text."""
     formula = getattr(cell.value, "text", cell.value)
     return formula_shown(_FUNCTION.sub("", formula)) if isinstance(formula, str) else ""
 
@@ -139,3 +132,72 @@ def _shown(cell: Any) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_S = "{urn:schemas-microsoft-com:office:spreadsheet}"
+_X = "{urn:schemas-microsoft-com:office:excel}"
+_OTHER = "is an Office file in XML, which is not read: save it as .docx, .xlsx or .pptx"
+_DAY_0 = datetime(1899, 12, 31)
+_DURATION = re.compile(r"\[[hms]{1,2}\]", re.IGNORECASE)
+_MOST_COLUMNS = 16_384
+_NAMED = {
+    "Percent": "0.00%", "Fixed": "0.00", "Standard": "#,##0.00", "Short Time": "h:mm", "Medium Time": "h:mm AM/PM",
+    "Long Time": "h:mm:ss", "Short Date": "yyyy-mm-dd", "General Date": "yyyy-mm-dd h:mm:ss",
+}  # fmt: skip
+
+
+def read_xml(content: bytes, origin: FileOrigin) -> Reading:
+    """Return the visible sheets. Raises `Unreadable` for damaged files, and for those of other Office programs."""
+    from lxml import etree
+
+    try:
+        book = parsed(content)
+    except etree.XMLSyntaxError:
+        raise Unreadable("is damaged, or no Excel workbook in XML: save it as .xlsx") from None
+    if book.tag != f"{_S}Workbook":
+        raise Unreadable(_OTHER)
+    formats = {
+        str(style.get(f"{_S}ID")): str(number.get(f"{_S}Format", ""))
+        for style in book.iterfind(f"{_S}Styles/{_S}Style")
+        for number in style.iterfind(f"{_S}NumberFormat")
+    }
+    tables = Tables(len(content))
+    for sheet in book.iterfind(f"{_S}Worksheet"):
+        if not sheet.findtext(f"{_X}WorksheetOptions/{_X}Visible", "").startswith("SheetHidden"):
+            tables.add(sheet.get(f"{_S}Name", ""), spread(_xml_rows(sheet, formats)))
+    return tables.reading()
+
+
+def _xml_rows(sheet: Any, formats: dict[str, str]) -> Iterator[MergedRow]:
+    number = 0
+    for row in sheet.iterfind(f"{_S}Table/{_S}Row"):
+        number = stated_number(row.get(f"{_S}Index", ""), number + 1)
+        if number > MAX_ROWS:
+            return
+        cells, merged, width = list[str](), list[Merged](), 0
+        for cell in row.iterfind(f"{_S}Cell"):
+            column = stated_number(cell.get(f"{_S}Index", ""), width + 1)
+            across, down = (stated_number(cell.get(f"{_S}Merge{way}", ""), 0) for way in ("Across", "Down"))
+            width = column + across
+            if not 0 < column <= _MOST_COLUMNS:
+                break
+            cells += [""] * (column - len(cells))
+            cells[column - 1] = _xml_shown(cell, formats.get(cell.get(f"{_S}StyleID", ""), ""))
+            if across or down:
+                merged.append((column, width, number + down))
+        yield number, cells, merged
+
+
+def _xml_shown(cell: Any, written: str) -> str:
+    data = cell.find(f"{_S}Data")
+    text = "".join(data.itertext()).strip() if data is not None else ""
+    kind, written = data.get(f"{_S}Type") if text else "", _NAMED.get(written, written)
+    with suppress(ValueError):  # a value that is none of its type
+        if kind == "Number":
+            return value_shown(int(text) if text.isdecimal() and text.isascii() else float(text), written)
+        if kind == "DateTime":
+            moment = datetime.fromisoformat(text)
+            return value_shown(moment - _DAY_0 if _DURATION.search(written) else moment, written)
+        if kind == "Boolean":
+            return value_shown(bool(int(text)), written)
+    return text

@@ -1,14 +1,11 @@
-"""Writes tables as text, row by row: "Header: value; Header: value".
-
-Each row has a section, such as "Sheet > row 7".
-"""
+"""Writes tables as text, row by row, with the names of columns and merged cells."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
+from typing import Any
 
-from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unreadable, label
+from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Reading, Unreadable, label
 from cragside.domain.table_header import LOOKED_AT, header_of
 from cragside.domain.table_parts import side_by_side, stacked
 
@@ -28,20 +25,13 @@ _NO_NAME = re.compile(r"(?:sheet|table|tabelle|blatt|feuille?|hoja|foglio|feuil)
 TableRow = tuple[int, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of a sheet as text, each with its number from 1."""
-
-    name: str
-    rows: list[tuple[int, str]]
-
-
 class Tables:
     """Collects the tables of a file of `size` unpacked bytes, within limits for all of them together."""
 
     def __init__(self, size: int) -> None:
         self._most = min(size * MOST_GROWTH + _GROWS_FREELY, MAX_CHARACTERS)
-        self._tables: list[Table] = []
+        # The names of tables, and their rows as text with their numbers from 1.
+        self._tables: list[tuple[str, list[tuple[int, str]]]] = []
         self._rows = 0
         self._characters = 0
 
@@ -60,22 +50,23 @@ class Tables:
                 raise Unreadable(f"has more than {MAX_ROWS:,} rows, which is the limit: split it")
             if self._characters > self._most:
                 raise Unreadable(f"holds more than {self._most:,} characters with the headers of each row: split it")
-        self._tables.append(Table(name, kept))
+        self._tables.append((name, kept))
 
-    def compose(self, composer: Composer) -> None:
-        """Write all tables, with a section for each row, or for each group of rows in a large file."""
-        together = max(-(-self._rows // ROWS_APART), 1)
-        for table in self._tables:
-            for start in range(0, len(table.rows), together):
-                group = table.rows[start : start + together]
+    def reading(self, facts: Mapping[str, Any] | None = None) -> Reading:
+        """Return all tables, with a section for each row, or for each group of rows in a large file."""
+        composer, together = Composer(), max(-(-self._rows // ROWS_APART), 1)
+        for name, rows in self._tables:
+            for start in range(0, len(rows), together):
+                group = rows[start : start + together]
                 first, last = group[0][0], group[-1][0]
                 place = f"row {first}" if first == last else f"rows {first}–{last}"
-                composer.mark(section=f"{table.name} > {place}" if table.name else place, apart=True)
+                composer.mark(section=f"{name} > {place}" if name else place, apart=True)
                 composer.add("\n".join(text for _, text in group))
+        return composer.reading(facts)
 
 
 def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
-    """Each row that is not empty, with its number. Tables side by side have rows of their own."""
+    """Yield each row that is not empty, with its number. Tables side by side have rows of their own."""
     for table in stacked(_filled(rows)):
         first = list(islice(table, LOOKED_AT))
         sides = [(side, _Writer(first, side)) for side in side_by_side(first)]
@@ -97,7 +88,7 @@ class _Writer:
         self._names = [label(name, _LONGEST_HEADER) for name in header.names]
 
     def text(self, number: int, cells: Sequence[str]) -> str:
-        """The row with this number, "" for the second one of a header."""
+        """Return the row with this number, "" for the second one of a header."""
         if number in self._above:
             return _plain(cells)
         if number in self._header:
@@ -106,7 +97,7 @@ class _Writer:
 
 
 def _filled(rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
-    """The rows with text, each value in one line."""
+    """Yield the rows with text, each value in one line."""
     for number, cells in rows:
         lines = [" ".join(cell.split()) for cell in cells]
         if any(lines):
@@ -120,10 +111,60 @@ def _row(headers: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _value(cell: str) -> str:
-    """The value of a cell, which cannot add a column of its own."""
+    """Return the value of a cell, which cannot add a column of its own."""
     return _FURTHER_COLUMN.sub(",", cell)
 
 
 def _plain(cells: Sequence[str]) -> str:
-    """A title, or a name such as `Account:` and its value."""
+    """Return a title, or a name such as `Account:` and its value."""
     return "; ".join(dict.fromkeys(filter(None, cells))).replace(":; ", ": ")
+
+
+_WIDEST = 100
+# Cells that merged ones fill, in all: overlapping merges may fill the same ones again and again.
+_MOST_FILLED = 2_000_000
+
+# The first and the last column of a merged cell, from 1, and its last row.
+Merged = tuple[int, int, int]
+# The number of a row, its cells, and the merged cells that begin in it.
+MergedRow = tuple[int, list[str], Sequence[Merged]]
+
+
+def spread(rows: Iterable[MergedRow]) -> Iterator[TableRow]:
+    """Yield the rows, each given with the merged cells that begin in it. Raises `Unreadable` if these fill too much."""
+    active, filled = list[tuple[int, int, int, str]](), 0
+    for number, cells, merged in rows:
+        active = [each for each in active if each[0] >= number]
+        is_title = len(active) + sum(map(bool, cells)) == 1
+        for left, right, last in merged:
+            if left <= len(cells) and cells[left - 1]:
+                active.append((last, left, right, cells[left - 1]))
+        filled += sum(min(right - left + 1, _WIDEST) for _, left, right, _ in active)
+        if filled > _MOST_FILLED:
+            raise Unreadable(f"fills more than {_MOST_FILLED:,} cells by merging, which is the limit: split it")
+        for _, left, right, value in active:
+            # A title over all columns is no value of each of them, and a merge may claim all columns.
+            right = left if is_title else min(right, left + _WIDEST)
+            cells += [""] * (right - len(cells))
+            for column in range(left - 1, right):
+                cells[column] = cells[column] or value
+        yield number, cells
+
+
+# A longer text is no value, so it stands once.
+LONGEST_VALUE = 200
+
+
+def barred(rows: Iterable[MergedRow]) -> Iterator[str]:
+    """Return the rows that are not empty, each given with the merged cells that begin in it."""
+    filled = [cells for _, cells in spread(_with_values(rows)) if any(cells)]
+    header = header_of([*enumerate(filled[:LOOKED_AT], 1)])
+    if header.rows > 1:
+        filled[header.at : header.at + header.rows] = [header.names]
+    return (" | ".join(cells) for cells in filled)
+
+
+def _with_values(rows: Iterable[MergedRow]) -> Iterator[MergedRow]:
+    for number, cells, merged in rows:
+        lines = [" ".join(cell.split()) for cell in cells]
+        yield number, lines, [each for each in merged if len("".join(lines[each[0] - 1 : each[0]])) <= LONGEST_VALUE]

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cragside.adapters.documents.meetings import described
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label, present
-from cragside.adapters.documents.texts import decoded
+from cragside.adapters.documents.texts import decoded, meeting_facts
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s++-->\s++{_CLOCK}")
@@ -35,7 +34,7 @@ class _Cue:
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The spoken text. Raises `Unreadable` if there is none."""
+    """Return the spoken text. Raises `Unreadable` if there is none."""
     text = decoded(content, origin)
     cues = _rows(text) if origin.file_type in ("ass", "ssa") or text.startswith("[Script Info]") else _cues(text)
     speakers, lines, seconds = list[str](), list[tuple[int, str]](), 0
@@ -53,7 +52,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if not lines:
         raise Unreadable("holds no spoken text")
     spoken = "\n".join(_joined(lines))
-    _, known = described(spoken)
+    _, known = meeting_facts(spoken)
     return Reading(
         spoken, "meeting", tier1=present({**known, "duration": _clock(seconds, "02"), "participants": speakers})
     )
@@ -72,7 +71,7 @@ def _cues(text: str) -> Iterator[_Cue]:
 
 
 def _rows(text: str) -> list[_Cue]:
-    """The dialogue of SubStation Alpha. Its rows need not be in the order of their times."""
+    """Return the dialogue of SubStation Alpha. Its rows need not be in the order of their times."""
     columns, cues = _COLUMNS, list[_Cue]()
     for line in text.split("\n"):
         key, _, row = line.partition(":")
@@ -95,7 +94,7 @@ def _seconds(parts: Iterable[str | None]) -> int:
 
 
 def _clock(seconds: int, hours: str = "") -> str:
-    """A time as [7:31] or 01:02:05."""
+    """Return a time as [7:31] or 01:02:05."""
     if hours or seconds >= 3600:
         return f"{seconds // 3600:{hours}}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
     return f"{seconds // 60}:{seconds % 60:02}"

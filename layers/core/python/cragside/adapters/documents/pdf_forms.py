@@ -1,13 +1,14 @@
-"""Reads what was written onto a PDF page: values of form fields, typed text, and notes of its readers."""
+"""Reads what was written onto a PDF page, and puts it beside the labels that are printed there."""
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from cragside.adapters.documents.pdf_layout import Box
+from cragside.adapters.documents.pdf_layout import Box, Piece
 
 # Of one page. A dense form has about 300 fields.
 _MOST_ANNOTATIONS = 2000
@@ -53,7 +54,7 @@ class Written:
 
 
 def written(page: Any, form: Any) -> list[Written]:
-    """All that people see, in the file's order. `form` is pdfium's environment of the form, None without one."""
+    """Return all that people see, in the file's order. `form` is pdfium's environment of the form, None without one."""
     import pypdfium2.raw as pdfium
 
     found = list[Written]()
@@ -122,8 +123,7 @@ def _looks_unseen(annotation: Any) -> bool:
     white = all((1 - part if in_inks else part) >= _WHITE for part in parts)
     on_colour = (white or style != "") and _has_background(annotation)
     if style:
-        from cragside.adapters.documents.styles import declarations
-        from cragside.adapters.documents.visibility import Look
+        from cragside.adapters.documents.hidden_text import Look, declarations
 
         stated = Look(behind=None if on_colour else (255, 255, 255)).within(declarations(style))
         return stated.unseen or (white and stated.colour is None and not on_colour)
@@ -172,7 +172,7 @@ def _is_white(colour: list[int]) -> bool:
 
 
 def _notes() -> tuple[int, ...]:
-    """The annotations whose `Contents` a viewer shows as a note."""
+    """Return the annotations whose `Contents` a viewer shows as a note."""
     import pypdfium2.raw as pdfium
 
     names = "TEXT HIGHLIGHT UNDERLINE SQUIGGLY STRIKEOUT SQUARE CIRCLE LINE POLYGON POLYLINE INK CARET STAMP"
@@ -204,7 +204,7 @@ def _field(annotation: Any, form: Any, box: Box) -> Iterator[Written]:
 
 
 def _chosen(form: Any, annotation: Any) -> list[str]:
-    """The choices as people see them, else the value that was typed."""
+    """Return the choices as people see them, else the value that was typed."""
     import pypdfium2.raw as pdfium
 
     count = min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)
@@ -217,7 +217,7 @@ def _chosen(form: Any, annotation: Any) -> list[str]:
 
 
 def _name(form: Any, annotation: Any) -> str:
-    """The field's tooltip, else its name if that holds a word."""
+    """Return the field's tooltip, else its name if that holds a word."""
     import pypdfium2.raw as pdfium
 
     tooltip = _of_field(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
@@ -239,7 +239,7 @@ def _entry(annotation: Any, key: bytes) -> str:
 
 
 def _string(read: Callable[[Any, int], int]) -> str:
-    """A string of pdfium, cut to a bearable length."""
+    """Return a string of pdfium, cut to a bearable length."""
     size = read(None, 0)
     if size <= 2:
         return ""
@@ -247,3 +247,173 @@ def _string(read: Callable[[Any, int], int]) -> str:
     read(buffer, size)
     text = bytes(memoryview(buffer)[: _LONGEST + 1]).decode("utf-16-le", "ignore").partition("\0")[0]
     return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")).strip()
+
+
+# The rows of a table are at most so many heights of a field apart, so that one may be empty.
+_ROWS_APART = 2.5
+_LOOKED_BACK = 100
+_ALIGNED = 3.0  # 1/72 inch
+
+
+class FieldColumns:
+    """The columns of the fields of a page, which come from its top to its bottom."""
+
+    def __init__(self) -> None:
+        self._fields: list[tuple[Box, Piece]] = []
+        self._rows: list[list[tuple[Written, Piece]]] = []
+        self._beside: dict[int, list[tuple[Piece, str, str]]] = defaultdict(list)
+
+    def enter(self, each: Written, above: Piece | None) -> tuple[Piece | None, bool]:
+        """Return the name of a field's column, and whether other fields stand between both.
+
+        `above` is the text above it.
+        """
+        name = above
+        if name is None:
+            fields = [
+                (box.bottom - each.box.top, piece)
+                for box, piece in self._fields[-_LOOKED_BACK:]
+                if abs(box.left - each.box.left) <= _ALIGNED and abs(box.right - each.box.right) <= _ALIGNED
+            ]
+            near = [one for one in fields if -_ALIGNED <= one[0] <= _ROWS_APART * each.box.height]
+            name = min(near, key=lambda one: one[0])[1] if near else None
+        if name is not None:
+            self._fields.append((each.box, name))
+        return name, above is None
+
+    def add(self, each: Written, name: Piece) -> None:
+        """Keep a value that has no label but the name of its column."""
+        if not self._rows or not self._rows[-1][-1][0].box.beside(each.box):
+            self._rows.append([])
+        self._rows[-1].append((each, name))
+
+    def rows(self) -> Iterator[Written]:
+        """Yield the rows of such values, each behind the name of its column."""
+        for row in self._rows:
+            texts = (f"{_plain(name)}: {each.text}" for each, name in row)
+            yield Written("value", "; ".join(texts), row[0][0].box)
+
+    def add_beside(self, label: Piece, text: str, name: Piece | None) -> None:
+        """Keep a value that was written behind the label of its row."""
+        self._beside[id(label)].append((label, text, _plain(name) if name is not None else ""))
+
+    def name_values(self) -> None:
+        """Write the names of their columns before the values that share the label of their row."""
+        for values in self._beside.values():
+            names = [name for _, _, name in values]
+            label = values[0][0]
+            if len(set(filter(None, names))) == len(values) > 1 and label.added == [text for _, text, _ in values]:
+                label.added = [f"{name}: {text};" for _, text, name in values]
+                label.added[-1] = label.added[-1].rstrip(";")
+
+
+def _plain(name: Piece) -> str:
+    return name.text.rstrip(": ")
+
+
+# A label stands at most so many heights of its line above its field, and typed text so far behind its label.
+_ABOVE = 1.5
+_BEHIND = 8.0
+# Pieces that are further above or below, in 1/72 inch, are not looked at.
+_NEAR = 60.0
+_TOLERANCE = 3.0  # 1/72 inch, by which a field may overlap its label
+
+
+def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> list[str]:
+    """Add each value to the piece that is its label. Return those without a label, as lines, and the notes.
+
+    What `body`, the text of the page, says in the same place is not said again.
+    """
+    if not written:
+        return []
+    rest, labelled = list[Written](), set[int]()
+    heights = [(piece.box.middle, piece) for piece in pieces]
+    columns = FieldColumns()
+    for each in sorted(written, key=lambda each: (-each.box.top, each.box.left)):
+        low, high = each.box.bottom - _NEAR, each.box.top + _NEAR
+        near = [piece for middle, piece in heights if low <= middle <= high]
+        within = [piece for piece in near if each.box.holds(piece.box)]
+        drawn = _letters("".join(piece.text for piece in within if not piece.blank)) if pieces else _letters(body)
+        if _letters(each.text) in drawn and _letters(each.text):
+            continue
+        if each.kind == "note" or not _placed(each, near, labelled, columns):
+            rest.append(each)
+            continue
+        for piece in within:
+            if piece.blank:
+                piece.text = ""
+    everything = _letters(body)
+    columns.name_values()
+    rest += columns.rows()
+    told = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
+    return list(dict.fromkeys(_line(each) for each in told if not each.text.startswith("[ ]")))
+
+
+def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int], columns: FieldColumns) -> bool:
+    """Write a value beside its label. Return False if there is none."""
+    line = [piece for piece in pieces if not piece.blank and _in_line(each.box, piece)]
+    behind = min(
+        (piece for piece in line if piece.box.left >= each.box.right - _TOLERANCE),
+        key=lambda piece: piece.box.left,
+        default=None,
+    )
+    before = max(
+        (piece for piece in line if piece.box.right <= each.box.left + _TOLERANCE),
+        key=lambda piece: piece.box.right,
+        default=None,
+    )
+    if each.kind == "tick" and behind:
+        to_label = behind.box.left - each.box.right
+        if not before or to_label <= 1.2 * (each.box.left - before.box.right) + 1:
+            behind.text = f"{each.text[:3]} {behind.text}"
+            behind.changed = True
+            return True
+    if each.kind == "typed":
+        asks = before and (
+            before.text.endswith(":") or any(piece.blank and each.box.holds(piece.box) for piece in pieces)
+        )
+        if not (before and asks and each.box.left - before.box.right <= _BEHIND * before.box.height):
+            return False
+    printed = [piece for piece in pieces if not piece.blank]
+    label = before or _above(each.box, [piece for piece in printed if id(piece) not in labelled])
+    name, is_below = columns.enter(each, _above(each.box, printed)) if each.kind != "typed" else (None, False)
+    if label is None and name is not None and is_below:
+        columns.add(each, name)
+        return True
+    if label is None:
+        return False
+    if before is not None:
+        columns.add_beside(before, each.text, name)
+    labelled.add(id(label))
+    goes_on = behind is not None and behind.box.left - each.box.right <= behind.box.height
+    if not label.added and not goes_on and label.text[-1:].isalnum() and each.kind != "tick":
+        label.text += ":"
+    label.added.append(each.text)
+    label.changed = True
+    return True
+
+
+def _in_line(box: Box, piece: Piece) -> bool:
+    """Tell if the piece stands beside the first line of the box."""
+    return max(box.bottom, box.top - 2 * piece.box.height) - 1 <= piece.box.middle <= box.top + 1
+
+
+def _above(box: Box, pieces: Sequence[Piece]) -> Piece | None:
+    near = [
+        piece
+        for piece in pieces
+        if piece.box.left <= box.right and piece.box.right >= box.left
+        # The height of a line holds the space below its letters.
+        if -piece.box.height / 2 <= piece.box.bottom - box.top <= _ABOVE * piece.box.height
+    ]
+    return min(near, key=lambda piece: piece.box.bottom, default=None)
+
+
+def _line(each: Written) -> str:
+    if each.kind == "note":
+        return f"Note ({each.name}): {each.text}" if each.name else f"Note: {each.text}"
+    return f"{each.name}: {each.text}" if each.name else each.text
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text if letter.isalnum()).casefold()

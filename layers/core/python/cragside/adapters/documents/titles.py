@@ -1,13 +1,95 @@
-"""Reads front matter: what a note says about itself, in YAML between two lines of dashes at its beginning."""
+"""Finds what a text says of itself: its title in the first lines, and front matter."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
 from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.documents.reading import MAX_LISTED, label
+from cragside.adapters.documents.reading import MAX_LISTED, Reading, label
 
 if TYPE_CHECKING:
     import yaml
+
+
+_HEAD = 2_000
+_LONGEST = 90
+_MOST_WORDS = 12
+# A line that begins with a small letter, or with one of these words, is prose from this number of words on.
+_SMALL_WORDS = 6
+_SUBJECT_WORDS = 4
+_SUBJECTS = frozenset(
+    {
+        "i", "we", "you", "he", "she", "it", "they", "this", "that", "these", "there", "ich", "wir", "du", "er", "sie",
+        "es", "das", "dies", "je", "nous", "vous", "il", "elle", "ils", "c'est",
+    }
+)  # fmt: skip
+_GREETINGS = frozenset(
+    {
+        "dear", "hi", "hello", "hey", "greetings", "hallo", "liebe", "lieber", "guten", "sehr", "moin", "bonjour",
+        "bonsoir", "cher", "chère", "salut",
+    }
+)  # fmt: skip
+# What ends prose, or announces a list.
+_NO_END = (".", ",", ";", ":", "…", "。", "，", "；", "：")
+_CODE = re.compile(r"[{}<>;=\\|$^~`@]|\w\(|//|->|\*/|\s--?[a-z]|(?:import|package|def|sudo|select)\s")
+_NO_BEGIN = re.compile(r"[-+•>/%.\[\]]|\d{1,9}[.)]\s|#!")
+_SENTENCE_END = re.compile(r"[^\W\d_]{3}[.!?]\s")
+_RULE = re.compile(r"([=\-~*#^\"'+_])\1{2,}")
+_MARK = re.compile(r"(?:#{1,6}|=|#\+title:)\s+(\S.*)", re.IGNORECASE)
+_NAMED = re.compile(r"([^\W\d_]{2,12})\s?:\s*(\S.*)")
+_TITLES = frozenset({"title", "titel", "titre", "topic", "thema", "subject", "betreff", "objet"})
+_HEADERS = frozenset(
+    {
+        "date", "datum", "from", "von", "de", "to", "an", "à", "cc", "by", "author", "autor", "auteur", "url",
+        "source", "link", "tags", "status", "version", "created", "updated",
+    }
+)  # fmt: skip
+
+
+def first_line_title(text: str) -> str:
+    """Return the title of a text: its first line, if that is marked as a heading or stands alone and is short.
+
+    Else "".
+    """
+    lines = [line.strip() for line in text[:_HEAD].split("\n")]
+    while lines and not lines[0]:
+        lines.pop(0)
+    first, second, third, *_ = (*lines, "", "", "")
+    if not any(lines[1:]):
+        return ""
+    if _RULE.fullmatch(first) and first == third:
+        return _plain(second)
+    if _RULE.fullmatch(second):
+        return _plain(first)
+    marked = _MARK.fullmatch(first)
+    if marked:
+        return _plain(marked[1].rstrip("#= "))
+    return "" if second else _alone(first.strip("*_ "))
+
+
+def _plain(line: str) -> str:
+    return label(line) if len(line) <= _LONGEST and any(map(str.isalpha, line)) else ""
+
+
+def _alone(line: str) -> str:
+    """Return a line before a blank line, if it is neither prose nor code."""
+    words = line.lower().split()
+    named = _NAMED.fullmatch(line)
+    if named and named[1].lower() in _TITLES:
+        return _plain(named[2])
+    if not 1 <= len(words) <= _MOST_WORDS or line.endswith(_NO_END) or _is_prose(line, words):
+        return ""
+    if _CODE.search(line) or _NO_BEGIN.match(line) or (named and named[1].lower() in _HEADERS):
+        return ""
+    return _plain(line)
+
+
+def _is_prose(line: str, words: list[str]) -> bool:
+    return (
+        (line[0].islower() and len(words) >= _SMALL_WORDS)
+        or (words[0] in _SUBJECTS and len(words) >= _SUBJECT_WORDS)
+        or words[0].strip("!,") in _GREETINGS
+        or _SENTENCE_END.search(line) is not None
+    )
+
 
 # The YAML of a note has some hundred characters. Parsing this many takes 0.1 s at most.
 _MOST_CHARACTERS = 8_000
@@ -34,30 +116,21 @@ class _Refused(Exception):
     """The YAML is too large, too deep, or asks for objects of a program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A text without its front matter, the title that the front matter gives, and all that it says."""
-
-    body: str
-    title: str = ""
-    properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-def noted(text: str) -> Noted:
-    """Split a text into front matter and body.
+def noted(text: str) -> Reading:
+    """Read a text without its front matter, with the title and the properties that this gives.
 
     What is not plain YAML of a reasonable size stays part of the text, and so does front matter with no text behind it.
     """
     block, body = _parted(text)
     properties = _properties(block) if body.strip() else None
     if properties is None:
-        return Noted(text)
+        return Reading(text)
     title = properties.get("title")
-    return Noted(body, label(title) if isinstance(title, str) else "", properties)
+    return Reading(body, title=label(title) if isinstance(title, str) else "", properties=properties)
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The lines between two lines of dashes, and what is behind them; "" and "" without such lines."""
+    """Return the lines between two lines of dashes, and what is behind them; "" and "" without such lines."""
     first, *lines = text[:_MOST_CHARACTERS].split("\n")
     if first.rstrip() != "---":
         return "", ""
@@ -70,7 +143,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _properties(block: str) -> dict[str, Any] | None:
-    """The values by their names; None if this is no mapping in plain YAML."""
+    """Return the values by their names; None if this is no mapping in plain YAML."""
     if block.count("[") + block.count("{") > _MOST_BRACKETS:
         return None
     import yaml  # 15 ms, and most texts have no front matter
@@ -96,7 +169,7 @@ class _Values:
         self._characters = _MOST_REPEATED
 
     def of(self, node: "yaml.Node", depth: int = 0) -> Any:
-        """The value of a node; None for nothing. Raises `_Refused`."""
+        """Return the value of a node; None for nothing. Raises `_Refused`."""
         import yaml
 
         self._left -= 1
@@ -118,7 +191,7 @@ class _Values:
 
 
 def _scalar(written: str, *, plain: bool) -> Any:
-    """A word, a number or a truth. Dates stay as they are written."""
+    """Return a word, a number or a truth. Dates stay as they are written."""
     if not plain:
         return written or None
     if written.lower() in _NOTHING:
