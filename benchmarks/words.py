@@ -69,8 +69,8 @@ class WordSearch:
         """Write passages."""
         rows = {f"{number}-0-0-x-y": {"content": text} for number, text in enumerate(texts, start=self.passages)}
         vectors = np.zeros((len(texts), 1), np.float32)
-        with self.database.transaction() as connection:
-            write_vectors(self.database, connection, "chunks", rows, vectors, searched_words)
+        with self.database.transaction():
+            write_vectors(self.database, "chunks", rows, vectors, list(map(searched_words, texts)))
         self.passages += len(texts)
 
     def spread(self, words: list[str]) -> dict[str, int]:

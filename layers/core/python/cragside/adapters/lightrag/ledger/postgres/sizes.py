@@ -1,25 +1,19 @@
-"""How much a workspace stores, for limits, without opening it."""
+"""How much a workspace in PostgreSQL stores, without opening it."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.lightrag.ledger.entries import behind
-from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, OF_SOURCE
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
-from cragside.adapters.lightrag.storable import storable
+from cragside.adapters.lightrag.ledger.sizes import stored_of
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 
-_SIZE = "greatest(size, characters) + length(metadata)"
-_STORED = f"""SELECT count(*) FILTER (WHERE state = 'current'), coalesce(sum({_SIZE}), 0)::bigint
-    FROM crag.document WHERE store = $1 AND state <> 'gone'"""  # noqa: S608 (our own text)
 # What other databases do not have yet, texts that were deleted meanwhile among it.
 _WAITING = "SELECT coalesce(sum(octet_length(change)), 0)::bigint FROM crag.journal WHERE store = $1"
-_SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
-    WHERE document.store = $1 AND state = 'current' AND {OF_SOURCE}"""  # noqa: S608 (our own text)
 
 
 async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection[DocumentKey]) -> Stored:
@@ -28,21 +22,13 @@ async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection
         store = await database.value("SELECT id FROM crag.store WHERE workspace = $1", workspace)
         if store is None:
             return Stored()
-        documents, total = await database.one(_STORED, store)
+
+        async def read(sql: str, *values: Any) -> list[Any]:
+            return await database.all(sql, store, *values)
+
+        stored = await stored_of(read, keys)
         waiting = int(await database.value(_WAITING, store))
-        sizes = {key: size for key in keys if (size := await _size_of(database, store, key)) is not None}
-        return Stored(documents, total + waiting, sizes, waiting)
-
-
-async def _size_of(database: PostgresDatabase, store: int, key: DocumentKey) -> int | None:
-    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
-    source, track = storable(key.source), key.track
-    if track and (own := await database.all(_SIZES, store, behind(source, track))):
-        found, tracks = own, {track}
-    else:
-        found, tracks = await database.all(_SIZES, store, source), {"", track}
-    fits = not track or all(each in tracks for _, each in found)
-    return min(int(size) for size, _ in found) if found and fits else None
+        return replace(stored, bytes=stored.bytes + waiting, waiting=waiting)
 
 
 async def searched_in(store: "PostgresStore") -> int:

@@ -90,6 +90,7 @@ class Database:
                 migrate(self._connection)
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
+            self._connection.create_function("bytes_of_hex", 1, bytes.fromhex, deterministic=True)
             self._logs = self._logs_now()
             self._log = None if read_only else Log(path)
         except BaseException:
@@ -153,6 +154,11 @@ class Database:
             if self._log is not None:
                 self._log.close()
 
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of the rows, in the transaction that is under way."""
+        with self._translating():
+            self._connection.executemany(sql, rows)
+
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query."""
         try:
@@ -195,6 +201,11 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way."""
+        return self._connection.in_transaction
 
     async def keep(self) -> None:
         """Have what was written in the file itself, so that nobody who changes the log takes it. Raises `LedgerError`.

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from sqlite3 import Connection
 from typing import Any
 
 import orjson
@@ -11,9 +10,7 @@ from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 
 
-def write_values(
-    database: Database, connection: Connection, namespace: str, data: Mapping[str, dict[str, Any]]
-) -> None:
+def write_values(database: Database, namespace: str, data: Mapping[str, dict[str, Any]]) -> None:
     """Write values with the time of their creation and change."""
     now = int(time.time())
     rows = database.within("SELECT id FROM kv WHERE namespace = ? AND id IN ({})", data, [namespace])
@@ -25,12 +22,12 @@ def write_values(
             value["create_time"] = now
         value["update_time"] = now
         value["_id"] = key
-    connection.executemany(
+    database.many(
         "INSERT INTO kv VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
         [(namespace, key, orjson.dumps(value).decode()) for key, value in data.items()],
     )
 
 
-def erase_values(connection: Connection, namespace: str, ids: Iterable[str]) -> None:
+def erase_values(database: Database, namespace: str, ids: Iterable[str]) -> None:
     """Remove values; missing ones are no error."""
-    connection.executemany("DELETE FROM kv WHERE namespace = ? AND id = ?", [(namespace, key) for key in ids])
+    database.many("DELETE FROM kv WHERE namespace = ? AND id = ?", [(namespace, key) for key in ids])

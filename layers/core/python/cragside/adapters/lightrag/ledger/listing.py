@@ -35,7 +35,9 @@ _KEYS: dict[DocumentSort, str] = {
     "status": f"CASE {_OWN_STATUS} {_PLACES} END",
 }
 _SOURCE = "(SELECT source FROM crag.origin WHERE store = $1 AND document_id = document.id)"
-_SEARCHED = ("name", "title", f"coalesce({_SOURCE}, name)")
+# No text that can be stored has the character between the three.
+_SEARCHED = f"name || chr(31) || title || chr(31) || coalesce({_SOURCE}, name)"
+_MENTIONED = f"strpos({_LOWER.format(f'({_SEARCHED})')}, {_LOWER.format('$2::text')}) > 0"
 
 
 class Chosen(NamedTuple):
@@ -54,10 +56,9 @@ def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -
     conditions, values = ["store = $1", "state = 'current'"], list[Any]()
     if listing.search:
         values.append(listing.search)
-        mentioned = (f"position({_LOWER.format('$2::text')} IN {_LOWER.format(text)}) > 0" for text in _SEARCHED)
-        conditions.append(f"({' OR '.join(mentioned)})")
+        conditions.append(_MENTIONED)
     if listing.unread:
-        conditions.append(f"position('{PARTLY_READ}' IN tier1) > 0")
+        conditions.append(f"strpos(tier1, '{PARTLY_READ}') > 0")
     for column, value in ((_OWN_STATUS, status), ("track", track), ("file_type", listing.file_type)):
         if value is not None:
             values.append(value)

@@ -5,13 +5,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import sections_in
+from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, DocumentReads
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
-from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
-from cragside.adapters.lightrag.ledger.sql_rows import PART_COLUMNS
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
@@ -33,25 +31,13 @@ _FIELDS = (
     "passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2, part.enrichment,"
     " passage.text, passage.version, document.id AS document_id"
 )
-_PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
+PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
     JOIN crag.document ON document.version = passage.version
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
-_BEGINNING = f"""SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
-    WHERE opening.version = document.version AND opening.number = 0"""
-# Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
-# which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
-_WITH_DOCUMENTS = f"""SELECT * FROM (
-WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
-chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
-owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS}, ({_BEGINNING}) FROM {DOCUMENT}
-    WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
-piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
-    SELECT {PART_COLUMNS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),
-shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
-    SELECT FROM crag.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
-    AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
-SELECT {", ".join(f"(SELECT json_agg({each}) FROM {each}) AS {each}" for each in ("found", "owner", "piece", "shared"))}
-) AS told"""
+BEGINNING_OF_TEXT = f"""(SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
+    WHERE opening.version = document.version AND opening.number = 0)"""
+_OWNERS = f"""SELECT {FIELDS}, {BEGINNING_OF_TEXT} FROM {DOCUMENT}
+    WHERE document.store = $1 AND state <> 'gone' AND document.version = ANY($2)"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
     last = (SELECT max(last) FROM crag.part AS other WHERE other.version = part.version) AND EXISTS
@@ -79,9 +65,9 @@ _FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOI
         WHERE document.store = $1 AND state = 'gone'),
     named AS (SELECT DISTINCT name FROM gone JOIN crag.mention ON mention.store = $1 AND mention.passage = gone.id
         AND mention.kind = $2 WHERE name = ANY($3))
-    SELECT name, EXISTS (SELECT FROM crag.mention AS other WHERE other.store = $1 AND other.kind = $2
+    SELECT name, EXISTS (SELECT 1 FROM crag.mention AS other WHERE other.store = $1 AND other.kind = $2
         AND md5(other.name) = md5(named.name) AND other.name = named.name
-        AND NOT EXISTS (SELECT FROM gone WHERE gone.id = other.passage)) FROM named"""
+        AND NOT EXISTS (SELECT 1 FROM gone WHERE gone.id = other.passage)) FROM named"""
 
 
 class PassageReads(DocumentReads):
@@ -89,52 +75,51 @@ class PassageReads(DocumentReads):
 
     @override
     async def passages(self, document_id: str, part: int | None) -> list[Passage]:
-        rows = await self._store.all(
-            f"{_PASSAGE} AND document.id = $2 AND document.state = 'current'"
+        rows = await self._driver.all(
+            f"{PASSAGE} AND document.id = $2 AND document.state = 'current'"
             " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
             document_id,
             part,
         )
-        return [_passage(row) for row in rows]
+        return [passage_of(row) for row in rows]
 
     @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        tables = await self._store.one(_WITH_DOCUMENTS, list(dict.fromkeys(ids)))
-        found, owners, parts, shared = ([list(row.values()) for row in orjson.loads(rows or "[]")] for rows in tables)
-        parts.sort(key=lambda part: (part[0], part[1]))
-        records = {row[0]: record for row, record in await self._joined(owners, parts, {name for (name,) in shared})}
-        return {row[0]: (records[row[8]], _passage(row)) for row in found if row[8] in records}
+        found = await self._driver.all(f"{PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
+        owners = await self._driver.all(_OWNERS, list({row[8] for row in found}))
+        records = {row[0]: record for row, record in await self._with_rows(owners)}
+        return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
     @override
     async def counts(self) -> dict[EnrichmentStatus, int]:
-        rows = await self._store.all(
+        rows = await self._driver.all(
             f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
         )
         return {row[0]: row[1] for row in rows}
 
     @override
     async def progress(self) -> Progress:
-        return Progress(*await self._store.one(_PROGRESS))
+        return Progress(*await self._driver.one(_PROGRESS))
 
     @override
     async def tasks(self, document_id: str | None = None) -> list[Task]:
-        rows = await self._store.all(_TASKS, document_id)
+        rows = await self._driver.all(_TASKS, document_id)
         embed = [row for row in rows if not row[3] or row[5]]
         enrich = [row for row in rows if row[4] in ("pending", "processing")]
         return [self._task(row, "embed") for row in embed] + [self._task(row, "enrich") for row in enrich]
 
     @override
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
-        return [self._task(row, "enrich") for row in await self._store.all(_SWEEPS, document_id)]
+        return [self._task(row, "enrich") for row in await self._driver.all(_SWEEPS, document_id)]
 
     @override
     async def given_up(self) -> set[tuple[str, int]]:
-        rows = await self._store.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
+        rows = await self._driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
     @override
     async def part(self, task: Task) -> StoredPart | None:
-        row = await self._store.one(
+        row = await self._driver.one(
             f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
             task.document_id,
             task.content_hash,
@@ -144,23 +129,23 @@ class PassageReads(DocumentReads):
 
     @override
     async def chunk_ids(self, part: StoredPart) -> list[str]:
-        return [row[0] for row in await self._store.all(_CHUNK_IDS, part.version, part.first, part.last)]
+        return [row[0] for row in await self._driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
 
     @override
     async def being_enriched(self) -> list[Task]:
-        rows = await self._store.all(
+        rows = await self._driver.all(
             f"SELECT id, content_hash, number FROM {_PARTS} AND state = 'current' AND enrichment = 'processing'"
         )
         return [self._task(row, "enrich") for row in rows]
 
     @override
     async def gone(self) -> list[StoredPart]:
-        rows = await self._store.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
+        rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
     @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
-        rows = await self._store.all(
+        rows = await self._driver.all(
             f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
             list(names),
         )
@@ -168,7 +153,7 @@ class PassageReads(DocumentReads):
 
     @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        rows = await self._store.all(
+        rows = await self._driver.all(
             "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
         )
@@ -176,16 +161,17 @@ class PassageReads(DocumentReads):
 
     @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
-        return dict(await self._store.all(_FADING, kind, list(names)))
+        rows = await self._driver.all(_FADING, kind, list(names))
+        return {name: bool(stays) for name, stays in rows}
 
     @override
     async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
-        rows = await self._store.all(_NAMING, kind, name, limit)
+        rows = await self._driver.all(_NAMING, kind, name, limit)
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
-        return [(row[0], row[1], row[2]) for row in await self._store.all(_MENTIONING, name, limit)]
+        return [(row[0], row[1], row[2]) for row in await self._driver.all(_MENTIONING, name, limit)]
 
     def _task(self, row: Sequence[Any], stage: Any) -> Task:
         return Task(self._workspace, row[0], row[1], row[2], stage)
@@ -193,10 +179,11 @@ class PassageReads(DocumentReads):
 
 def _stored(row: Sequence[Any]) -> StoredPart:
     version, number, key, first, last, embedded, enrichment, title, name = row
-    return StoredPart(version, number, key, first, last, embedded, enrichment, searched_title(title, name))
+    return StoredPart(version, number, key, first, last, bool(embedded), enrichment, searched_title(title, name))
 
 
-def _passage(row: Sequence[Any]) -> Passage:
+def passage_of(row: Sequence[Any]) -> Passage:
+    """The passage of a row of `PASSAGE`."""
     identifier, part, number, page, places, tier2, enrichment, text, _, document_id = row
     section, sections = sections_in(places)
     return Passage(

@@ -8,10 +8,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.postgres.choosing import FILE_TYPES, LANGUAGES, STATUS, chosen
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.listing import FILE_TYPES, LANGUAGES, STATUS, chosen
 from cragside.adapters.lightrag.ledger.sql_rows import (
     PART_COLUMNS,
     label_of,
@@ -51,8 +51,8 @@ _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1,
 class DocumentReads(Ledger):
     """Reads whole documents."""
 
-    def __init__(self, store: PostgresStore, workspace: str) -> None:
-        self._store = store
+    def __init__(self, driver: Driver, workspace: str) -> None:
+        self._driver = driver
         self._workspace = workspace
 
     @override
@@ -83,18 +83,18 @@ class DocumentReads(Ledger):
 
     @override
     async def has_source(self, source: str) -> bool:
-        return await self._store.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
+        return await self._driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
 
     @override
     async def names(self) -> dict[str, str]:
-        rows = await self._store.all(
+        rows = await self._driver.all(
             "SELECT id, name FROM crag.document WHERE store = $1 AND state = 'current' ORDER BY name"
         )
         return {row[0]: row[1] for row in rows}
 
     @override
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
-        rows = await self._store.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
+        rows = await self._driver.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
         labels = await self._labels(rows, await self._shared_names(rows))
         return {row[1]: label_of(row, labels) for row in rows}
 
@@ -103,24 +103,28 @@ class DocumentReads(Ledger):
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
         versions, counted, values = chosen(listing, status, track)
-        limits = f"LIMIT ${len(values) + 2} OFFSET ${len(values) + 3}"
-        async with self._store.snapshot():
-            shown = [row[0] for row in await self._store.all(f"{versions} {limits}", *values, limit, offset)]
-            rows = {row[0]: row for row in await self._store.all(f"{_CURRENT} AND document.version = ANY($2)", shown)}
-            total = await self._store.value(counted, *values)
-            return await self._records([rows[version] for version in shown]), int(total)
+        async with self._driver.snapshot():
+            if listing.search:  # reading all that it finds costs less than searching twice
+                found = [row[0] for row in await self._driver.all(versions, *values)]
+                shown, total = found[offset : offset + limit], len(found)
+            else:
+                limits = f"LIMIT ${len(values) + 2} OFFSET ${len(values) + 3}"
+                shown = [row[0] for row in await self._driver.all(f"{versions} {limits}", *values, limit, offset)]
+                total = int(await self._driver.value(counted, *values))
+            rows = {row[0]: row for row in await self._driver.all(f"{_CURRENT} AND document.version = ANY($2)", shown)}
+            return await self._records([rows[version] for version in shown]), total
 
     @override
     async def file_types(self) -> dict[str, int]:
-        return {str(kind): int(count) for kind, count in await self._store.all(FILE_TYPES)}
+        return {str(kind): int(count) for kind, count in await self._driver.all(FILE_TYPES)}
 
     @override
     async def languages(self) -> dict[str | None, int]:
-        return {language: int(count) for language, count in await self._store.all(LANGUAGES)}
+        return {language: int(count) for language, count in await self._driver.all(LANGUAGES)}
 
     @override
     async def source(self, document_id: str) -> SourceText | None:
-        row = await self._store.one(_SOURCE, document_id)
+        row = await self._driver.one(_SOURCE, document_id)
         if row is None:
             return None
         name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin = row
@@ -138,11 +142,11 @@ class DocumentReads(Ledger):
         )
 
     async def _statuses(self) -> dict[str, int]:
-        rows = await self._store.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
+        rows = await self._driver.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
         return {str(status): int(count) for status, count in rows}
 
     async def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:
-        return await self._records(await self._store.all(f"{_CURRENT} AND {condition}", *values))
+        return await self._records(await self._driver.all(f"{_CURRENT} AND {condition}", *values))
 
     async def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
         return [record for _, record in await self._with_rows(rows)]
@@ -150,7 +154,7 @@ class DocumentReads(Ledger):
     async def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
         if not rows:
             return []
-        parts = await self._store.all(_PARTS, [row[0] for row in rows])
+        parts = await self._driver.all(_PARTS, [row[0] for row in rows])
         return await self._joined(rows, parts, await self._shared_names(rows))
 
     async def _joined(
@@ -162,7 +166,7 @@ class DocumentReads(Ledger):
 
     async def _shared_names(self, rows: Sequence[Sequence[Any]]) -> set[str]:
         names = list({row[2] for row in rows})
-        return {name for name, count in await self._store.all(_OF_NAMES, names) if count > 1}
+        return {name for name, count in await self._driver.all(_OF_NAMES, names) if count > 1}
 
     async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[str, dict[str, str]]:
         return {
@@ -173,11 +177,11 @@ class DocumentReads(Ledger):
         }
 
     async def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
-        namesakes = {source or name for (source,) in await self._store.all(_NAMESAKES, name)}
+        namesakes = {source or name for (source,) in await self._driver.all(_NAMESAKES, name)}
         if len(namesakes) > MOST_NAMESAKES:
             return {source: in_full(name, source) for source in wanted}
         longer = {each for source in {*wanted, *namesakes} for each in names_below(source)}
-        taken = {row[0] for row in await self._store.all(_OF_NAMES, list(longer))}
+        taken = {row[0] for row in await self._driver.all(_OF_NAMES, list(longer))}
         return distinct_labels(
             name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken]
         )
