@@ -13,6 +13,7 @@ from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.listing import FILE_TYPES, LANGUAGES, STATUS, chosen
 from cragside.adapters.lightrag.ledger.sql_rows import (
+    DOCUMENT,
     PART_COLUMNS,
     label_of,
     parts_by_version,
@@ -29,8 +30,8 @@ FIELDS = (
     "document.version, document.id, document.name, title, file_type, doc_type, content_hash, size, characters,"
     " created_at, updated_at, track, tier1, metadata, origin.source"
 )
-DOCUMENT = "crag.document LEFT JOIN crag.origin ON origin.store = document.store AND document_id = document.id"
 _CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE document.store = $1 AND state = 'current'"
+_OF_VERSIONS = f"{_CURRENT} AND document.version = ANY($2)"
 # Of a source, or without one and of that name.
 OF_SOURCE = """document.id IN (
     SELECT document_id FROM crag.origin WHERE store = $1 AND md5(source) = md5($2) AND source = $2
@@ -40,10 +41,12 @@ OF_SOURCE = """document.id IN (
 _NAMED = "md5(document.name) = md5($2) AND document.name = $2"
 _NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
-_OF_NAMES = """SELECT name, count(*) FROM crag.document WHERE store = $1 AND state = 'current'
+_OF_NAMES = """SELECT name FROM crag.document WHERE store = $1 AND state = 'current'
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
+_SHARED_NAMES = f"{_OF_NAMES} HAVING count(*) > 1"
 _PARTS = f"""SELECT {PART_COLUMNS} FROM crag.part
-    JOIN crag.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
+    WHERE version IN (SELECT version FROM crag.document WHERE store = $1) AND version = ANY($2)
+    ORDER BY version, number"""
 _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND document.id = $2"""
 
@@ -111,7 +114,7 @@ class DocumentReads(Ledger):
                 limits = f"LIMIT ${len(values) + 2} OFFSET ${len(values) + 3}"
                 shown = [row[0] for row in await self._driver.all(f"{versions} {limits}", *values, limit, offset)]
                 total = int(await self._driver.value(counted, *values))
-            rows = {row[0]: row for row in await self._driver.all(f"{_CURRENT} AND document.version = ANY($2)", shown)}
+            rows = {row[0]: row for row in await self._driver.all(_OF_VERSIONS, shown)}
             return await self._records([rows[version] for version in shown]), total
 
     @override
@@ -166,7 +169,7 @@ class DocumentReads(Ledger):
 
     async def _shared_names(self, rows: Sequence[Sequence[Any]]) -> set[str]:
         names = list({row[2] for row in rows})
-        return {name for name, count in await self._driver.all(_OF_NAMES, names) if count > 1}
+        return {row[0] for row in await self._driver.all(_SHARED_NAMES, names)}
 
     async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[str, dict[str, str]]:
         return {

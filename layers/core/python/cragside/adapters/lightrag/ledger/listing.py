@@ -4,7 +4,7 @@
 
 from typing import Any, NamedTuple
 
-from cragside.adapters.lightrag.ledger.sql_rows import PARTLY_READ
+from cragside.adapters.lightrag.ledger.sql_rows import DOCUMENT, PARTLY_READ
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import STATUSES, DocumentSort, Listing
 
@@ -34,10 +34,9 @@ _KEYS: dict[DocumentSort, str] = {
     "passages": "(SELECT coalesce(max(last) + 1, 0) FROM crag.part WHERE part.version = document.version)",
     "status": f"CASE {_OWN_STATUS} {_PLACES} END",
 }
-_SOURCE = "(SELECT source FROM crag.origin WHERE store = $1 AND document_id = document.id)"
-# No text that can be stored has the character between the three.
-_SEARCHED = f"name || chr(31) || title || chr(31) || coalesce({_SOURCE}, name)"
-_MENTIONED = f"strpos({_LOWER.format(f'({_SEARCHED})')}, {_LOWER.format('$2::text')}) > 0"
+# No text that can be stored has the character between the three. As a query, the wanted text is lowered once.
+_SEARCHED = "name || chr(31) || title || chr(31) || coalesce(source, name)"
+_MENTIONED = f"strpos({_LOWER.format(f'({_SEARCHED})')}, (SELECT {_LOWER.format('$2::text')})) > 0"
 
 
 class Chosen(NamedTuple):
@@ -53,8 +52,9 @@ class Chosen(NamedTuple):
 
 def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -> Chosen:
     """The statements for a list of documents."""
-    conditions, values = ["store = $1", "state = 'current'"], list[Any]()
+    tables, conditions, values = "crag.document", ["document.store = $1", "state = 'current'"], list[Any]()
     if listing.search:
+        tables = DOCUMENT
         values.append(listing.search)
         conditions.append(_MENTIONED)
     if listing.unread:
@@ -65,5 +65,5 @@ def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -
             conditions.append(f"{column} = ${len(values) + 1}")
     where, way = " AND ".join(conditions), "DESC" if listing.reverse else "ASC"
     order = f"ORDER BY {_KEYS[listing.sort]} {way}, version {way}"
-    versions = f"SELECT version FROM crag.document WHERE {where} {order}"
-    return Chosen(versions, f"SELECT count(*) FROM crag.document WHERE {where}", values)
+    versions = f"SELECT version FROM {tables} WHERE {where} {order}"
+    return Chosen(versions, f"SELECT count(*) FROM {tables} WHERE {where}", values)

@@ -5,8 +5,9 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from cragside.adapters.lightrag.ledger.documents import DOCUMENT, OF_SOURCE
+from cragside.adapters.lightrag.ledger.documents import OF_SOURCE
 from cragside.adapters.lightrag.ledger.entries import behind
+from cragside.adapters.lightrag.ledger.sql_rows import DOCUMENT
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.indexing import DocumentKey, Stored
 

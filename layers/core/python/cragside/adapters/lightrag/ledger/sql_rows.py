@@ -12,6 +12,8 @@ from cragside.domain.indexing import DocumentRecord, Part
 # A part has one error. A stage that succeeds clears its own error and keeps that of the other stage.
 ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE error END"
 ERROR_OF_ENRICHING = "CASE enrichment WHEN 'failed' THEN error ELSE '' END"
+# Documents with their sources.
+DOCUMENT = "crag.document LEFT JOIN crag.origin ON origin.store = document.store AND document_id = document.id"
 # The columns of a part that `parts_by_version` reads.
 PART_COLUMNS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
 # Tier 1 contains this text if a part of the file was not read. Databases refuse JSON that Python writes, such as half a
