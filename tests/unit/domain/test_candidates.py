@@ -1,4 +1,4 @@
-"""What became of each candidate."""
+"""Fate of each candidate."""
 
 from cragside.domain.candidates import considered
 from cragside.domain.document import Document

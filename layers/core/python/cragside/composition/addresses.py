@@ -22,7 +22,7 @@ def check_addresses(settings: "Settings") -> None:
     for variable, (address, parse) in checks.items():
         if address is None:
             continue
-        from cragside.adapters.bad_address import BadAddress  # a store in files needs no adapter of a database
+        from cragside.adapters.server_addresses import BadAddress  # a store in files needs no adapter of a database
 
         try:
             parse(settings)
@@ -45,7 +45,7 @@ def _postgres(settings: "Settings") -> object:
 
 
 def _neo4j(settings: "Settings") -> object:
-    from cragside.adapters.neo4j.address import Neo4jAddress
+    from cragside.adapters.server_addresses import Neo4jAddress
 
     return Neo4jAddress.parse(
         _text(settings.neo4j_uri),
@@ -57,13 +57,13 @@ def _neo4j(settings: "Settings") -> object:
 
 
 def _qdrant(settings: "Settings") -> object:
-    from cragside.adapters.qdrant.address import QdrantAddress
+    from cragside.adapters.server_addresses import QdrantAddress
 
     return QdrantAddress.parse(_text(settings.qdrant_url), _text(settings.qdrant_api_key))
 
 
 def _redis(settings: "Settings") -> object:
-    from cragside.adapters.redis.address import RedisAddress
+    from cragside.adapters.server_addresses import RedisAddress
 
     return RedisAddress.parse(_text(settings.redis_uri))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
 
-from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.server_addresses import BadAddress
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.clock import Clock
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret, SecretsManager
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.neo4j.database import Neo4jDatabase
+    from cragside.adapters.neo4j import Neo4jDatabase
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant.database import QdrantDatabase
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.qdrant import QdrantDatabase
+    from cragside.adapters.redis import RedisDatabase
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
 
@@ -71,7 +71,7 @@ def neo4j_of(
     settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "Neo4jDatabase":
     """The database of NEO4J_URI. Raises `ConfigurationError`."""
-    from cragside.adapters.neo4j.address import Neo4jAddress
+    from cragside.adapters.server_addresses import Neo4jAddress
 
     try:
         address = Neo4jAddress.parse(
@@ -84,7 +84,7 @@ def neo4j_of(
     except BadAddress as error:
         raise ConfigurationError(f"NEO4J_URI: {error}.", variable="NEO4J_URI") from None
     try:
-        from cragside.adapters.neo4j.database import Neo4jDatabase
+        from cragside.adapters.neo4j import Neo4jDatabase
     except ModuleNotFoundError as error:
         missing = f"NEO4J_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="NEO4J_URI") from error
@@ -99,7 +99,7 @@ def redis_of(
     settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "RedisDatabase":
     """The database of REDIS_URI. Raises `ConfigurationError`."""
-    from cragside.adapters.redis.address import RedisAddress
+    from cragside.adapters.server_addresses import RedisAddress
 
     address: RedisAddress | Secret[RedisAddress]
     if settings.redis_uri_secret is not None:
@@ -110,7 +110,7 @@ def redis_of(
         except BadAddress as error:
             raise ConfigurationError(f"REDIS_URI: {error}.", variable="REDIS_URI") from None
     try:
-        from cragside.adapters.redis.database import RedisDatabase
+        from cragside.adapters.redis import RedisDatabase
     except ModuleNotFoundError as error:
         missing = f"REDIS_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="REDIS_URI") from error
@@ -121,7 +121,7 @@ def qdrant_of(
     settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
 ) -> "QdrantDatabase":
     """The server of QDRANT_URL. Raises `ConfigurationError`."""
-    from cragside.adapters.qdrant.address import QdrantAddress
+    from cragside.adapters.server_addresses import QdrantAddress
 
     try:
         url, name = _secret(settings.qdrant_url), settings.qdrant_api_key_secret
@@ -129,7 +129,7 @@ def qdrant_of(
     except BadAddress as error:
         raise ConfigurationError(f"QDRANT_URL: {error}.", variable="QDRANT_URL") from None
     try:
-        from cragside.adapters.qdrant.database import QdrantDatabase
+        from cragside.adapters.qdrant import QdrantDatabase
     except ModuleNotFoundError as error:
         missing = f"QDRANT_URL is set, but {error.name} is not installed. Install the extra `servers` of cragside."
         raise ConfigurationError(missing, variable="QDRANT_URL") from error
@@ -208,7 +208,7 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     """What Redis is, and whether it keeps what it has. Raises `ServiceUnavailable`."""
-    from cragside.adapters.redis.database import RedisFailure
+    from cragside.adapters.redis import RedisFailure
 
     try:
         info = await redis.run(lambda client: client.info())

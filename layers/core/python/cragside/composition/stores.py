@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.local.spare_room import SpareFile
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2
@@ -151,7 +151,7 @@ class Stores(Models):
 
     @cached_property
     def backend(self) -> "Backend":
-        """Where the knowledge bases are stored."""
+        """Where the knowledge bases are stored: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
         if self.database is not None:
             from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
