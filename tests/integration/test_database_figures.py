@@ -133,7 +133,7 @@ async def test_leases_and_waiting_changes_are_those_of_all_processes(
             assert of(counted, "cragside_leases_lost_total") == 0
             await container.database.value("UPDATE crag.lease SET epoch = epoch + 1")
             with pytest.raises(LeaseLost):
-                await store.ledger.under(lease).retire("otters.md")
+                await store.ledger.with_leases(lease).retire("otters.md")
             assert of(await figures(client), "cragside_leases_lost_total") == 1
 
 

@@ -114,7 +114,7 @@ async def test_no_write_suspends_within_its_transaction(ledger: SqliteLedger) ->
     passage = Piece(source.text, 4, None, "", ())
     lease = await stepped(ledger, ledger.take_lease("documents", "me", 30))
     assert lease is not None
-    writer = ledger.under(lease)
+    writer = ledger.with_leases(lease)
     for digest in ("one", "two"):
         entry = Entry("doc-a", digest, digest, source, [passage], part_passages=20, enrich=True)
         await stepped(writer, writer.enter(entry))

@@ -145,7 +145,7 @@ class Copier:
             async with leases.held(GRAPH) as graph, leases.held(DOCUMENTS) as documents:
                 if not replace:  # somebody may have written meanwhile
                     await self._refuse_existing(name)
-                await ledger.under(graph, documents).replace_by(fresh)
+                await ledger.with_leases(graph, documents).replace_by(fresh)
                 await ledger.flush()
         finally:
             await leases.close()

@@ -74,7 +74,9 @@ class DraftMentions:
         """When passages go, some of those that mention it, with all that go; else None."""
         if not self._without:
             return None
-        return {"chunk_ids": await self._ledger.naming(self._kind, name, list(self._without), _REBUILT_FROM)}
+        return {
+            "chunk_ids": await self._ledger.passages_for_rebuild(self._kind, name, list(self._without), _REBUILT_FROM)
+        }
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""

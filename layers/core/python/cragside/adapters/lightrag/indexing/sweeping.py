@@ -45,7 +45,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _swept(store: Store, ledger: Ledger) -> None:
-    for part in await ledger.gone():
+    for part in await ledger.removed_parts():
         draft = await forget_graph(store, part)
         await ledger.apply(await draft.change() if draft else GraphChange(), OnceGone(part), store.embedding_model)
     async with store.accepting() as ledger:

@@ -110,7 +110,7 @@ class Catalogue(ABC):
         """Tasks of the parts that are marked as being enriched."""
 
     @abstractmethod
-    async def gone(self) -> list[StoredPart]:
+    async def removed_parts(self) -> list[StoredPart]:
         """The parts of all versions that are to be removed."""
 
     @abstractmethod
@@ -129,12 +129,12 @@ class Catalogue(ABC):
         """
 
     @abstractmethod
-    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+    async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
         """Ids of the passages that name an entity or a relation, the earliest documents first, and how many there are.
 
         Those of removed documents do not count.
         """
 
     @abstractmethod
-    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+    async def documents_mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
         """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""

@@ -124,8 +124,8 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
-        """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""
+    async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
+        """The `removed` passages that mention an entity or a relation, and at most `most` others."""
 
     # Leases.
 
@@ -145,7 +145,7 @@ class Ledger(Catalogue):
         """Let others take a lease from now on. Does nothing if it was taken by another since."""
 
     @abstractmethod
-    def under(self, *leases: Lease) -> Self:
+    def with_leases(self, *leases: Lease) -> Self:
         """This ledger for whoever holds leases: its writes raise `LeaseLost` once one was taken by another.
 
         A write checks the leases in its own transaction. Leases that have expired but were not taken are good.

@@ -34,7 +34,7 @@ class Leasing(PassageReads):
         await self._driver.return_lease(lease)
 
     @override
-    def under(self, *leases: Lease) -> Self:
+    def with_leases(self, *leases: Lease) -> Self:
         other = copy(self)
         other._leases = (*self._leases, *leases)
         return other

@@ -33,8 +33,8 @@ _ENRICHED = f"""UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, 
     (SELECT version FROM crag.document WHERE store = $1 AND state = 'current') RETURNING 1"""
 _MENTIONED = "INSERT INTO crag.mention (store, kind, name, passage) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 _OF_NAME = "store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3"
-_GOING = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND passage = ANY($4)"
-_STAYING = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND NOT passage = ANY($4) ORDER BY passage LIMIT $5"
+_REMOVED = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND passage = ANY($4)"
+_OTHERS = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND NOT passage = ANY($4) ORDER BY passage LIMIT $5"
 
 
 class PartWrites(DocumentWrites):
@@ -109,9 +109,9 @@ class PartWrites(DocumentWrites):
             return True
 
     @override
-    async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
-        these = await self._driver.all(_GOING, kind, name, list(going))
-        others = await self._driver.all(_STAYING, kind, name, list(going), most)
+    async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
+        these = await self._driver.all(_REMOVED, kind, name, list(removed))
+        others = await self._driver.all(_OTHERS, kind, name, list(removed), most)
         return [row[0] for row in (*these, *others)]
 
     @override

@@ -51,13 +51,13 @@ _SWEEPS = """SELECT id, content_hash, coalesce(min(number), 0) FROM crag.documen
 _CHUNK_IDS = """SELECT id FROM crag.passage WHERE store = $1 AND version = $2 AND number BETWEEN $3 AND $4
     ORDER BY number"""
 _ENTITIES = "kind = 'entity' AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2)"
-_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM crag.mention
+_DOCUMENTS_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM crag.mention
     JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
     JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = 'entity' AND md5(mention.name) = md5($2) AND mention.name = $2
     AND document.state <> 'gone' GROUP BY document.id, document.name
     ORDER BY min(document.created_at), document.name LIMIT $3"""
-_NAMING = """SELECT passage.id, count(*) OVER () FROM crag.mention
+_PASSAGES_MENTIONING = """SELECT passage.id, count(*) OVER () FROM crag.mention
     JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
     JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = $2 AND md5(mention.name) = md5($3) AND mention.name = $3
@@ -140,7 +140,7 @@ class PassageReads(DocumentReads):
         return [self._task(row, "enrich") for row in rows]
 
     @override
-    async def gone(self) -> list[StoredPart]:
+    async def removed_parts(self) -> list[StoredPart]:
         rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
@@ -166,13 +166,13 @@ class PassageReads(DocumentReads):
         return {name: bool(stays) for name, stays in rows}
 
     @override
-    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
-        rows = await self._driver.all(_NAMING, kind, name, limit)
+    async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        rows = await self._driver.all(_PASSAGES_MENTIONING, kind, name, limit)
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
     @override
-    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
-        return [(row[0], row[1], row[2]) for row in await self._driver.all(_MENTIONING, name, limit)]
+    async def documents_mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        return [(row[0], row[1], row[2]) for row in await self._driver.all(_DOCUMENTS_MENTIONING, name, limit)]
 
     def _task(self, row: Sequence[Any], stage: Any) -> Task:
         return Task(self._workspace, row[0], row[1], row[2], stage)
