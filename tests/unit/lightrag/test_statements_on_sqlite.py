@@ -10,16 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.ledger import (
-    document_writes,
-    documents,
-    leasing,
-    listing,
-    part_writes,
-    passages,
-    sizes,
-    sql_ledger,
-)
+from cragside.adapters.lightrag.ledger import document_writes, documents, leasing, part_writes, passages, sql_ledger
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -29,7 +20,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 
-SUBJECTS = (documents, document_writes, leasing, listing, part_writes, passages, sizes, sql_ledger)
+SUBJECTS = (documents, document_writes, leasing, part_writes, passages, sql_ledger)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 
@@ -64,7 +55,7 @@ def test_sqlite_understands_every_statement(module: ModuleType, tmp_path: Path) 
 def test_sqlite_understands_every_list(sort: DocumentSort, status: DocumentStatus | None, tmp_path: Path) -> None:
     database = Database.acquire(tmp_path)
     wanted = Listing(sort=sort, search="İstanbul", unread=True, file_type="md", descending=True)
-    versions, total, values = listing.chosen(wanted, status, "track")
+    versions, total, values = documents.chosen(wanted, status, "track")
     assert database.all(translated(versions), values) == []
     assert database.one(translated(total), values) == (0,)
     database.release()

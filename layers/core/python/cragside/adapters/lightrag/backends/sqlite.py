@@ -63,7 +63,7 @@ class SqliteBackend(Backend):
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        from cragside.adapters.lightrag.ledger.sqlite.sizes import stored_in
+        from cragside.adapters.lightrag.ledger.sqlite.driver import stored_in
 
         return await asyncio.to_thread(stored_in, folder / FILE_NAME, keys)
 

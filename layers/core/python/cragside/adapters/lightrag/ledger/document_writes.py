@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import parts_of
+from cragside.adapters.lightrag.ledger.documents import columns_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged
 from cragside.adapters.lightrag.ledger.leasing import Leasing
-from cragside.adapters.lightrag.ledger.sql_rows import columns_of
 from cragside.domain.document import SourceText
 
 _VERSIONS = "SELECT version FROM crag.document WHERE store = $1"

@@ -1,29 +1,173 @@
-"""The documents of a ledger, read out of their rows."""
+"""The documents of a ledger: their rows, lists of them, and their sizes."""
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.driver import Driver
-from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
+from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, parsed, parsed_metadata, title_of
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.listing import FILE_TYPES, LANGUAGES, STATUS, chosen
-from cragside.adapters.lightrag.ledger.sql_rows import (
-    DOCUMENT,
-    PART_COLUMNS,
-    label_of,
-    parts_by_version,
-    record_of,
-    sources_by_name,
-)
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentRecord, DocumentStatus
-from cragside.domain.listing import LATEST, Listing
+from cragside.domain.indexing import DocumentKey, DocumentRecord, DocumentStatus, Part, Stored
+from cragside.domain.listing import LATEST, STATUSES, DocumentSort, Listing
 from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full, names_below
+
+# A part has one error. A stage that succeeds clears its own error and keeps that of the other stage.
+ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE error END"
+ERROR_OF_ENRICHING = "CASE enrichment WHEN 'failed' THEN error ELSE '' END"
+# Documents with their sources.
+DOCUMENT = "crag.document LEFT JOIN crag.origin ON origin.store = document.store AND document_id = document.id"
+# The columns of a part that `parts_by_version` reads.
+PART_COLUMNS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
+# Tier 1 contains this text if a part of the file was not read. Databases refuse JSON that Python writes, such as half a
+# surrogate pair. In a text within it, the quotation marks have backslashes.
+PARTLY_READ = '"unread": "'
+
+
+def columns_of(entry: Entry, created_at: str | None) -> dict[str, object]:
+    """The columns of a version, but for those of its document and of its text."""
+    source, now = entry.source, datetime.now(UTC).isoformat()
+    return {
+        "state": "current",
+        "name": source.name,
+        "title": title_of(source),
+        "file_type": source.file_type,
+        "doc_type": source.doc_type,
+        "size": len(source.text.encode()) if source.size is None else source.size,
+        "characters": len(source.text),
+        "created_at": created_at or now,
+        "updated_at": now,
+        "track": entry.track,
+        "enrich": entry.enrich,
+        "tier1": json_of(source.tier1),
+        "metadata": json_of(source.metadata),
+        "marks": json.dumps(
+            [[mark.start, mark.page, storable(mark.section), *([True] if mark.apart else [])] for mark in source.marks]
+        ),
+        "text": source.text,
+    }
+
+
+def parts_by_version(rows: Iterable[Sequence[Any]]) -> dict[int, list[Part]]:
+    """The parts of each version, from rows of `PART_COLUMNS`."""
+    parts: dict[int, list[Part]] = {}
+    for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in rows:
+        known = None if tier3 is None else parsed(tier3)
+        part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
+        parts.setdefault(version, []).append(part)
+    return parts
+
+
+def sources_by_name(rows: Iterable[Sequence[Any]]) -> dict[str, set[str]]:
+    """The sources of documents by their names, from rows as `record_of` reads them."""
+    sources: dict[str, set[str]] = {}
+    for row in rows:
+        name, source = row[2], row[14]
+        sources.setdefault(name, set()).add(source or name)
+    return sources
+
+
+def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Mapping[str, str]]) -> DocumentRecord:
+    """A document. `labels` has the label of each source of each name.
+
+    The row has the version's number, id, name, title, file type, document type, hash, size, characters, both times,
+    track, tier 1, metadata, the source or None, and where it was read the beginning of the text.
+    """
+    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
+    tier1, metadata, source, *beginning = more
+    return DocumentRecord(
+        id=identifier,
+        name=name,
+        title=title,
+        file_type=file_type,
+        doc_type=doc_type,
+        content_hash=digest,
+        size=size,
+        characters=characters,
+        created_at=created,
+        updated_at=updated,
+        track=track,
+        tier1=parsed(tier1),
+        metadata=parsed_metadata(metadata),
+        parts=tuple(parts),
+        source=source or name,
+        label=label_of(row, labels),
+        beginning=(beginning[0] or "") if beginning else "",
+    )
+
+
+def label_of(row: Sequence[Any], labels: Mapping[str, Mapping[str, str]]) -> str:
+    """The label of the document of such a row."""
+    name, source = row[2], row[14]
+    return labels[name][source or name]
+
+
+# What `DocumentRecord.status` says of the parts of a document.
+_CASE = """CASE
+    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+    WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
+    ELSE 'searchable' END"""
+STATUS = f"""SELECT document.version, {_CASE} AS status FROM crag.document LEFT JOIN crag.part USING (version)
+    WHERE store = $1 AND state = 'current' GROUP BY document.version"""
+_OWN_STATUS = f"(SELECT {_CASE} FROM crag.part WHERE part.version = document.version)"
+FILE_TYPES = """SELECT file_type, count(*) FROM crag.document WHERE store = $1 AND state = 'current'
+    GROUP BY file_type ORDER BY file_type COLLATE "C" """
+# A pattern finds the field where the JSON of a name is none to PostgreSQL, such as half a surrogate pair.
+LANGUAGES = """SELECT CASE WHEN tier2 IS NOT NULL
+    THEN coalesce(substring(tier2 FROM '"language": "([a-z]+)"'), '') END AS language, count(*)
+    FROM crag.passage JOIN crag.document ON document.version = passage.version
+    WHERE passage.store = $1 AND document.state = 'current' GROUP BY 1"""
+_PLACES = " ".join(f"WHEN '{status}' THEN {place}" for place, status in enumerate(STATUSES))
+# The database's own collation may know the case of 26 letters only.
+_LOWER = 'lower({} COLLATE "und-x-icu")'
+_KEYS: dict[DocumentSort, str] = {
+    "added": 'created_at COLLATE "C"',
+    "changed": "updated_at",
+    "name": f'{_LOWER.format("name")} COLLATE "C"',
+    "file_type": 'file_type COLLATE "C"',
+    "passages": "(SELECT coalesce(max(last) + 1, 0) FROM crag.part WHERE part.version = document.version)",
+    "status": f"CASE {_OWN_STATUS} {_PLACES} END",
+}
+# No text that can be stored has the character between the three. As a query, the wanted text is lowered once.
+_SEARCHED = "name || chr(31) || title || chr(31) || coalesce(source, name)"
+_MENTIONED = f"strpos({_LOWER.format(f'({_SEARCHED})')}, (SELECT {_LOWER.format('$2::text')})) > 0"
+
+
+class Chosen(NamedTuple):
+    """The versions of a list in their order, still without LIMIT and OFFSET, and their number.
+
+    The number of the store is `$1`, and the values follow.
+    """
+
+    versions: str
+    total: str
+    values: list[Any]
+
+
+def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -> Chosen:
+    """The statements for a list of documents."""
+    tables, conditions, values = "crag.document", ["document.store = $1", "state = 'current'"], list[Any]()
+    if listing.search:
+        tables = DOCUMENT
+        values.append(listing.search)
+        conditions.append(_MENTIONED)
+    if listing.unread:
+        conditions.append(f"strpos(tier1, '{PARTLY_READ}') > 0")
+    for column, value in ((_OWN_STATUS, status), ("track", track), ("file_type", listing.file_type)):
+        if value is not None:
+            values.append(value)
+            conditions.append(f"{column} = ${len(values) + 1}")
+    where, way = " AND ".join(conditions), "DESC" if listing.reverse else "ASC"
+    order = f"ORDER BY {_KEYS[listing.sort]} {way}, version {way}"
+    versions = f"SELECT version FROM {tables} WHERE {where} {order}"
+    return Chosen(versions, f"SELECT count(*) FROM {tables} WHERE {where}", values)
+
 
 # In the order of `record_of`.
 FIELDS = (
@@ -188,3 +332,31 @@ class DocumentReads(Ledger):
         return distinct_labels(
             name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken]
         )
+
+
+# Reads all rows of a statement.
+Read = Callable[..., Awaitable[list[Any]]]
+
+_SIZE = "greatest(size, characters) + length(metadata)"
+_STORED = f"""SELECT count(*) FILTER (WHERE state = 'current'), coalesce(sum({_SIZE}), 0)::bigint
+    FROM crag.document WHERE store = $1 AND state <> 'gone'"""
+_SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
+    WHERE document.store = $1 AND state = 'current' AND {OF_SOURCE}"""
+
+
+async def stored_of(read: Read, keys: Collection[DocumentKey]) -> Stored:
+    """What `Ledger.stored` says, but for what waits for other databases."""
+    ((documents, total),) = await read(_STORED)
+    sizes = {key: size for key in keys if (size := await _size_of(read, key)) is not None}
+    return Stored(documents, total, sizes)
+
+
+async def _size_of(read: Read, key: DocumentKey) -> int | None:
+    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
+    source, track = storable(key.source), key.track
+    if track and (own := await read(_SIZES, behind(source, track))):
+        found, tracks = own, {track}
+    else:
+        found, tracks = await read(_SIZES, source), {"", track}
+    fits = not track or all(each in tracks for _, each in found)
+    return min(int(size) for size, _ in found) if found and fits else None

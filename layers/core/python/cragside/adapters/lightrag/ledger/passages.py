@@ -8,9 +8,8 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import sections_in
-from cragside.adapters.lightrag.ledger.documents import FIELDS, DocumentReads
+from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, DocumentReads
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
-from cragside.adapters.lightrag.ledger.sql_rows import DOCUMENT
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 

@@ -26,7 +26,7 @@ from cragside.ports.embedder import Vectors
 _ADD_PASSAGE = """INSERT INTO crag.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
     ON CONFLICT (store, id) DO UPDATE SET version = excluded.version, part = excluded.part, number = excluded.number,
     page = excluded.page, section = excluded.section, tier2 = NULL, tokens = excluded.tokens, text = excluded.text"""
-# One statement for all rows: each statement counts words (see `search_schema`).
+# One statement for all rows: each statement counts words (see `schema`).
 SEARCHED = """INSERT INTO crag.searched (store, id, words, often, length, vector)
     SELECT $1, id, words::tsvector, often::jsonb, length, vector::vector
     FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::text[]) WITH ORDINALITY

@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.documents import FIELDS
+from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, PART_COLUMNS
 from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.exchange import SearchText
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.passages import BEGINNING_OF_TEXT, PASSAGE, passage_of
 from cragside.adapters.lightrag.ledger.postgres.driver import PostgresDriver
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
-from cragside.adapters.lightrag.ledger.postgres.now import NOW, since
-from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.store import NOW, PostgresStore, since
+from cragside.adapters.lightrag.ledger.postgres.stores import remove_here
 from cragside.adapters.lightrag.ledger.sql_ledger import SqlLedger
-from cragside.adapters.lightrag.ledger.sql_rows import DOCUMENT, PART_COLUMNS
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.ports.rag_repository import KnowledgeStatus
 

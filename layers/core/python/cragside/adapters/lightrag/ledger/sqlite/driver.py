@@ -6,8 +6,10 @@ No coroutine here suspends within a transaction: other tasks of the process use 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Self
 
@@ -17,13 +19,19 @@ from typing_extensions import override
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, CutPart
+from cragside.adapters.lightrag.ledger.documents import stored_of
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed, Driver
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database, failure_of
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import (
+    erase_values,
+    erase_vectors,
+    write_values,
+    write_vectors,
+)
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.translation import encoded, translated
-from cragside.adapters.lightrag.ledger.sqlite.values import erase_values, write_values
-from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors, write_vectors
+from cragside.domain.indexing import DocumentKey, Stored
 from cragside.ports.clock import Clock
 from cragside.ports.embedder import Vectors
 
@@ -205,3 +213,26 @@ def _is_current(holder: object, expires: object, now: float) -> bool:
 
 def _key(lease: Lease) -> tuple[str, str, int]:
     return lease.name, lease.holder, lease.epoch
+
+
+def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
+    """What `Ledger.stored` says. Counts and sizes are of one moment. Raises `LedgerError`."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("BEGIN")
+
+            async def read(sql: str, *values: Any) -> list[Any]:
+                return connection.execute(translated(sql), encoded(values)).fetchall()
+
+            return _ended(stored_of(read, keys))
+    except sqlite3.Error as error:
+        raise failure_of(error) from error
+
+
+def _ended(coroutine: Coroutine[Any, Any, Stored]) -> Stored:
+    """The result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise RuntimeError("A statement on SQLite waits for something.")

@@ -28,8 +28,8 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, FILE_NAME, failure_of
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import has_text
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY, check_format
-from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 
 _FACTS = f"""SELECT (SELECT value FROM meta WHERE key = 'embedding_model'), (SELECT length(vector) / 4 FROM vector
     LIMIT 1), EXISTS (SELECT 1 FROM meta WHERE key = '{UNTIDY}')"""  # noqa: S608 (our own text)

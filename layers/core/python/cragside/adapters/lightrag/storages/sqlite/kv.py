@@ -7,7 +7,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.values import write_values
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import write_values
 from cragside.adapters.lightrag.storages.interface import ValueStorage
 
 
