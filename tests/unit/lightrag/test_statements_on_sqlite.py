@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.ledger import document_writes, documents, leasing, part_writes, passages, sql_ledger
+from cragside.adapters.lightrag.ledger import document_writes, documents, interface, leasing, part_writes, passages
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -20,7 +20,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 
-SUBJECTS = (documents, document_writes, leasing, part_writes, passages, sql_ledger)
+SUBJECTS = (documents, document_writes, leasing, part_writes, passages, interface)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 

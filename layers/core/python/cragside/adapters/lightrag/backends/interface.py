@@ -70,7 +70,7 @@ class Backend(ABC):
 
     @abstractmethod
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        """What `Ledger.stored` says, with the sizes of these documents, without opening the store.
+        """How much a store holds, with the sizes of these documents, without opening it.
 
         Raises `LedgerError`.
         """

@@ -4,8 +4,6 @@
 
 from datetime import UTC, datetime
 
-from typing_extensions import override
-
 from cragside.adapters.lightrag.ledger.cutting import parts_of
 from cragside.adapters.lightrag.ledger.documents import columns_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
@@ -42,8 +40,12 @@ _SWEPT = """DELETE FROM crag.document WHERE store = $1 AND state = 'gone'
 class DocumentWrites(Leasing):
     """Writes documents and their versions."""
 
-    @override
     async def enter(self, entry: Entry) -> None:
+        """Make a text the current version of its document, and give the document the source and name of the text.
+
+        The version that was current stays searchable until the new one is. If an earlier version of this text still
+        exists, its passages are reused. Otherwise the text is indexed again.
+        """
         if damage := self._driver.damage:
             raise LedgerDamaged(damage, "is damaged")
         async with self._transaction(keep=True) as changed:
@@ -53,8 +55,11 @@ class DocumentWrites(Leasing):
                 await self._driver.execute(_WANT_ENRICHMENT, version)
             await self._claim(entry.identifier, entry.source.source, entry.source.name)
 
-    @override
     async def retire(self, document_id: str) -> bool:
+        """Forget a document: no version of its text is kept, and its source is free. False when there is none.
+
+        Its keys remain, by which its share of the graph is found.
+        """
         async with self._transaction(keep=True) as changed:
             if await self.record(document_id) is None:
                 return False
@@ -63,14 +68,21 @@ class DocumentWrites(Leasing):
             await self._driver.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
             return True
 
-    @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
+        """Give a document a source and a name. A title equal to the old name changes too.
+
+        All of its versions get them: one of them may become the current one again.
+        """
         async with self._transaction(keep=True) as changed:
             changed.document = document_id
             await self._claim(document_id, source, name)
 
-    @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
+        """Give a current document the source, the name, the title and the metadata of a text, and the track.
+
+        If its passages are searched with another title then, its parts wait to be embedded again. They are found by
+        the earlier one until then.
+        """
         async with self._transaction(keep=True) as changed:
             changed.document = document_id
             for (version,) in await self._driver.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
@@ -79,8 +91,8 @@ class DocumentWrites(Leasing):
             facts = (title_of(source), json_of(source.metadata), track, datetime.now(UTC).isoformat())
             await self._driver.execute(_DESCRIBE, document_id, *facts)
 
-    @override
     async def want_enrichment(self, document_id: str) -> None:
+        """Have a current document enriched that was accepted without."""
         async with self._transaction(keep=True) as changed:
             changed.status_of_document = document_id
             version = await self._driver.value(
@@ -91,8 +103,8 @@ class DocumentWrites(Leasing):
             if version is not None:
                 await self._driver.execute(_WANT_ENRICHMENT, version)
 
-    @override
     async def requeue(self, document_id: str | None, *, force: bool) -> None:
+        """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
         changes = [
             f"part SET error = '' WHERE {_CHOSEN}",
             f"part SET enrichment = 'pending' WHERE {_CHOSEN} AND enrichment IN ('failed', 'processing')",
@@ -107,8 +119,8 @@ class DocumentWrites(Leasing):
             for change in changes:
                 await self._driver.execute(f"UPDATE crag.{change}", document_id)
 
-    @override
     async def drop_swept(self) -> None:
+        """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
         async with self._transaction():
             await self._driver.execute(_SWEPT)
             await self._driver.mark_untidy()

@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from typing_extensions import override
-
 from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, parsed, parsed_metadata, title_of
-from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentKey, DocumentRecord, DocumentStatus, Part, Stored
@@ -195,27 +192,27 @@ _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1,
     WHERE document.store = $1 AND state = 'current' AND document.id = $2"""
 
 
-class DocumentReads(Ledger):
+class DocumentReads:
     """Reads whole documents."""
 
     def __init__(self, driver: Driver, workspace: str) -> None:
         self._driver = driver
         self._workspace = workspace
 
-    @override
     async def record(self, document_id: str) -> DocumentRecord | None:
+        """The current document of an `id`."""
         return next(iter(await self._chosen("document.id = $2", document_id)), None)
 
-    @override
     async def sourced(self, source: str) -> DocumentRecord | None:
+        """The current document of a source."""
         return next(iter(await self._chosen(OF_SOURCE, source)), None)
 
-    @override
     async def named(self, name: str) -> list[DocumentRecord]:
+        """The current documents of a name, latest first."""
         return await self._chosen(f"{_NAMED} ORDER BY updated_at DESC, document.version DESC", name)
 
-    @override
     async def below(self, folder: str) -> list[DocumentRecord]:
+        """The current documents whose sources lie below a folder, in the order of their sources."""
         inside = folder.rstrip("/")
         between = "left(origin.source, 400) >= left($2, 400) AND left(origin.source, 400) <= left($3, 400)"
         return await self._chosen(
@@ -224,31 +221,31 @@ class DocumentReads(Ledger):
             f"{inside}0",
         )
 
-    @override
     async def twins(self, content_hash: str) -> list[DocumentRecord]:
+        """The current documents with this content."""
         return await self._chosen("content_hash = $2", content_hash)
 
-    @override
     async def has_source(self, source: str) -> bool:
+        """Whether a current document has this source."""
         return await self._driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
 
-    @override
     async def names(self) -> dict[str, str]:
+        """The names of all current documents by their ids, in the order of the names."""
         rows = await self._driver.all(
             "SELECT id, name FROM crag.document WHERE store = $1 AND state = 'current' ORDER BY name"
         )
         return {row[0]: row[1] for row in rows}
 
-    @override
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
+        """What the current documents of these ids are called where they are listed."""
         rows = await self._driver.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
         labels = await self._labels(rows, await self._shared_names(rows))
         return {row[1]: label_of(row, labels) for row in rows}
 
-    @override
     async def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
+        """Current documents in the order of the list, and how many there are."""
         versions, counted, values = chosen(listing, status, track)
         async with self._driver.snapshot():
             if listing.search:  # reading all that it finds costs less than searching twice
@@ -261,16 +258,16 @@ class DocumentReads(Ledger):
             rows = {row[0]: row for row in await self._driver.all(_OF_VERSIONS, shown)}
             return await self._records([rows[version] for version in shown]), total
 
-    @override
     async def file_types(self) -> dict[str, int]:
+        """How many current documents there are of each type of file, in the order of the types."""
         return {str(kind): int(count) for kind, count in await self._driver.all(FILE_TYPES)}
 
-    @override
     async def languages(self) -> dict[str | None, int]:
+        """How many passages of current documents there are of each language; see `domain.languages`."""
         return {language: int(count) for language, count in await self._driver.all(LANGUAGES)}
 
-    @override
     async def source(self, document_id: str) -> SourceText | None:
+        """The whole text of a current document."""
         row = await self._driver.one(_SOURCE, document_id)
         if row is None:
             return None
@@ -345,7 +342,7 @@ _SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
 
 
 async def stored_of(read: Read, keys: Collection[DocumentKey]) -> Stored:
-    """What `Ledger.stored` says, but for what waits for other databases."""
+    """What `Backend.stored` says, but for what waits for other databases."""
     ((documents, total),) = await read(_STORED)
     sizes = {key: size for key in keys if (size := await _size_of(read, key)) is not None}
     return Stored(documents, total, sizes)

@@ -1,18 +1,42 @@
-"""The interface of the ledger of a workspace."""
+"""The ledger of a workspace."""
 
-from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-from cragside.adapters.lightrag.ledger.catalogue import Catalogue
-from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
-from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
-from cragside.adapters.lightrag.ledger.leases import Lease
-from cragside.domain.document import SourceText
-from cragside.domain.indexing import Task
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from cragside.adapters.lightrag.ledger.driver import Driver
+from cragside.adapters.lightrag.ledger.entries import text_hash
+from cragside.adapters.lightrag.ledger.part_writes import PartWrites
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
+
+_KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
+_KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
+_TRIM = """DELETE FROM crag.embedding WHERE store = $1
+    AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)"""
+_QUERIES = "SELECT id, text, created_at FROM crag.query WHERE store = $1"
+_ADD_QUERY = "INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)"
+_FACTS = (
+    "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
+    " enrich, tier1, metadata, marks, text"
+)
+_ADD_DOCUMENT = f"""INSERT INTO crag.document (store, {_FACTS})
+    VALUES ($1, {", ".join(f"${number}" for number in range(2, 19))}) RETURNING version"""
+# The graph is empty yet.
+_PARTS = """SELECT number, key, first, last, CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END,
+    CASE WHEN embedded THEN error ELSE '' END, tier3, enriched_at
+    FROM crag.part WHERE version = $2 AND $1::bigint IS NOT NULL"""
+_ADD_PART = """INSERT INTO crag.part SELECT $2, $3, $4, $5, $6, false, $7, $8, $9, $10 WHERE $1::bigint IS NOT NULL"""
+_ORIGINS = "SELECT document_id, source FROM crag.origin WHERE store = $1 AND document_id = $2"
+_ADD_ORIGIN = "INSERT INTO crag.origin (store, document_id, source) VALUES ($1, $2, $3)"
 
 
 class Since(NamedTuple):
@@ -23,178 +47,86 @@ class Since(NamedTuple):
     generation: str
 
 
-class Ledger(Catalogue):
+class Ledger(PartWrites, ABC):
     """The documents of a workspace, their versions, parts and passages, and what is known of them.
 
     Each method that writes is one transaction. All may raise `LedgerError`.
     """
 
-    # Documents.
+    async def dimensions(self) -> int | None:
+        """The length of the vectors, None while there are none."""
+        return await self._driver.vector_length()
 
-    @abstractmethod
-    async def enter(self, entry: Entry) -> None:
-        """Make a text the current version of its document, and give the document the source and name of the text.
+    async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors by the texts that the cache has."""
+        by_hash = {text_hash(text): text for text in texts}
+        rows = await self._driver.all(_KEPT, model, list(by_hash))
+        return {by_hash[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
 
-        The version that was current stays searchable until the new one is. If an earlier version of this text still
-        exists, its passages are reused. Otherwise the text is indexed again.
-        """
-
-    @abstractmethod
-    async def retire(self, document_id: str) -> bool:
-        """Forget a document: no version of its text is kept, and its source is free. False when there is none.
-
-        Its keys remain, by which its share of the graph is found.
-        """
-
-    @abstractmethod
-    async def claim(self, document_id: str, source: str, name: str) -> None:
-        """Give a document a source and a name. A title equal to the old name changes too.
-
-        All of its versions get them: one of them may become the current one again.
-        """
-
-    @abstractmethod
-    async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        """Give a current document the source, the name, the title and the metadata of a text, and the track.
-
-        If its passages are searched with another title then, its parts wait to be embedded again. They are found by
-        the earlier one until then.
-        """
-
-    @abstractmethod
-    async def want_enrichment(self, document_id: str) -> None:
-        """Have a current document enriched that was accepted without."""
-
-    @abstractmethod
-    async def requeue(self, document_id: str | None, *, force: bool) -> None:
-        """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
-
-    @abstractmethod
-    async def drop_swept(self) -> None:
-        """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
-
-    # Parts.
-
-    @abstractmethod
-    async def begin_enrichment(self, part: StoredPart) -> None:
-        """Mark a part as being enriched."""
-
-    @abstractmethod
-    async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
-        """Record that a stage of indexing a part is given up, and why."""
-
-    @abstractmethod
-    async def give_back(self, part: StoredPart) -> None:
-        """Have a part wait again that is marked as being enriched."""
-
-    @abstractmethod
-    async def annotate(
-        self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
+    async def keep_vectors(
+        self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
     ) -> None:
-        """Store tier 2 of each passage of a part, in their order, and tier 3 of the part."""
+        """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
+        kept = [
+            (model, text_hash(text), document_id, vector.astype(np.float32).tobytes())
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+        async with self._transaction():
+            await self._driver.many(_KEEP, kept)
+            await self._driver.execute(_TRIM, most)
+
+    async def save_query(self, query: Query, *, most: int) -> None:
+        """Record a query without waiting for other writers; beyond `most`, 1 or more, the oldest are forgotten.
+
+        May raise `StoreRemoved` if the store is no longer there.
+        """
+        await self._driver.save_query(storable(query.id), storable(query.text), query.created_at.isoformat(), most)
+
+    async def query(self, query_id: str) -> Query | None:
+        """A recorded query, or None."""
+        row = await self._driver.one(f"{_QUERIES} AND id = $2", storable(query_id))
+        return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
+
+    async def copy_facts_from(self, other: "Ledger") -> None:
+        """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
+        queries = await self._driver_of(other).all(f"{_QUERIES} ORDER BY seq")
+        async with self._transaction():
+            await self._driver.many(_ADD_QUERY, [tuple(query) for query in queries])
+
+    async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
+        """Take over a current document of another ledger, with what models said of it.
+
+        Its vectors and its share of the graph stay behind.
+        """
+        old = self._driver_of(other)
+        current = f"SELECT version, {_FACTS} FROM crag.document WHERE store = $1 AND state = 'current' AND id = $2"
+        old_version, *facts = await old.one(current, document_id)
+        parts = await old.all(_PARTS, old_version)
+        origins = await old.all(_ORIGINS, document_id)
+        async with self._transaction() as changed:
+            changed.document = document_id
+            version = await self._driver.value(_ADD_DOCUMENT, *facts)
+            await self._driver.many(_ADD_PART, [(version, *part) for part in parts])
+            await self._driver.copy_passages(old, old_version, version)
+            await self._driver.many(_ADD_ORIGIN, [tuple(origin) for origin in origins])
 
     @abstractmethod
-    async def enter_vectors(
-        self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
-    ) -> None:
-        """Make the passages of a part searchable. A changed document's last part removes the earlier version.
-
-        `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
-        another model.
-        """
+    def _driver_of(self, other: "Ledger") -> Driver:
+        """The driver of another ledger, which has to be in the same database. Raises `TypeError`."""
 
     @abstractmethod
-    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        """Change the graph and the guard's part. Returns False and changes nothing if the guard does not hold.
-
-        Raises `ServiceUnavailable` when the store has vectors of another model.
-        """
-
     async def catch_up(self) -> None:
         """Have other databases hold all that was committed. Whoever changes the graph calls this first.
 
         Raises `LedgerError` while one of them is out of reach, and when it has what was there at another time.
         """
 
+    @abstractmethod
     async def catch_up_graph(self) -> None:
         """Have the graph be all that was committed. Whoever shows it calls this first.
 
         The graph lags behind where another database has it. Raises `LedgerError` as `catch_up` does, and when it takes
         more than a few seconds.
-        """
-
-    @abstractmethod
-    async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
-        """The `removed` passages that mention an entity or a relation, and at most `most` others."""
-
-    # Leases.
-
-    @abstractmethod
-    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
-        """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
-
-        `is_gone` says which holders no longer live.
-        """
-
-    @abstractmethod
-    async def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        """Have a lease last for some seconds from now. False if it was taken by another since."""
-
-    @abstractmethod
-    async def return_lease(self, lease: Lease) -> None:
-        """Let others take a lease from now on. Does nothing if it was taken by another since."""
-
-    @abstractmethod
-    def with_leases(self, *leases: Lease) -> Self:
-        """This ledger for whoever holds leases: its writes raise `LeaseLost` once one was taken by another.
-
-        A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
-        """
-
-    # Vectors.
-
-    @abstractmethod
-    async def embedding_model(self) -> str | None:
-        """The model that built the store, None while it has no vectors."""
-
-    @abstractmethod
-    async def dimensions(self) -> int | None:
-        """The length of the vectors, None while there are none."""
-
-    @abstractmethod
-    async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors by the texts that the cache has."""
-
-    @abstractmethod
-    async def keep_vectors(
-        self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
-    ) -> None:
-        """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
-
-    # Recorded queries.
-
-    @abstractmethod
-    async def save_query(self, query: Query, *, most: int) -> None:
-        """Record a query without waiting for other writers; beyond `most`, 1 or more, the oldest are forgotten.
-
-        May raise `StoreRemoved` if the store is no longer there.
-        """
-
-    @abstractmethod
-    async def query(self, query_id: str) -> Query | None:
-        """A recorded query, or None."""
-
-    # The store as a whole.
-
-    @abstractmethod
-    async def copy_facts_from(self, other: "Ledger") -> None:
-        """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
-
-    @abstractmethod
-    async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
-        """Take over a current document of another ledger, with what models said of it.
-
-        Its vectors and its share of the graph stay behind.
         """
 
     @abstractmethod

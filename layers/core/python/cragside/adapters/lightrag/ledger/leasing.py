@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from copy import copy
 from typing import Self
 
-from typing_extensions import override
-
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
 from cragside.adapters.lightrag.ledger.passages import PassageReads
@@ -20,21 +18,27 @@ class Leasing(PassageReads):
 
     _leases: tuple[Lease, ...] = ()
 
-    @override
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
+        """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
+
+        `is_gone` says which holders no longer live.
+        """
         epoch = await self._driver.take_lease(name, holder, seconds)
         return None if epoch is None else Lease(name, holder, epoch)
 
-    @override
     async def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        """Have a lease last for some seconds from now. False if it was taken by another since."""
         return await self._driver.renew_lease(lease, seconds)
 
-    @override
     async def return_lease(self, lease: Lease) -> None:
+        """Let others take a lease from now on. Does nothing if it was taken by another since."""
         await self._driver.return_lease(lease)
 
-    @override
     def with_leases(self, *leases: Lease) -> Self:
+        """This ledger for whoever holds leases: its writes raise `LeaseLost` once one was taken by another.
+
+        A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
+        """
         other = copy(self)
         other._leases = (*self._leases, *leases)
         return other

@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from typing_extensions import override
-
 from cragside.adapters.lightrag.ledger.changes import (
     ChangeGuard,
     GraphChange,
@@ -44,23 +42,23 @@ class PartWrites(DocumentWrites):
         super().__init__(driver, workspace)
         self._search_text = search_text
 
-    @override
     async def begin_enrichment(self, part: StoredPart) -> None:
+        """Mark a part as being enriched."""
         await self._set(part, f"enrichment = 'processing', error = {ERROR_OF_EMBEDDING}")
 
-    @override
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
+        """Record that a stage of indexing a part is given up, and why."""
         await self._set(part, "error = $4" if stage == "embed" else "enrichment = 'failed', error = $4", reason)
 
-    @override
     async def give_back(self, part: StoredPart) -> None:
+        """Have a part wait again that is marked as being enriched."""
         again = "CASE enrichment WHEN 'processing' THEN 'pending' ELSE enrichment END"
         await self._set(part, f"enrichment = {again}")
 
-    @override
     async def annotate(
         self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
     ) -> None:
+        """Store tier 2 of each passage of a part, in their order, and tier 3 of the part."""
         async with self._transaction():
             ids = await self.chunk_ids(part)
             described = [(json.dumps(dict(tier)), key) for key, tier in zip(ids, tier2, strict=True)]
@@ -71,10 +69,14 @@ class PartWrites(DocumentWrites):
                     f"UPDATE crag.part SET tier3 = $4 WHERE {_PART}", part.version, part.number, facts
                 )
 
-    @override
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
+        """Make the passages of a part searchable. A changed document's last part removes the earlier version.
+
+        `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
+        another model.
+        """
         async with self._transaction() as changed:
             changed.status_of_version = part.version
             await self._check_model(model)
@@ -92,8 +94,11 @@ class PartWrites(DocumentWrites):
             ):
                 await self._retire("state = 'replaced'", task.document_id)
 
-    @override
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
+        """Change the graph and the guard's part. Returns False and changes nothing if the guard does not hold.
+
+        Raises `ServiceUnavailable` when the store has vectors of another model.
+        """
         async with self._transaction() as changed:
             await self._check_model(model)
             if isinstance(guard, WhileCurrent):
@@ -108,14 +113,14 @@ class PartWrites(DocumentWrites):
                 await self._write_mentions(mentions)
             return True
 
-    @override
     async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
+        """The `removed` passages that mention an entity or a relation, and at most `most` others."""
         these = await self._driver.all(_REMOVED, kind, name, list(removed))
         others = await self._driver.all(_OTHERS, kind, name, list(removed), most)
         return [row[0] for row in (*these, *others)]
 
-    @override
     async def embedding_model(self) -> str | None:
+        """The model that built the store, None while it has no vectors."""
         return await self._driver.embedding_model()
 
     async def _set(self, part: StoredPart, changes: str, *values: str) -> None:

@@ -5,8 +5,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from typing_extensions import override
-
 from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, DocumentReads
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
@@ -73,8 +71,8 @@ _FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOI
 class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
 
-    @override
     async def passages(self, document_id: str, part: int | None) -> list[Passage]:
+        """The passages of a current document in their order."""
         rows = await self._driver.all(
             f"{PASSAGE} AND document.id = $2 AND document.state = 'current'"
             " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
@@ -83,42 +81,42 @@ class PassageReads(DocumentReads):
         )
         return [passage_of(row) for row in rows]
 
-    @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        """Passages of any version with their documents."""
         found = await self._driver.all(f"{PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
         owners = await self._driver.all(_OWNERS, list({row[8] for row in found}))
         records = {row[0]: record for row, record in await self._with_rows(owners)}
         return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
-    @override
     async def counts(self) -> dict[EnrichmentStatus, int]:
+        """How many passages of current documents are in each state of enrichment."""
         rows = await self._driver.all(
             f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
         )
         return {row[0]: row[1] for row in rows}
 
-    @override
     async def progress(self) -> Progress:
+        """How far current documents have come."""
         return Progress(*await self._driver.one(_PROGRESS))
 
-    @override
     async def tasks(self, document_id: str | None = None) -> list[Task]:
+        """What is still to be done of current documents, embedding first."""
         rows = await self._driver.all(_TASKS, document_id)
         embed = [row for row in rows if not row[3] or row[5]]
         enrich = [row for row in rows if row[4] in ("pending", "processing")]
         return [self._task(row, "embed") for row in embed] + [self._task(row, "enrich") for row in enrich]
 
-    @override
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
+        """Tasks that remove deleted versions from the graph."""
         return [self._task(row, "enrich") for row in await self._driver.all(_SWEEPS, document_id)]
 
-    @override
     async def given_up(self) -> set[tuple[str, int]]:
+        """The ids of current documents, and the numbers of their parts, that failed."""
         rows = await self._driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
-    @override
     async def part(self, task: Task) -> StoredPart | None:
+        """The part of a task, None when its version is not the current one."""
         row = await self._driver.one(
             f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
             task.document_id,
@@ -127,50 +125,56 @@ class PassageReads(DocumentReads):
         )
         return None if row is None else _stored(row)
 
-    @override
     async def chunk_ids(self, part: StoredPart) -> list[str]:
+        """The ids of a part's passages in their order."""
         return [row[0] for row in await self._driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
 
-    @override
     async def being_enriched(self) -> list[Task]:
+        """Tasks of the parts that are marked as being enriched."""
         rows = await self._driver.all(
             f"SELECT id, content_hash, number FROM {_PARTS} AND state = 'current' AND enrichment = 'processing'"
         )
         return [self._task(row, "enrich") for row in rows]
 
-    @override
     async def removed_parts(self) -> list[StoredPart]:
+        """The parts of all versions that are to be removed."""
         rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
-    @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
+        """How many passages mention each of these entities; those that none mentions are left out."""
         rows = await self._driver.all(
             f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
             list(names),
         )
         return {row[0]: row[1] for row in rows}
 
-    @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The entities that passages mention: pairs of a passage's id and a name."""
         rows = await self._driver.all(
             "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
         )
         return [(row[0], row[1]) for row in rows]
 
-    @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+        """Those of these entities or relations that a removed passage named, until the graph is rid of it.
+
+        The value says whether a passage that is still there names it too.
+        """
         rows = await self._driver.all(_FADING, kind, list(names))
         return {name: bool(stays) for name, stays in rows}
 
-    @override
     async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        """Ids of the passages that name an entity or a relation, the earliest documents first, and how many there are.
+
+        Those of removed documents do not count.
+        """
         rows = await self._driver.all(_PASSAGES_MENTIONING, kind, name, limit)
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
-    @override
     async def documents_mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""
         return [(row[0], row[1], row[2]) for row in await self._driver.all(_DOCUMENTS_MENTIONING, name, limit)]
 
     def _task(self, row: Sequence[Any], stage: Any) -> Task:

@@ -16,7 +16,6 @@ from cragside.adapters.lightrag.ledger.postgres.driver import PostgresDriver
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.store import NOW, PostgresStore, since
 from cragside.adapters.lightrag.ledger.postgres.stores import remove_here
-from cragside.adapters.lightrag.ledger.sql_ledger import SqlLedger
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.ports.rag_repository import KnowledgeStatus
 
@@ -38,7 +37,7 @@ SELECT {", ".join(f"(SELECT json_agg({each}) FROM {each}) AS {each}" for each in
 ) AS told"""
 
 
-class PostgresLedger(SqlLedger):
+class PostgresLedger(Ledger):
     """All of a ledger. Its workspace is a row of a database that others share."""
 
     def __init__(self, store: PostgresStore, workspace: str, search_text: SearchText) -> None:

@@ -94,7 +94,7 @@ async def remove_here(database: PostgresDatabase, workspace: str) -> None:
 
 
 async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection[DocumentKey]) -> Stored:
-    """What `Ledger.stored` says. Counts and sizes are of one moment."""
+    """What `Backend.stored` says. Counts and sizes are of one moment."""
     async with translating(), database.transaction(snapshot=True):
         store = await database.value("SELECT id FROM crag.store WHERE workspace = $1", workspace)
         if store is None:

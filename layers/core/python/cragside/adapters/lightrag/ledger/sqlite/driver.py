@@ -216,7 +216,7 @@ def _key(lease: Lease) -> tuple[str, str, int]:
 
 
 def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
-    """What `Ledger.stored` says. Counts and sizes are of one moment. Raises `LedgerError`."""
+    """What `Backend.stored` says. Counts and sizes are of one moment. Raises `LedgerError`."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("BEGIN")

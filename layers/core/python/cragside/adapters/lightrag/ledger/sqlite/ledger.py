@@ -7,7 +7,6 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.exchange import SearchText
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.sql_ledger import SqlLedger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.driver import SqliteDriver
@@ -17,7 +16,7 @@ from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.rag_repository import KnowledgeStatus
 
 
-class SqliteLedger(SqlLedger):
+class SqliteLedger(Ledger):
     """All of a ledger, on the connection that LightRAG's storages share."""
 
     def __init__(
@@ -82,6 +81,14 @@ class SqliteLedger(SqlLedger):
     @override
     async def damage(self, *, whole: bool = False) -> str:
         return await self._checkup.damage(whole=whole)
+
+    @override
+    async def catch_up(self) -> None:
+        """No other database has a share of it."""
+
+    @override
+    async def catch_up_graph(self) -> None:
+        """The graph is in the file too."""
 
     @override
     def tidy(self) -> None:
