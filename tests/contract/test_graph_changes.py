@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from tests.contract.opened_storages import opened_ledger

@@ -9,8 +9,8 @@ import pytest
 from cragside.adapters.holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import LeaseLost
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.domain.errors import ServiceUnavailable
 
 

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.ledger import document_writes, documents, interface, leasing, part_writes, passages
+from cragside.adapters.lightrag.ledger import documents, leasing, parts, passages, versions
+from cragside.adapters.lightrag.ledger import ledger as whole
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -20,7 +21,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 
-SUBJECTS = (documents, document_writes, leasing, part_writes, passages, interface)
+SUBJECTS = (documents, versions, leasing, parts, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 

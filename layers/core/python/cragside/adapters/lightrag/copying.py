@@ -19,7 +19,7 @@ from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.exchange import Batches
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
 
 # The lease of whoever fills a store that is to replace another one.
 _COPYING = "copying"

@@ -9,8 +9,8 @@ from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
-from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.leases import Lease
+from cragside.adapters.lightrag.ledger.ledger import Ledger, Since
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task

@@ -10,7 +10,7 @@ from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.exchange import Batches
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
     from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, make_graph
 from cragside.adapters.lightrag.ledger.postgres.journal import Journal, Outside, ShareLost
 from cragside.adapters.postgres.database import PostgresDatabase

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import MentionChange, Row, VectorChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage, ordered
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.

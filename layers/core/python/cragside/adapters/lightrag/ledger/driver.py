@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
-from cragside.adapters.lightrag.ledger.cutting import CutPart
+from cragside.adapters.lightrag.ledger.entries import CutPart
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.ports.embedder import Vectors
 

@@ -5,9 +5,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, DocumentReads
-from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
+from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title, sections_in
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
-from cragside.adapters.lightrag.ledger.cutting import CutPart
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed, Driver
+from cragside.adapters.lightrag.ledger.entries import CutPart
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import Lease, StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.answers import copy_answers, forget_answers

@@ -10,7 +10,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, PART_COLUMNS
 from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.exchange import SearchText
-from cragside.adapters.lightrag.ledger.interface import Ledger, Since
+from cragside.adapters.lightrag.ledger.ledger import Ledger, Since
 from cragside.adapters.lightrag.ledger.passages import BEGINNING_OF_TEXT, PASSAGE, passage_of
 from cragside.adapters.lightrag.ledger.postgres.driver import PostgresDriver
 from cragside.adapters.lightrag.ledger.postgres.failing import translating

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.interface import Since
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.ledger import Since
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.open_storages import GRAPH, OpenStorages
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version

@@ -18,9 +18,9 @@ from typing_extensions import override
 
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
-from cragside.adapters.lightrag.ledger.cutting import TEXTS, CutPart
 from cragside.adapters.lightrag.ledger.documents import stored_of
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed, Driver
+from cragside.adapters.lightrag.ledger.entries import TEXTS, CutPart
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.sqlite.database import Database, failure_of
 from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import (

@@ -6,8 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
-from cragside.adapters.lightrag.ledger.entries import searched_text, searched_title
+from cragside.adapters.lightrag.ledger.entries import TEXTS, searched_text, searched_title
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,

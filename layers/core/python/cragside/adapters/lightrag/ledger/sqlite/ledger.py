@@ -6,7 +6,7 @@ from typing import Self
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.exchange import SearchText
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.driver import SqliteDriver

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from cragside.adapters.lightrag.ledger.changes import Row
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.ports.embedder import Vectors
 

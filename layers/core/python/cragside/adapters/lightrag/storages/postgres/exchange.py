@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,

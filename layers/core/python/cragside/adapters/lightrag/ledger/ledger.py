@@ -11,7 +11,7 @@ import numpy as np
 
 from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.entries import text_hash
-from cragside.adapters.lightrag.ledger.part_writes import PartWrites
+from cragside.adapters.lightrag.ledger.parts import PartWrites
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors

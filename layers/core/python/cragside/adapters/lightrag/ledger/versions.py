@@ -4,9 +4,8 @@
 
 from datetime import UTC, datetime
 
-from cragside.adapters.lightrag.ledger.cutting import parts_of
 from cragside.adapters.lightrag.ledger.documents import columns_of
-from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, json_of, parts_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged
 from cragside.adapters.lightrag.ledger.leasing import Leasing
 from cragside.domain.document import SourceText

@@ -15,11 +15,11 @@ from cragside.adapters.lightrag.ledger.changes import (
     Row,
     WhileCurrent,
 )
-from cragside.adapters.lightrag.ledger.document_writes import DocumentWrites
 from cragside.adapters.lightrag.ledger.documents import ERROR_OF_EMBEDDING, ERROR_OF_ENRICHING
 from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.exchange import SearchText
+from cragside.adapters.lightrag.ledger.versions import DocumentWrites
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
