@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.holders import is_gone, new_holder
+from cragside.adapters.lease_holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.leases import LeaseLost

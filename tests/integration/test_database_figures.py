@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import pytest
 
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import LeaseLost

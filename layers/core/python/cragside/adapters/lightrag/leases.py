@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.adapters.lightrag.ledger.ledger import Ledger

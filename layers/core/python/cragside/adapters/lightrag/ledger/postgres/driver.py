@@ -10,7 +10,7 @@ from urllib.parse import quote
 import asyncpg
 from typing_extensions import override
 
-from cragside.adapters.holders import is_gone
+from cragside.adapters.lease_holders import is_gone
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed, Driver
 from cragside.adapters.lightrag.ledger.entries import CutPart

@@ -16,7 +16,7 @@ from typing import Any, Self
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.holders import is_gone
+from cragside.adapters.lease_holders import is_gone
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row
 from cragside.adapters.lightrag.ledger.documents import stored_of
 from cragside.adapters.lightrag.ledger.driver import HELD, Changed, Driver
