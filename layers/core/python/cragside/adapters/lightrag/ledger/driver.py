@@ -11,6 +11,7 @@ from cragside.adapters.lightrag.ledger.entries import CutPart
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.ports.embedder import Vectors
 
+# The row of a lease, as long as nobody else has taken it.
 HELD = "store = $1 AND name = $2 AND holder = $3 AND epoch = $4"
 
 
