@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import corpus
 from cragside.adapters.lightrag.ledger.changes import GraphChange, VectorChange
-from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
+from cragside.adapters.lightrag.ledger.postgres.driver import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.words import counted
 from cragside.bootstrap import Container
 

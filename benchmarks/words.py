@@ -26,7 +26,7 @@ from benchmarks import corpus
 from benchmarks.harness import Target, machine, report, scratch, table
 from cragside.adapters.embedded.keywords import asked_words, searched_words
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.vectors import write_vectors
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import write_vectors
 from cragside.adapters.lightrag.storages.ranking import words_of
 from cragside.adapters.lightrag.storages.sqlite.vectors import SqliteVectorStorage
 from evals.lookalike_reports import questions, reports
@@ -69,8 +69,8 @@ class WordSearch:
         """Write passages."""
         rows = {f"{number}-0-0-x-y": {"content": text} for number, text in enumerate(texts, start=self.passages)}
         vectors = np.zeros((len(texts), 1), np.float32)
-        with self.database.transaction() as connection:
-            write_vectors(self.database, connection, "chunks", rows, vectors, searched_words)
+        with self.database.transaction():
+            write_vectors(self.database, "chunks", rows, vectors, list(map(searched_words, texts)))
         self.passages += len(texts)
 
     def spread(self, words: list[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from lightrag.utils import EmbeddingFunc
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
 
 DIMENSIONS = 16
 

@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from tests.contract.opened_storages import opened_ledger
@@ -59,7 +59,7 @@ async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Led
     assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
     assert await entities(ledger) == 1
     assert await ledger.embedding_model() == "m"
-    assert await ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
+    assert await ledger.passages_for_rebuild("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
     (stored,) = (await ledger.page(1, 0, None, None))[0][0].parts
     assert (stored.enrichment, stored.tier3) == ("enriched", {"extraction": TALLY})
 
@@ -75,9 +75,9 @@ async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, par
     assert not await ledger.apply(CHANGE, OnceGone(part), "m")
     assert await entities(ledger) == 0
     assert await ledger.retire("doc-a")
-    assert [gone.key for gone in await ledger.gone()] == [part.key]
+    assert [removed.key for removed in await ledger.removed_parts()] == [part.key]
     assert await ledger.apply(GraphChange(), OnceGone(part), "m")
-    assert await ledger.gone() == []
+    assert await ledger.removed_parts() == []
     assert await ledger.sweeps() != []
     await ledger.drop_swept()
     assert await ledger.sweeps() == []

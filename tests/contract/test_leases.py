@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.holders import is_gone, new_holder
+from cragside.adapters.lease_holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import LeaseLost
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.domain.errors import ServiceUnavailable
 
 
@@ -39,8 +39,8 @@ async def test_a_holder_may_take_its_lease_again_under_a_new_epoch(ledger: Ledge
     assert second is not None
     assert second.epoch > first.epoch
     with pytest.raises(LeaseLost):
-        await ledger.under(first).apply(GraphChange(), Always(), "m")
-    await ledger.under(second).apply(GraphChange(), Always(), "m")
+        await ledger.with_leases(first).apply(GraphChange(), Always(), "m")
+    await ledger.with_leases(second).apply(GraphChange(), Always(), "m")
 
 
 async def test_epochs_grow_also_after_leases_were_returned(ledger: Ledger) -> None:
@@ -56,7 +56,7 @@ async def test_epochs_grow_also_after_leases_were_returned(ledger: Ledger) -> No
 async def test_a_lease_that_has_expired_can_be_taken_and_is_good_until_then(ledger: Ledger) -> None:
     late = await ledger.take_lease("graph", new_holder(), -1)
     assert late is not None
-    await ledger.under(late).apply(GraphChange(), Always(), "m")
+    await ledger.with_leases(late).apply(GraphChange(), Always(), "m")
     taken = await ledger.take_lease("graph", new_holder(), 60)
     assert taken is not None
     assert taken.epoch > late.epoch
@@ -83,13 +83,13 @@ async def test_a_holder_with_an_old_epoch_can_neither_write_nor_renew_nor_releas
         await ledger.return_lease(taken)
     state = await ledger.state()
     with pytest.raises(LeaseLost) as failure:
-        await ledger.under(documents, lease).apply(GraphChange(), Always(), "m")
+        await ledger.with_leases(documents, lease).apply(GraphChange(), Always(), "m")
     assert isinstance(failure.value, ServiceUnavailable)
     assert failure.value.retryable
     fresh = await backend.open_ledger(tmp_path / "fresh", "w", search_text=str.lower)
     await fresh.apply(GraphChange(), Always(), "other")
     with pytest.raises(LeaseLost):
-        await ledger.under(lease).replace_by(fresh)
+        await ledger.with_leases(lease).replace_by(fresh)
     fresh.release()
     assert await ledger.embedding_model() is None
     assert await ledger.state() == state

@@ -9,7 +9,7 @@ import pytest
 from lightrag.kg.factory import get_storage_class
 
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, VectorChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from tests.contract.opened_storages import embed, opened
 from tests.services.backends import BACKENDS, made
 

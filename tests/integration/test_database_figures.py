@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import pytest
 
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import LeaseLost
@@ -131,7 +131,7 @@ async def test_leases_and_waiting_changes_are_those_of_all_processes(
             assert of(counted, "cragside_leases_lost_total") == 0
             await container.database.value("UPDATE crag.lease SET epoch = epoch + 1")
             with pytest.raises(LeaseLost):
-                await store.ledger.under(lease).retire("otters.md")
+                await store.ledger.with_leases(lease).retire("otters.md")
             assert of(await figures(client), "cragside_leases_lost_total") == 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from cragside.adapters.lightrag.backends.postgres import PostgresBackend
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.memory_name import memory_of

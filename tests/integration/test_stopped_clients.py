@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from cragside.adapters.lightrag.backends.postgres import PostgresBackend
-from cragside.adapters.lightrag.ledger.postgres import directory
+from cragside.adapters.lightrag.ledger.postgres import stores as directory
 from cragside.adapters.postgres import connections
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.connections import FAILURES, meaning_of

@@ -12,7 +12,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.store import part_lease
 from cragside.application.attempts import Handled

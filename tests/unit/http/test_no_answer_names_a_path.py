@@ -17,8 +17,8 @@ from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
+from cragside.adapters.lightrag.ledger.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite import database
-from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow

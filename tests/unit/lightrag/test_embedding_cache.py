@@ -9,7 +9,7 @@ import pytest
 
 from cragside.adapters.lightrag.engine import embedding_cache
 from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces

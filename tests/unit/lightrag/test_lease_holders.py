@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters import holders
-from cragside.adapters.holders import is_gone, new_holder
+from cragside.adapters import lease_holders
+from cragside.adapters.lease_holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
 
 def test_a_holder_from_before_a_reboot_is_dead_despite_an_equal_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
     before = new_holder()
     assert not is_gone(before)
-    monkeypatch.setattr(holders, "_PROCESS", "restarted")
+    monkeypatch.setattr(lease_holders, "_PROCESS", "restarted")
     assert is_gone(before)
 
 

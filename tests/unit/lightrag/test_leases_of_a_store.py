@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.leases import Leases
 from tests.clocks import MovedClock

@@ -15,8 +15,8 @@ import pytest
 
 from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.sqlite.copying import ANSWERS
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.driver import ANSWERS
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container
@@ -341,7 +341,7 @@ def _timeless(value: Any) -> Any:
 async def test_very_many_namesakes_are_labelled_with_their_full_sources(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cragside.adapters.lightrag.ledger.sqlite.documents.MOST_NAMESAKES", 2)
+    monkeypatch.setattr("cragside.adapters.lightrag.ledger.documents.MOST_NAMESAKES", 2)
     sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
     for source in sources[:2]:
         await library.accept(text("todo.md", source, source=source))

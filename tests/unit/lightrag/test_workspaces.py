@@ -14,7 +14,7 @@ import pytest
 
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.indexing.drafts import Draft
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.opening import StoreOpener

@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
 
 
 @asynccontextmanager

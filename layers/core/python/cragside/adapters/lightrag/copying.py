@@ -19,7 +19,7 @@ from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.exchange import Batches
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
 
 # The lease of whoever fills a store that is to replace another one.
 _COPYING = "copying"
@@ -145,7 +145,7 @@ class Copier:
             async with leases.held(GRAPH) as graph, leases.held(DOCUMENTS) as documents:
                 if not replace:  # somebody may have written meanwhile
                     await self._refuse_existing(name)
-                await ledger.under(graph, documents).replace_by(fresh)
+                await ledger.with_leases(graph, documents).replace_by(fresh)
                 await ledger.flush()
         finally:
             await leases.close()

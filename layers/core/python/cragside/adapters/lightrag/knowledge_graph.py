@@ -115,7 +115,7 @@ class _Graph:
         known, value = found
         if not (described := await self._described([known])):
             return None
-        sources = await self._ledger.mentioning(known, max(documents, 1))
+        sources = await self._ledger.documents_mentioning(known, max(documents, 1))
         (brief,) = await self._entities([known])
         first_seen = sources[0][2] if sources else None
         shown = sources[:documents]
@@ -178,8 +178,8 @@ class _Graph:
         if len(known) < len(names):
             return None
         if len(known) == 1:
-            return await self._ledger.passages_naming("entity", known[0], limit)
-        return await self._ledger.passages_naming("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
+            return await self._ledger.passages_mentioning("entity", known[0], limit)
+        return await self._ledger.passages_mentioning("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
 
     async def _mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
         return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from cragside.adapters.holders import new_holder
+from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.

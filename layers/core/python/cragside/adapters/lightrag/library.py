@@ -9,8 +9,8 @@ from typing_extensions import override
 from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.sweeping import sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
-from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import SourceText

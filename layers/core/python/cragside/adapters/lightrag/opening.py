@@ -18,7 +18,7 @@ from cragside.ports.language_model import LanguageModel
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.chunking import Chunker
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
     from cragside.adapters.lightrag.store import Store
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storages.interface import VectorStorage
 from cragside.domain.filter import Filter
 from cragside.domain.indexing import DocumentRecord, Passage

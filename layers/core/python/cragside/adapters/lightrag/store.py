@@ -9,8 +9,8 @@ from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
-from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.leases import Lease
+from cragside.adapters.lightrag.ledger.ledger import Ledger, Since
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
@@ -119,7 +119,7 @@ class Store:
         async with self.leases.held_if_free(GRAPH) as lease:
             if lease:
                 await self.ledger.catch_up()
-            yield self.ledger.under(lease) if lease else None
+            yield self.ledger.with_leases(lease) if lease else None
 
     @asynccontextmanager
     async def accepting(self, task: Task | None = None) -> AsyncIterator[Ledger]:
@@ -131,10 +131,10 @@ class Store:
     async def alone(self) -> AsyncIterator[Ledger]:
         """Keep every other writer out."""
         async with self.leases.held(GRAPH) as graph, self.leases.held(DOCUMENTS) as documents:
-            yield self.ledger.under(graph, documents)
+            yield self.ledger.with_leases(graph, documents)
 
     def _under(self, lease: Lease, task: Task | None) -> Ledger:
-        return self.ledger.under(lease, *(self.leases.of(part_lease(task)) if task else ()))
+        return self.ledger.with_leases(lease, *(self.leases.of(part_lease(task)) if task else ()))
 
     async def close(self) -> None:
         """Flush and close the store."""

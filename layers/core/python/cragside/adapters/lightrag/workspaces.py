@@ -25,7 +25,7 @@ from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
     from cragside.adapters.lightrag.repository import Keywords
     from cragside.adapters.lightrag.store import Store
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from typing_extensions import override
 
-from cragside.adapters.holders import is_gone, new_holder
+from cragside.adapters.lease_holders import is_gone, new_holder
 from cragside.adapters.postgres.connections import FAILURES, meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable

@@ -10,7 +10,7 @@ from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.exchange import Batches
-    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.ledger.ledger import Ledger
     from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 
@@ -70,7 +70,7 @@ class Backend(ABC):
 
     @abstractmethod
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        """What `Ledger.stored` says, with the sizes of these documents, without opening the store.
+        """How much a store holds, with the sizes of these documents, without opening it.
 
         Raises `LedgerError`.
         """

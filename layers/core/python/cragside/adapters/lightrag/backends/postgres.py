@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, make_graph
 from cragside.adapters.lightrag.ledger.postgres.journal import Journal, Outside, ShareLost
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -62,14 +62,14 @@ class PostgresBackend(Backend):
 
     @override
     async def names(self, home: Path) -> list[str]:
-        from cragside.adapters.lightrag.ledger.postgres.directory import names_in
+        from cragside.adapters.lightrag.ledger.postgres.stores import names_in
 
         # A leading dot: a store that is being built.
         return [name for name in await names_in(self._database) if not name.startswith(".")]
 
     @override
     async def has_store(self, folder: Path) -> bool:
-        from cragside.adapters.lightrag.ledger.postgres.directory import is_in
+        from cragside.adapters.lightrag.ledger.postgres.stores import is_in
 
         return await is_in(self._database, folder.name)
 
@@ -92,7 +92,7 @@ class PostgresBackend(Backend):
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        from cragside.adapters.lightrag.ledger.postgres.sizes import stored_in
+        from cragside.adapters.lightrag.ledger.postgres.stores import stored_in
 
         stored = await stored_in(self._database, folder.name, keys)
         if not stored.waiting:
@@ -109,7 +109,7 @@ class PostgresBackend(Backend):
 
     @override
     async def remove(self, folder: Path) -> None:
-        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.stores import remove
 
         await remove(self._database, folder.name)
         await self._journal.drop_removed()
@@ -121,8 +121,7 @@ class PostgresBackend(Backend):
     @override
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
-        from cragside.adapters.lightrag.ledger.postgres.directory import abandoned_in
-        from cragside.adapters.lightrag.ledger.postgres.removal import remove_abandoned
+        from cragside.adapters.lightrag.ledger.postgres.stores import abandoned_in, remove_abandoned
 
         for name in await abandoned_in(self._database):
             await remove_abandoned(self._database, name)

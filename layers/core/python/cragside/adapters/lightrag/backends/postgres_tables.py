@@ -15,8 +15,8 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
     tells_since_when,
     version_of,
 )
-from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
-from cragside.adapters.lightrag.ledger.postgres.standing import standing_in
+from cragside.adapters.lightrag.ledger.postgres.schema import SEARCH_TABLES as SEARCH_TABLES
+from cragside.adapters.lightrag.ledger.postgres.stores import standing_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 from cragside.adapters.postgres import preferences, queue

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.ledger.sqlite.folders import WorkspaceFolders, check_store_file
 from cragside.adapters.private_files import make_folder
@@ -63,7 +63,7 @@ class SqliteBackend(Backend):
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        from cragside.adapters.lightrag.ledger.sqlite.passages import stored_in
+        from cragside.adapters.lightrag.ledger.sqlite.driver import stored_in
 
         return await asyncio.to_thread(stored_in, folder / FILE_NAME, keys)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from cragside.adapters.lightrag.chunking import Chunker, cut
 from cragside.adapters.lightrag.indexing.versions import cut_of, digest_of
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece, behind, json_of, title_of
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.document import SourceText

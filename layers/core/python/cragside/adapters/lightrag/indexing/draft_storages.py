@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import MentionChange, Row, VectorChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage, ordered
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
@@ -74,7 +74,9 @@ class DraftMentions:
         """When passages go, some of those that mention it, with all that go; else None."""
         if not self._without:
             return None
-        return {"chunk_ids": await self._ledger.naming(self._kind, name, list(self._without), _REBUILT_FROM)}
+        return {
+            "chunk_ids": await self._ledger.passages_for_rebuild(self._kind, name, list(self._without), _REBUILT_FROM)
+        }
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""

@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.indexing.draft_storages import DraftGraph, DraftMentions, DraftRows, DraftVectors
 from cragside.adapters.lightrag.lean import PROMPTS, merge_nodes_and_edges
 from cragside.adapters.lightrag.ledger.changes import GraphChange
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 
 # What ends a model's answer, as LightRAG asks for it.
 _ENDING = re.compile(re.escape(PROMPTS["DEFAULT_COMPLETION_DELIMITER"]), re.IGNORECASE)

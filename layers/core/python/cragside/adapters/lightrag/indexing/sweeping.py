@@ -7,7 +7,7 @@ from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.changes import GraphChange, OnceGone
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError
 
@@ -45,7 +45,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _swept(store: Store, ledger: Ledger) -> None:
-    for part in await ledger.gone():
+    for part in await ledger.removed_parts():
         draft = await forget_graph(store, part)
         await ledger.apply(await draft.change() if draft else GraphChange(), OnceGone(part), store.embedding_model)
     async with store.accepting() as ledger:

@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
-from cragside.adapters.lightrag.ledger.interface import Since
+from cragside.adapters.lightrag.ledger.ledger import Since
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 
 if TYPE_CHECKING:

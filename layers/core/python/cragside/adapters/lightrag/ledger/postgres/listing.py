@@ -7,9 +7,12 @@ Their texts are not repeated in LightRAG's table of whole documents: its server 
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.driver import Changed
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 
 _KEY = "(SELECT key FROM crag.store WHERE id = $1)"
 _STATUS = """CASE
@@ -54,59 +57,42 @@ _FIELDS = (
 ROLE = "doc_status"
 
 
-class Listing:
-    """What LightRAG's server is to show after a transaction.
+async def list_changed(store: "PostgresStore", changed: Changed) -> None:
+    """Have LightRAG's server show what a transaction changed.
 
-    It is written while the transaction holds the store's row: two that end at one time then see each other's parts.
+    The transaction holds the store's row: two that end at one time then see each other's parts.
     """
-
-    def __init__(self, store: PostgresStore) -> None:
-        self._store = store
-        self._entered: str | None = None
-        self._removed: str | None = None
-        self._stepped: dict[str, tuple[str | int, ...]] = {}
-
-    def entered(self, document_id: str) -> None:
-        """A document has another text, name or description."""
-        self._entered = document_id
-
-    def removed(self, document_id: str) -> None:
-        """A document is gone."""
-        self._removed = document_id
-
-    def stepped(self, version: int) -> None:
-        """A part of a version has another state."""
-        self._stepped[_OF_VERSION] = (version,)
-
-    def requeued(self, document_id: str | None) -> None:
-        """Parts of a document, or of all, are to be indexed again."""
-        self._stepped |= {_OF_STORE: ()} if document_id is None else {_OF_DOCUMENT: (document_id,)}
-
-    async def write(self) -> None:
-        """Write it."""
-        if self._store.is_outside(ROLE):
-            await self._note()
-            return
-        if self._entered is not None:
-            await self._store.execute(_LISTED.format(_OF_DOCUMENT), self._entered)
-        if self._removed is not None:
-            await self._store.execute(_UNLIST, self._removed)
-        for condition, values in self._stepped.items():
-            await self._store.execute(_SHOW.format(condition), *values)
-
-    async def _note(self) -> None:
-        rows: dict[str, Any] = {} if self._removed is None else {self._removed: None}
-        if self._entered is not None:
-            rows |= await _rows(self._store, _OF_DOCUMENT, self._entered)
-        steps, now = {}, datetime.now(UTC).isoformat()
-        for condition, values in self._stepped.items():
-            for key, status, error in await self._store.all(_TOLD.format(condition), *values):
-                steps[key] = {"status": status, "error_msg": error, "updated_at": now}
-        if rows or steps:
-            await self._store.journal.note(self._store.number, ROLE, {"rows": rows, "steps": steps})
+    of_status: dict[str, tuple[int | str, ...]] = {}
+    if changed.status_of_version is not None:
+        of_status[_OF_VERSION] = (changed.status_of_version,)
+    if changed.status_of_document is not None:
+        of_status[_OF_DOCUMENT] = (changed.status_of_document,)
+    if changed.status_of_all:
+        of_status[_OF_STORE] = ()
+    if store.is_outside(ROLE):
+        await _note(store, changed, of_status)
+        return
+    if changed.document is not None:
+        await store.execute(_LISTED.format(_OF_DOCUMENT), changed.document)
+    if changed.removed is not None:
+        await store.execute(_UNLIST, changed.removed)
+    for condition, values in of_status.items():
+        await store.execute(_SHOW.format(condition), *values)
 
 
-async def list_all(store: PostgresStore) -> None:
+async def _note(store: "PostgresStore", changed: Changed, of_status: dict[str, tuple[int | str, ...]]) -> None:
+    rows: dict[str, Any] = {} if changed.removed is None else {changed.removed: None}
+    if changed.document is not None:
+        rows |= await _rows(store, _OF_DOCUMENT, changed.document)
+    steps, now = {}, datetime.now(UTC).isoformat()
+    for condition, values in of_status.items():
+        for key, status, error in await store.all(_TOLD.format(condition), *values):
+            steps[key] = {"status": status, "error_msg": error, "updated_at": now}
+    if rows or steps:
+        await store.journal.note(store.number, ROLE, {"rows": rows, "steps": steps})
+
+
+async def list_all(store: "PostgresStore") -> None:
     """List all documents of a store that is new, in the transaction that is under way."""
     if not store.is_outside(ROLE):
         await store.execute(_LISTED.format(_OF_STORE))
@@ -114,7 +100,7 @@ async def list_all(store: PostgresStore) -> None:
         await store.journal.note(store.number, ROLE, {"rows": rows})
 
 
-async def _rows(store: PostgresStore, condition: str, *values: str) -> dict[str, dict[str, Any]]:
+async def _rows(store: "PostgresStore", condition: str, *values: str) -> dict[str, dict[str, Any]]:
     """Documents as LightRAG's storages have them in JSON."""
     rows = await store.all(f"SELECT {_FACTS.format(condition)}", *values)
     return {key: _listed(dict(zip(_FIELDS, facts, strict=True))) for key, *facts in rows}

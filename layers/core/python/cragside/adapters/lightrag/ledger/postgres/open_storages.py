@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 
 if TYPE_CHECKING:

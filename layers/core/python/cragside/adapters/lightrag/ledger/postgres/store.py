@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.ledger import Since
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.open_storages import GRAPH, OpenStorages
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("cragside")
 
-SearchText = Callable[[str], str]
-
+# What a workspace's store is now, as a part that any statement may join.
+NOW = "SELECT id, state, embedding_model FROM crag.store WHERE workspace = {workspace}"
 # One row, with the format of the tables even if there is no such store.
 _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
     FROM (SELECT max(version) AS version FROM crag.schema_version) AS format
@@ -240,6 +241,13 @@ class PostgresStore(OpenStorages):
         """Queries that see one state, whatever others write."""
         async with translating(), self.database.transaction(snapshot=True):
             yield
+
+
+def since(row: Mapping[str, Any] | None) -> Since:
+    """The row of `NOW`, or None for no row: then the workspace has no store."""
+    if row is None:
+        return Since("", None, "")
+    return Since(f"{row['id']}-{row['state']}", row["embedding_model"], str(row["id"]))
 
 
 def place_of(database: PostgresDatabase, folder: Path, generation: str) -> str:

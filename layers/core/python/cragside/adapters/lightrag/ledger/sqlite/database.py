@@ -89,6 +89,7 @@ class Database:
                 migrate(self._connection)
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
+            self._connection.create_function("bytes_of_hex", 1, bytes.fromhex, deterministic=True)
             self._logs = self._logs_now()
             self._log = None if read_only else Log(path)
         except BaseException:
@@ -152,6 +153,11 @@ class Database:
             if self._log is not None:
                 self._log.close()
 
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of the rows, in the transaction that is under way."""
+        with self._translating():
+            self._connection.executemany(sql, rows)
+
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query."""
         try:
@@ -194,6 +200,11 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way."""
+        return self._connection.in_transaction
 
     async def keep(self) -> None:
         """Have what was written in the file itself, so that nobody who changes the log takes it. Raises `LedgerError`.
@@ -367,5 +378,22 @@ def make_compact(folder: Path) -> None:
             connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("VACUUM")
+    except sqlite3.Error as error:
+        raise failure_of(error) from error
+
+
+async def rows_apart(database: Database, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    """All rows of a query, read in a thread on a connection of its own, so that other requests go on meanwhile.
+
+    It sees what was committed. Raises `LedgerError`.
+    """
+    return await asyncio.to_thread(_rows, database, sql, parameters)
+
+
+def _rows(database: Database, sql: str, parameters: Sequence[Any]) -> list[Any]:
+    uri = f"{database.path.as_uri()}?mode=ro{'&immutable=1' if database.read_only else ''}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            return connection.execute(sql, parameters).fetchall()
     except sqlite3.Error as error:
         raise failure_of(error) from error

@@ -6,8 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
-from cragside.adapters.lightrag.ledger.entries import searched_text, searched_title
+from cragside.adapters.lightrag.ledger.entries import TEXTS, searched_text, searched_title
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,
@@ -28,8 +27,8 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, FILE_NAME, failure_of
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import has_text
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY, check_format
-from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 
 _FACTS = f"""SELECT (SELECT value FROM meta WHERE key = 'embedding_model'), (SELECT length(vector) / 4 FROM vector
     LIMIT 1), EXISTS (SELECT 1 FROM meta WHERE key = '{UNTIDY}')"""  # noqa: S608 (our own text)

@@ -5,24 +5,27 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.exchange import SearchText
+from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
-from cragside.adapters.lightrag.ledger.sqlite.copying import Copying, on_sqlite
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.driver import SqliteDriver
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
-from cragside.adapters.lightrag.ledger.sqlite.vectors import SearchText
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.ports.rag_repository import KnowledgeStatus
 
 
-class SqliteLedger(Copying):
+class SqliteLedger(Ledger):
     """All of a ledger, on the connection that LightRAG's storages share."""
 
     def __init__(
         self, database: Database, workspace: str, search_text: SearchText, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        super().__init__(database, workspace, search_text)
-        self._clock = clock
+        driver = SqliteDriver(database, clock)
+        super().__init__(driver, workspace, search_text)
+        self._driver: SqliteDriver = driver
+        self._database = database
         self._checkup = Checkup(database, clock)
         self._tidying = Tidying(database)
 
@@ -43,8 +46,25 @@ class SqliteLedger(Copying):
         return cls(Database.acquire(folder, read_only=read_only), workspace, search_text, clock=clock)
 
     @override
+    async def status(self, model: str) -> KnowledgeStatus:
+        with self._database.snapshot():
+            return KnowledgeStatus(
+                workspace=self._workspace,
+                embedding_model=model,
+                documents=self._count("document WHERE state = 'current'"),
+                passages=self._count("passage"),
+                entities=self._count("node"),
+                relations=self._count("edge"),
+                by_status=await self._statuses(),
+                size=_size_of(self._database.path),
+            )
+
+    def _count(self, rows: str) -> int:
+        return int(self._database.one(f"SELECT count(*) FROM {rows}")[0])  # noqa: S608 (our own)
+
+    @override
     async def replace_by(self, other: Ledger) -> None:
-        self._database.replace_by(on_sqlite(other)._database, self._check_leases)
+        self._driver.replace_by(self._driver_of(other), self._leases)
 
     @override
     async def state(self) -> str:
@@ -61,6 +81,14 @@ class SqliteLedger(Copying):
     @override
     async def damage(self, *, whole: bool = False) -> str:
         return await self._checkup.damage(whole=whole)
+
+    @override
+    async def catch_up(self) -> None:
+        """No other database has a share of it."""
+
+    @override
+    async def catch_up_graph(self) -> None:
+        """The graph is in the file too."""
 
     @override
     def tidy(self) -> None:
@@ -93,3 +121,15 @@ class SqliteLedger(Copying):
     @override
     def release(self) -> None:
         self._database.release()
+
+    @override
+    def _driver_of(self, other: Ledger) -> SqliteDriver:
+        if not isinstance(other, SqliteLedger):
+            raise TypeError("A ledger on SQLite takes over another one on SQLite alone.")
+        return other._driver
+
+
+def _size_of(path: Path) -> int:
+    """The bytes of a store's file, with those beside it that wait to be written into it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

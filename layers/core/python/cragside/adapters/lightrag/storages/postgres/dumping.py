@@ -9,8 +9,7 @@ from urllib.parse import quote
 import numpy as np
 import orjson
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
-from cragside.adapters.lightrag.ledger.entries import searched_text, searched_title
+from cragside.adapters.lightrag.ledger.entries import TEXTS, searched_text, searched_title
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,

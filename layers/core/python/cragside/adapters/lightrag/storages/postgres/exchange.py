@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,
@@ -31,8 +31,8 @@ from cragside.adapters.lightrag.ledger.postgres.answers import (
     ANSWERS,
     note_values,
 )
+from cragside.adapters.lightrag.ledger.postgres.driver import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.listing import list_all
-from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.ledger.postgres.words import counted
 from cragside.adapters.lightrag.storages.postgres.graph_rows import graph_rows

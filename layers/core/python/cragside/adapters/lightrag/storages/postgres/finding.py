@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from cragside.adapters.lightrag.ledger.postgres.now import NOW, since
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.store import NOW, PostgresStore, since
 from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, ordered
 from cragside.adapters.lightrag.storages.postgres.graph import EDGES_OF, PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.searches import Values, ranking

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from cragside.adapters.lightrag.ledger.postgres.sizes import searched_in
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.stores import searched_in
 from cragside.adapters.lightrag.storages.qdrant.changes import suffix_of
 from cragside.adapters.lightrag.storages.qdrant.points import NAMESPACES, collection_of
 from cragside.adapters.lightrag.storages.qdrant.vectors import vectors_of

@@ -7,7 +7,7 @@ from typing import Any, final
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import TEXTS
 from cragside.adapters.lightrag.ledger.postgres.answers import note_values, texts_by_id
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import ValueStorage

@@ -8,8 +8,7 @@ from typing import Self, final
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.reading_apart import rows_apart
+from cragside.adapters.lightrag.ledger.sqlite.database import Database, rows_apart
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong
 
 # The join looks each pair up in the index; for `(source, target) IN (...)` SQLite reads the whole table.

@@ -7,7 +7,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.values import write_values
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import write_values
 from cragside.adapters.lightrag.storages.interface import ValueStorage
 
 
@@ -39,8 +39,8 @@ class SqliteKVStorage(ValueStorage):
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         if not data:
             return
-        with self._db.transaction() as connection:
-            write_values(self._db, connection, self.namespace, data)
+        with self._db.transaction():
+            write_values(self._db, self.namespace, data)
 
     @staticmethod
     def _value(key: str, text: str) -> dict[str, Any]:

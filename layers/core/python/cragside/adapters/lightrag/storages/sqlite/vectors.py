@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
+from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
 from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, MOST_WORDS, fused, sought, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates

@@ -4,13 +4,10 @@
 
 from datetime import UTC, datetime
 
-from typing_extensions import override
-
-from cragside.adapters.lightrag.ledger.cutting import parts_of
-from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
-from cragside.adapters.lightrag.ledger.postgres.answers import forget_answers
-from cragside.adapters.lightrag.ledger.postgres.leasing import Leasing
-from cragside.adapters.lightrag.ledger.sql_rows import columns_of
+from cragside.adapters.lightrag.ledger.documents import columns_of
+from cragside.adapters.lightrag.ledger.entries import Entry, json_of, parts_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged
+from cragside.adapters.lightrag.ledger.leasing import Leasing
 from cragside.domain.document import SourceText
 
 _VERSIONS = "SELECT version FROM crag.document WHERE store = $1"
@@ -21,7 +18,7 @@ _KNOWN = """SELECT version, state, coalesce((SELECT key FROM crag.part WHERE par
     ORDER BY number LIMIT 1), '') FROM crag.document WHERE store = $1 AND id = $2 AND content_hash = $3"""
 _WANT_ENRICHMENT = f"""UPDATE crag.part SET enrichment = 'pending'
     WHERE {_OF_STORE} AND version = $2 AND enrichment = 'none'"""
-_CLAIM = """INSERT INTO crag.origin VALUES ($1, $2, $3)
+_CLAIM = """INSERT INTO crag.origin (store, document_id, source) VALUES ($1, $2, $3)
     ON CONFLICT (store, document_id) DO UPDATE SET source = excluded.source"""
 _RENAME = """UPDATE crag.document SET title = CASE WHEN title = name THEN $3 ELSE title END, name = $3
     WHERE store = $1 AND id = $2 AND state <> 'gone' AND name <> $3"""
@@ -31,14 +28,10 @@ _CLEAR_PASSAGES = "UPDATE crag.passage SET section = '', tier2 = NULL, text = NU
 _CLEAR_PARTS = f"""UPDATE crag.part SET embedded = false, enrichment = 'none', error = '', tier3 = NULL,
     enriched_at = NULL WHERE {_OF_STORE} AND version = $2"""
 _CLEAR = """UPDATE crag.document SET state = 'gone', text = '', title = '', tier1 = '{}', metadata = '{}',
-    marks = '[]' WHERE store = $1 AND version = $2 RETURNING id, state"""
-_UNSEARCHED = "DELETE FROM crag.searched WHERE store = $1 AND id = ANY($2)"
+    marks = '[]' WHERE store = $1 AND version = $2"""
 _FORGET_VECTORS = "DELETE FROM crag.embedding WHERE store = $1 AND document_id = $2"
-_ADD_PART = """INSERT INTO crag.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM crag.store
-    WHERE id = $1 ON CONFLICT DO NOTHING"""
-_ADD_PASSAGE = """INSERT INTO crag.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
-    ON CONFLICT (store, id) DO UPDATE SET version = excluded.version, part = excluded.part, number = excluded.number,
-    page = excluded.page, section = excluded.section, tier2 = NULL, tokens = excluded.tokens, text = excluded.text"""
+_ADD_PART = """INSERT INTO crag.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL
+    WHERE $1::bigint IS NOT NULL ON CONFLICT DO NOTHING"""
 _SWEPT = """DELETE FROM crag.document WHERE store = $1 AND state = 'gone'
     AND NOT EXISTS (SELECT 1 FROM crag.part WHERE part.version = document.version)"""
 
@@ -46,55 +39,71 @@ _SWEPT = """DELETE FROM crag.document WHERE store = $1 AND state = 'gone'
 class DocumentWrites(Leasing):
     """Writes documents and their versions."""
 
-    @override
     async def enter(self, entry: Entry) -> None:
-        async with self._transaction() as listing:
-            listing.entered(entry.identifier)
+        """Make a text the current version of its document, and give the document the source and name of the text.
+
+        The version that was current stays searchable until the new one is. If an earlier version of this text still
+        exists, its passages are reused. Otherwise the text is indexed again.
+        """
+        if damage := self._driver.damage:
+            raise LedgerDamaged(damage, "is damaged")
+        async with self._transaction(keep=True) as changed:
+            changed.document = entry.identifier
             version = await self._make_current(entry)
             if entry.enrich:
-                await self._store.execute(_WANT_ENRICHMENT, version)
+                await self._driver.execute(_WANT_ENRICHMENT, version)
             await self._claim(entry.identifier, entry.source.source, entry.source.name)
 
-    @override
     async def retire(self, document_id: str) -> bool:
-        async with self._transaction() as listing:
+        """Forget a document: no version of its text is kept, and its source is free. False when there is none.
+
+        Its keys remain, by which its share of the graph is found.
+        """
+        async with self._transaction(keep=True) as changed:
             if await self.record(document_id) is None:
                 return False
-            listing.removed(document_id)
+            changed.removed = document_id
             await self._retire("state <> 'gone'", document_id)
-            await self._store.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
+            await self._driver.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
             return True
 
-    @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        async with self._transaction() as listing:
-            listing.entered(document_id)
+        """Give a document a source and a name. A title equal to the old name changes too.
+
+        All of its versions get them: one of them may become the current one again.
+        """
+        async with self._transaction(keep=True) as changed:
+            changed.document = document_id
             await self._claim(document_id, source, name)
 
-    @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        async with self._transaction() as listing:
-            listing.entered(document_id)
-            for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
+        """Give a current document the source, the name, the title and the metadata of a text, and the track.
+
+        If its passages are searched with another title then, its parts wait to be embedded again. They are found by
+        the earlier one until then.
+        """
+        async with self._transaction(keep=True) as changed:
+            changed.document = document_id
+            for (version,) in await self._driver.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
                 await self._embed_again_if_retitled(version, source)
             await self._claim(document_id, source.source, source.name)
             facts = (title_of(source), json_of(source.metadata), track, datetime.now(UTC).isoformat())
-            await self._store.execute(_DESCRIBE, document_id, *facts)
+            await self._driver.execute(_DESCRIBE, document_id, *facts)
 
-    @override
     async def want_enrichment(self, document_id: str) -> None:
-        async with self._transaction() as listing:
-            listing.requeued(document_id)
-            version = await self._store.value(
+        """Have a current document enriched that was accepted without."""
+        async with self._transaction(keep=True) as changed:
+            changed.status_of_document = document_id
+            version = await self._driver.value(
                 "UPDATE crag.document SET enrich = true"
                 " WHERE store = $1 AND id = $2 AND state = 'current' RETURNING version",
                 document_id,
             )
             if version is not None:
-                await self._store.execute(_WANT_ENRICHMENT, version)
+                await self._driver.execute(_WANT_ENRICHMENT, version)
 
-    @override
     async def requeue(self, document_id: str | None, *, force: bool) -> None:
+        """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
         changes = [
             f"part SET error = '' WHERE {_CHOSEN}",
             f"part SET enrichment = 'pending' WHERE {_CHOSEN} AND enrichment IN ('failed', 'processing')",
@@ -104,23 +113,24 @@ class DocumentWrites(Leasing):
                 f"part SET embedded = false, enrichment = 'pending' WHERE {_CHOSEN}",
                 "document SET enrich = true WHERE store = $1 AND state = 'current' AND ($2::text IS NULL OR id = $2)",
             ]
-        async with self._transaction() as listing:
-            listing.requeued(document_id)
+        async with self._transaction(keep=True) as changed:
+            changed.status_of_document, changed.status_of_all = document_id, document_id is None
             for change in changes:
-                await self._store.execute(f"UPDATE crag.{change}", document_id)
+                await self._driver.execute(f"UPDATE crag.{change}", document_id)
 
-    @override
     async def drop_swept(self) -> None:
+        """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
         async with self._transaction():
-            await self._store.execute(_SWEPT)
+            await self._driver.execute(_SWEPT)
+            await self._driver.mark_untidy()
 
     async def _make_current(self, entry: Entry) -> int:
-        created_at = await self._store.value(
+        created_at = await self._driver.value(
             "SELECT min(created_at) FROM crag.document WHERE store = $1 AND id = $2 AND state <> 'gone'",
             entry.identifier,
         )
         await self._put_aside(entry.identifier)
-        known = await self._store.one(_KNOWN, entry.identifier, entry.digest)
+        known = await self._driver.one(_KNOWN, entry.identifier, entry.digest)
         if known is not None:
             version, state, key = known
             if state == "replaced":
@@ -132,7 +142,7 @@ class DocumentWrites(Leasing):
                 return int(version)
             # Its share of the graph is still to be taken out, by the passages that it had.
             aside = "content_hash = content_hash || '-' || version"
-            await self._store.execute(f"UPDATE crag.document SET {aside} WHERE store = $1 AND version = $2", version)
+            await self._driver.execute(f"UPDATE crag.document SET {aside} WHERE store = $1 AND version = $2", version)
         version = await self._add(entry, created_at)
         await self._add_parts(version, entry)
         return version
@@ -143,11 +153,11 @@ class DocumentWrites(Leasing):
         if current is None:
             return
         if current.searchable and current.parts:
-            await self._store.execute(
+            await self._driver.execute(
                 "UPDATE crag.document SET state = 'replaced' WHERE store = $1 AND id = $2 AND state = 'current'",
                 identifier,
             )
-            await self._store.execute(_FORGET_VECTORS, identifier)
+            await self._driver.execute(_FORGET_VECTORS, identifier)
         else:
             await self._retire("state = 'current'", identifier)
 
@@ -155,29 +165,23 @@ class DocumentWrites(Leasing):
         """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
         found."""
         chosen = f"SELECT version, state FROM crag.document WHERE store = $1 AND id = $2 AND {which}"
-        for version, state in await self._store.all(chosen, document_id):
-            rows = await self._store.all("SELECT id FROM crag.passage WHERE store = $1 AND version = $2", version)
-            await self._erase_passages([row[0] for row in rows])
+        for version, state in await self._driver.all(chosen, document_id):
+            rows = await self._driver.all("SELECT id FROM crag.passage WHERE store = $1 AND version = $2", version)
+            await self._driver.erase_texts([row[0] for row in rows])
             for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
-                await self._store.execute(clear, version)
+                await self._driver.execute(clear, version)
             if state == "current":
-                await self._store.execute(_FORGET_VECTORS, document_id)
-
-    async def _erase_passages(self, ids: list[str]) -> None:
-        """Take passages out of searches and out of LightRAG's storages."""
-        await self._store.execute(_UNSEARCHED, ids)
-        await forget_answers(self._store, ids)
-        await self._store.erase_texts(ids)
+                await self._driver.execute(_FORGET_VECTORS, document_id)
 
     async def _claim(self, document_id: str, source: str, name: str) -> None:
-        await self._store.execute(_CLAIM, document_id, source)
-        await self._store.execute(_RENAME, document_id, name)
+        await self._driver.execute(_CLAIM, document_id, source)
+        await self._driver.execute(_RENAME, document_id, name)
 
     async def _add(self, entry: Entry, created_at: str | None) -> int:
         facts = columns_of(entry, created_at)
         marks = ", ".join(f"${number}" for number in range(4, len(facts) + 4))
         return int(
-            await self._store.value(
+            await self._driver.value(
                 f"INSERT INTO crag.document (store, id, content_hash, {', '.join(facts)})"
                 f" VALUES ($1, $2, $3, {marks}) RETURNING version",
                 entry.identifier,
@@ -191,30 +195,23 @@ class DocumentWrites(Leasing):
         await self._embed_again_if_retitled(version, entry.source)
         facts = columns_of(entry, created_at)
         changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(facts, start=3))
-        await self._store.execute(
+        await self._driver.execute(
             f"UPDATE crag.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
         )
 
     async def _embed_again_if_retitled(self, version: int, source: SourceText) -> None:
-        title, name = await self._store.one(
+        title, name = await self._driver.one(
             "SELECT title, name FROM crag.document WHERE store = $1 AND version = $2", version
         )
         if searched_title(title, name) != searched_title(title_of(source), source.name):
-            await self._store.execute(
+            await self._driver.execute(
                 f"UPDATE crag.part SET embedded = false WHERE {_OF_STORE} AND version = $2", version
             )
 
     async def _add_parts(self, version: int, entry: Entry) -> None:
         """Enter a version's parts and their passages; those that are there are the same and stay."""
         enrichment = "pending" if entry.enrich else "none"
-        parts, passages, texts = [], [], {}
-        for part in parts_of(entry):
-            parts.append((version, part.number, part.key, part.first, part.last, enrichment))
-            for each in part.passages:
-                text = each.text["content"]
-                where = (version, part.number, each.number, each.page, each.places)
-                passages.append((each.id, *where, each.text["tokens"], text))
-                texts[each.id] = each.text
-        await self._store.many(_ADD_PART, parts)
-        await self._store.many(_ADD_PASSAGE, passages)
-        await self._store.write_texts(texts)
+        parts = list(parts_of(entry))
+        rows = [(version, part.number, part.key, part.first, part.last, enrichment) for part in parts]
+        await self._driver.many(_ADD_PART, rows)
+        await self._driver.add_passages(version, parts)

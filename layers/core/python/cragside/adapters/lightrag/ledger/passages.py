@@ -5,13 +5,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-from typing_extensions import override
-
-from cragside.adapters.lightrag.ledger.cutting import sections_in
-from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
-from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
-from cragside.adapters.lightrag.ledger.sql_rows import PART_COLUMNS
+from cragside.adapters.lightrag.ledger.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title, sections_in
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
@@ -33,25 +28,13 @@ _FIELDS = (
     "passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2, part.enrichment,"
     " passage.text, passage.version, document.id AS document_id"
 )
-_PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
+PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
     JOIN crag.document ON document.version = passage.version
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
-_BEGINNING = f"""SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
-    WHERE opening.version = document.version AND opening.number = 0"""
-# Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
-# which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
-_WITH_DOCUMENTS = f"""SELECT * FROM (
-WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
-chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
-owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS}, ({_BEGINNING}) FROM {DOCUMENT}
-    WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
-piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
-    SELECT {PART_COLUMNS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),
-shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
-    SELECT FROM crag.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
-    AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
-SELECT {", ".join(f"(SELECT json_agg({each}) FROM {each}) AS {each}" for each in ("found", "owner", "piece", "shared"))}
-) AS told"""
+BEGINNING_OF_TEXT = f"""(SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
+    WHERE opening.version = document.version AND opening.number = 0)"""
+_OWNERS = f"""SELECT {FIELDS}, {BEGINNING_OF_TEXT} FROM {DOCUMENT}
+    WHERE document.store = $1 AND state <> 'gone' AND document.version = ANY($2)"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
     last = (SELECT max(last) FROM crag.part AS other WHERE other.version = part.version) AND EXISTS
@@ -64,13 +47,13 @@ _SWEEPS = """SELECT id, content_hash, coalesce(min(number), 0) FROM crag.documen
 _CHUNK_IDS = """SELECT id FROM crag.passage WHERE store = $1 AND version = $2 AND number BETWEEN $3 AND $4
     ORDER BY number"""
 _ENTITIES = "kind = 'entity' AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2)"
-_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM crag.mention
+_DOCUMENTS_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM crag.mention
     JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
     JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = 'entity' AND md5(mention.name) = md5($2) AND mention.name = $2
     AND document.state <> 'gone' GROUP BY document.id, document.name
     ORDER BY min(document.created_at), document.name LIMIT $3"""
-_NAMING = """SELECT passage.id, count(*) OVER () FROM crag.mention
+_PASSAGES_MENTIONING = """SELECT passage.id, count(*) OVER () FROM crag.mention
     JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
     JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = $2 AND md5(mention.name) = md5($3) AND mention.name = $3
@@ -79,62 +62,61 @@ _FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOI
         WHERE document.store = $1 AND state = 'gone'),
     named AS (SELECT DISTINCT name FROM gone JOIN crag.mention ON mention.store = $1 AND mention.passage = gone.id
         AND mention.kind = $2 WHERE name = ANY($3))
-    SELECT name, EXISTS (SELECT FROM crag.mention AS other WHERE other.store = $1 AND other.kind = $2
+    SELECT name, EXISTS (SELECT 1 FROM crag.mention AS other WHERE other.store = $1 AND other.kind = $2
         AND md5(other.name) = md5(named.name) AND other.name = named.name
-        AND NOT EXISTS (SELECT FROM gone WHERE gone.id = other.passage)) FROM named"""
+        AND NOT EXISTS (SELECT 1 FROM gone WHERE gone.id = other.passage)) FROM named"""
 
 
 class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
 
-    @override
     async def passages(self, document_id: str, part: int | None) -> list[Passage]:
-        rows = await self._store.all(
-            f"{_PASSAGE} AND document.id = $2 AND document.state = 'current'"
+        """The passages of a current document in their order."""
+        rows = await self._driver.all(
+            f"{PASSAGE} AND document.id = $2 AND document.state = 'current'"
             " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
             document_id,
             part,
         )
-        return [_passage(row) for row in rows]
+        return [passage_of(row) for row in rows]
 
-    @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        tables = await self._store.one(_WITH_DOCUMENTS, list(dict.fromkeys(ids)))
-        found, owners, parts, shared = ([list(row.values()) for row in orjson.loads(rows or "[]")] for rows in tables)
-        parts.sort(key=lambda part: (part[0], part[1]))
-        records = {row[0]: record for row, record in await self._joined(owners, parts, {name for (name,) in shared})}
-        return {row[0]: (records[row[8]], _passage(row)) for row in found if row[8] in records}
+        """Passages of any version with their documents."""
+        found = await self._driver.all(f"{PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
+        owners = await self._driver.all(_OWNERS, list({row[8] for row in found}))
+        records = {row[0]: record for row, record in await self._with_rows(owners)}
+        return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
-    @override
     async def counts(self) -> dict[EnrichmentStatus, int]:
-        rows = await self._store.all(
+        """How many passages of current documents are in each state of enrichment."""
+        rows = await self._driver.all(
             f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
         )
         return {row[0]: row[1] for row in rows}
 
-    @override
     async def progress(self) -> Progress:
-        return Progress(*await self._store.one(_PROGRESS))
+        """How far current documents have come."""
+        return Progress(*await self._driver.one(_PROGRESS))
 
-    @override
     async def tasks(self, document_id: str | None = None) -> list[Task]:
-        rows = await self._store.all(_TASKS, document_id)
+        """What is still to be done of current documents, embedding first."""
+        rows = await self._driver.all(_TASKS, document_id)
         embed = [row for row in rows if not row[3] or row[5]]
         enrich = [row for row in rows if row[4] in ("pending", "processing")]
         return [self._task(row, "embed") for row in embed] + [self._task(row, "enrich") for row in enrich]
 
-    @override
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
-        return [self._task(row, "enrich") for row in await self._store.all(_SWEEPS, document_id)]
+        """Tasks that remove deleted versions from the graph."""
+        return [self._task(row, "enrich") for row in await self._driver.all(_SWEEPS, document_id)]
 
-    @override
     async def given_up(self) -> set[tuple[str, int]]:
-        rows = await self._store.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
+        """The ids of current documents, and the numbers of their parts, that failed."""
+        rows = await self._driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
-    @override
     async def part(self, task: Task) -> StoredPart | None:
-        row = await self._store.one(
+        """The part of a task, None when its version is not the current one."""
+        row = await self._driver.one(
             f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
             task.document_id,
             task.content_hash,
@@ -142,50 +124,57 @@ class PassageReads(DocumentReads):
         )
         return None if row is None else _stored(row)
 
-    @override
     async def chunk_ids(self, part: StoredPart) -> list[str]:
-        return [row[0] for row in await self._store.all(_CHUNK_IDS, part.version, part.first, part.last)]
+        """The ids of a part's passages in their order."""
+        return [row[0] for row in await self._driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
 
-    @override
     async def being_enriched(self) -> list[Task]:
-        rows = await self._store.all(
+        """Tasks of the parts that are marked as being enriched."""
+        rows = await self._driver.all(
             f"SELECT id, content_hash, number FROM {_PARTS} AND state = 'current' AND enrichment = 'processing'"
         )
         return [self._task(row, "enrich") for row in rows]
 
-    @override
-    async def gone(self) -> list[StoredPart]:
-        rows = await self._store.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
+    async def removed_parts(self) -> list[StoredPart]:
+        """The parts of all versions that are to be removed."""
+        rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
-    @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
-        rows = await self._store.all(
+        """How many passages mention each of these entities; those that none mentions are left out."""
+        rows = await self._driver.all(
             f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
             list(names),
         )
         return {row[0]: row[1] for row in rows}
 
-    @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        rows = await self._store.all(
+        """The entities that passages mention: pairs of a passage's id and a name."""
+        rows = await self._driver.all(
             "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
         )
         return [(row[0], row[1]) for row in rows]
 
-    @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
-        return dict(await self._store.all(_FADING, kind, list(names)))
+        """Those of these entities or relations that a removed passage named, until the graph is rid of it.
 
-    @override
-    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
-        rows = await self._store.all(_NAMING, kind, name, limit)
+        The value says whether a passage that is still there names it too.
+        """
+        rows = await self._driver.all(_FADING, kind, list(names))
+        return {name: bool(stays) for name, stays in rows}
+
+    async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        """Ids of the passages that name an entity or a relation, the earliest documents first, and how many there are.
+
+        Those of removed documents do not count.
+        """
+        rows = await self._driver.all(_PASSAGES_MENTIONING, kind, name, limit)
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
-    @override
-    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
-        return [(row[0], row[1], row[2]) for row in await self._store.all(_MENTIONING, name, limit)]
+    async def documents_mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""
+        return [(row[0], row[1], row[2]) for row in await self._driver.all(_DOCUMENTS_MENTIONING, name, limit)]
 
     def _task(self, row: Sequence[Any], stage: Any) -> Task:
         return Task(self._workspace, row[0], row[1], row[2], stage)
@@ -193,10 +182,11 @@ class PassageReads(DocumentReads):
 
 def _stored(row: Sequence[Any]) -> StoredPart:
     version, number, key, first, last, embedded, enrichment, title, name = row
-    return StoredPart(version, number, key, first, last, embedded, enrichment, searched_title(title, name))
+    return StoredPart(version, number, key, first, last, bool(embedded), enrichment, searched_title(title, name))
 
 
-def _passage(row: Sequence[Any]) -> Passage:
+def passage_of(row: Sequence[Any]) -> Passage:
+    """The passage of a row of `PASSAGE`."""
     identifier, part, number, page, places, tier2, enrichment, text, _, document_id = row
     section, sections = sections_in(places)
     return Passage(

@@ -1,0 +1,134 @@
+"""The ledger's statements are PostgreSQL's. SQLite gets them in its own words."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from cragside.adapters.lightrag.ledger import documents, leasing, parts, passages, versions
+from cragside.adapters.lightrag.ledger import ledger as whole
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
+from cragside.adapters.lightrag.ledger.sqlite.translation import Untranslatable, encoded, translated
+from cragside.domain.document import SourceText
+from cragside.domain.indexing import DocumentStatus
+from cragside.domain.listing import DocumentSort, Listing
+
+SUBJECTS = (documents, versions, leasing, parts, passages, whole)
+_STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
+
+
+def statements_of(module: ModuleType) -> list[str]:
+    """The statements that a module has as they are."""
+    texts = [value for value in vars(module).values() if isinstance(value, str)]
+    return [text for text in texts if _STATEMENT.match(text)]
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[SqliteLedger]:
+    ledger = SqliteLedger.open(tmp_path / "w", "w")
+    yield ledger
+    await ledger.close()
+    ledger.release()
+
+
+@pytest.mark.parametrize("module", SUBJECTS, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_sqlite_understands_every_statement(module: ModuleType, tmp_path: Path) -> None:
+    database = Database.acquire(tmp_path)
+    found = statements_of(module)
+    for sql in found:
+        translation = translated(sql)
+        most = max((int(number) for number in re.findall(r"\?(\d+)", translation)), default=0)
+        assert database.all(f"EXPLAIN {translation}", [None] * most)
+    database.release()
+    assert found
+
+
+@pytest.mark.parametrize("status", [None, "failed"])
+@pytest.mark.parametrize("sort", get_args(DocumentSort))
+def test_sqlite_understands_every_list(sort: DocumentSort, status: DocumentStatus | None, tmp_path: Path) -> None:
+    database = Database.acquire(tmp_path)
+    wanted = Listing(sort=sort, search="İstanbul", unread=True, file_type="md", descending=True)
+    versions, total, values = documents.chosen(wanted, status, "track")
+    assert database.all(translated(versions), values) == []
+    assert database.one(translated(total), values) == (0,)
+    database.release()
+
+
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("SELECT count(*) FROM crag.part WHERE version = ANY(SELECT 1)", "ANY"),
+        ("UPDATE crag.document SET store = $2 WHERE store = $1", "store"),
+        ("SELECT $1", "$1"),
+        ("SELECT name::varchar(9) FROM crag.document WHERE id = $2 FOR UPDATE", "FOR UPDATE"),
+        ('SELECT name FROM crag.document ORDER BY name COLLATE "de-x-icu"', "COLLATE"),
+        ("SELECT each.* FROM crag.part CROSS JOIN LATERAL (SELECT 1) AS each", "LATERAL"),
+        ("SELECT md5(name) FROM crag.document", "md5"),
+    ],
+)
+def test_a_statement_with_a_word_that_sqlite_has_not_is_refused(sql: str, left: str) -> None:
+    with pytest.raises(Untranslatable, match=re.escape(repr(left))):
+        translated(sql)
+
+
+def test_lists_are_values_whatever_is_in_them(tmp_path: Path) -> None:
+    database = Database.acquire(tmp_path)
+    texts = ["", "a'b", 'a"b', "[1]", "ü\n", "😀"]
+    asked = "SELECT $2 = ANY($3)"
+    assert all(database.one(translated(asked), encoded([text, texts])) == (1,) for text in texts)
+    assert database.one(translated(asked), encoded(["1", texts])) == (0,)
+    assert database.one(translated(asked), encoded([2, [1, 2]])) == (1,)
+    assert database.one(translated(asked), encoded([2, []])) == (0,)
+    digests = "SELECT $2 = ANY($3::bytea[])"
+    assert database.one(translated(digests), encoded([b"\0\xff", [b"\0\xff", b""]])) == (1,)
+    database.release()
+
+
+async def stepped(ledger: SqliteLedger, writing: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that may wait, but never within a transaction."""
+    task = asyncio.ensure_future(writing)
+    while not task.done():
+        await asyncio.sleep(0)
+        assert not ledger._database.in_transaction
+    return await task
+
+
+async def test_no_write_suspends_within_its_transaction(ledger: SqliteLedger) -> None:
+    source = SourceText("a.md", "Swan made a lamp.")
+    passage = Piece(source.text, 4, None, "", ())
+    lease = await stepped(ledger, ledger.take_lease("documents", "me", 30))
+    assert lease is not None
+    writer = ledger.with_leases(lease)
+    for digest in ("one", "two"):
+        entry = Entry("doc-a", digest, digest, source, [passage], part_passages=20, enrich=True)
+        await stepped(writer, writer.enter(entry))
+        for task in await writer.tasks():
+            part = await writer.part(task)
+            assert part is not None
+            keys = await writer.chunk_ids(part)
+            rows = {key: {"content": source.text} for key in keys}
+            await stepped(writer, writer.enter_vectors(task, part, rows, np.ones((len(keys), 4), np.float32), "m"))
+            await stepped(writer, writer.begin_enrichment(part))
+            await stepped(writer, writer.give_back(part))
+            await stepped(writer, writer.mark_failed(part, "enrich", "no model"))
+            await stepped(writer, writer.annotate(part, [{"keywords": []} for _ in keys], {"summary": ""}))
+            named = GraphChange({"Swan": {}}, mentions=[MentionChange("entity", [], [], [("Swan", keys[0])])])
+            assert await stepped(writer, writer.apply(named, WhileCurrent(part, {}), "m"))
+    await stepped(writer, writer.claim("doc-a", "folder/b.md", "b.md"))
+    await stepped(writer, writer.describe("doc-a", SourceText("c.md", source.text), "track"))
+    await stepped(writer, writer.want_enrichment("doc-a"))
+    await stepped(writer, writer.requeue(None, force=True))
+    await stepped(writer, writer.keep_vectors("m", "doc-a", ["text"], np.ones((1, 4), np.float32), most=9))
+    assert await stepped(writer, writer.retire("doc-a"))
+    assert await stepped(writer, writer.apply(GraphChange(), Always(), "m"))
+    await stepped(writer, writer.drop_swept())
+    assert await stepped(ledger, ledger.renew_lease(lease, 30))
+    await stepped(ledger, ledger.return_lease(lease))
