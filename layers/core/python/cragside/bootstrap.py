@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from cragside import __version__
 from cragside.application.allowance import StorageLimits
 from cragside.application.answerer import Answerer
 from cragside.application.attempts import Attempts
@@ -24,13 +25,13 @@ from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
 from cragside.application.sweeping import Sweeper
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
-from cragside.composition.addresses import check_addresses
+from cragside.composition.addresses import check_addresses, configured
 from cragside.composition.members import Step
 from cragside.composition.preloading import load
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.memory_name import memory_of
 from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
@@ -168,9 +169,15 @@ class Container(Stores):
         """Traces runs, None unless RAG_TRACES is set."""
         if not self.settings.traces:
             return None
-        from cragside.composition.traces import tracer_of
+        try:
+            with configured("RAG_TRACES", extra="otel"):
+                from cragside.adapters.otel import OtelTracer  # the SDK reads some of its variables when it is imported
 
-        tracer = tracer_of(self.clock)
+                tracer = OtelTracer(__version__, clock=self.clock)
+        except ValueError as error:
+            unfit = "a variable that begins with OTEL_ has a value that OpenTelemetry does not take"
+            wrong = f"RAG_TRACES is set, but {unfit}. Correct it, or unset it."
+            raise ConfigurationError(wrong, variable="RAG_TRACES") from error
         return self._closed(tracer, tracer.close)
 
     @cached_property

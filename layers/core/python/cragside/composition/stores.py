@@ -2,11 +2,19 @@
 
 import tempfile
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cragside.application.preferences import WorkspacePreferences
+from cragside.composition.addresses import (
+    configured,
+    neo4j_address,
+    postgres_address,
+    qdrant_address,
+    redis_address,
+    usual_connections,
+)
 from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.memory_name import owner_of
@@ -95,51 +103,62 @@ class Stores(Models):
     @cached_property
     def database(self) -> "PostgresDatabase | None":
         """The database that several processes share, None when none is configured."""
-        if not self.settings.on_postgres:
+        settings = self.settings
+        if not settings.on_postgres:
             return None
         if not self._writable():
             raise ConfigurationError(
-                f"POSTGRES_URI is set, but RAG_HOME is the baked store {self.settings.home}. Unset one of them.",
+                f"POSTGRES_URI is set, but RAG_HOME is the baked store {settings.home}. Unset one of them.",
                 variable="POSTGRES_URI",
             )
-        from cragside.composition.databases import postgres_of
-
-        database = postgres_of(self.settings, self.secrets, self.figures)
+        with configured("POSTGRES_URI"):
+            address = self._secret("postgres_uri", partial(postgres_address, settings)) or postgres_address(settings)
+            from cragside.adapters.postgres.database import PostgresDatabase
+        most = settings.postgres_connections or usual_connections()
+        database = PostgresDatabase(address, most=most, figures=self.figures)
         return self._connected(database, database.close)
 
     @cached_property
     def graphs(self) -> "FencedGraph | None":
         """Neo4j, which has the graphs of workspaces, None when none is configured."""
-        if self.settings.neo4j_uri is None:
+        settings = self.settings
+        if settings.neo4j_uri is None:
             return None
-        from cragside.composition.databases import neo4j_of
-
-        database = neo4j_of(self.settings, self.secrets, self.figures, self.clock)
-        from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-
+        with configured("NEO4J_URI"):
+            address = neo4j_address(settings)
+            from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+            from cragside.adapters.neo4j.database import Neo4jDatabase
+        passwords, most = self._secret("neo4j_password", str), settings.neo4j_connections or usual_connections()
+        database = Neo4jDatabase(address, most=most, passwords=passwords, figures=self.figures, clock=self.clock)
         graphs = FencedGraph(database)
         return self._connected(graphs, graphs.close)
 
     @cached_property
     def redis(self) -> "RedisDatabase | None":
         """Redis, which may have values and the list of documents, None when none is configured."""
-        if not self.settings.on_redis:
+        settings = self.settings
+        if not settings.on_redis:
             return None
-        from cragside.composition.databases import redis_of
-
-        database = redis_of(self.settings, self.secrets, self.figures, self.clock)
+        with configured("REDIS_URI"):
+            address = self._secret("redis_uri", partial(redis_address, settings)) or redis_address(settings)
+            from cragside.adapters.redis.database import RedisDatabase
+        most = settings.redis_connections or usual_connections()
+        database = RedisDatabase(address, most=most, figures=self.figures, clock=self.clock)
         return self._connected(database, database.close)
 
     @cached_property
     def vectors(self) -> "FencedVectors | None":
         """Qdrant, which may have LightRAG's vectors, None when none is configured."""
-        if self.settings.qdrant_url is None:
+        settings = self.settings
+        if settings.qdrant_url is None:
             return None
-        from cragside.composition.databases import qdrant_of
-
-        database = qdrant_of(self.settings, self.secrets, self.figures, self.clock)
-        from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-
+        with configured("QDRANT_URL"):
+            address = qdrant_address(settings)
+            from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+            from cragside.adapters.qdrant.database import QdrantDatabase
+        keys = self._secret("qdrant_api_key", lambda key: qdrant_address(settings, key).api_key)
+        most = settings.qdrant_connections or usual_connections()
+        database = QdrantDatabase(address, most=most, keys=keys, figures=self.figures, clock=self.clock)
         vectors = FencedVectors(database)
         return self._connected(vectors, vectors.close)
 

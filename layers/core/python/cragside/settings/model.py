@@ -479,6 +479,14 @@ class Settings(BaseModel):
         return _address_in(self.model_host, "openai")
 
     @property
+    def host_key_field(self) -> str | None:
+        """The field that a key of the configured host of models belongs to, None if no key is set for that host."""
+        field = "openai_api_key" if self.openai_address else "ollama_api_key" if self.ollama_address else None
+        if field is None or (getattr(self, field) is None and getattr(self, f"{field}_secret") is None):
+            return None
+        return field
+
+    @property
     def upstream(self) -> str:
         """The host that the proxy passes requests on to: what stands before a request's path, such as `/v1/models`."""
         if self.openai_address is not None:
