@@ -24,7 +24,7 @@ from cragside.adapters.lightrag.ledger.exchange import (
     VectorRow,
 )
 from cragside.bootstrap import Container
-from cragside.composition.copies import Copies
+from cragside.composition.store_files import Copies
 from cragside.domain.document import Document, Mark
 from cragside.domain.memory_name import memory_of
 from cragside.domain.query import Query

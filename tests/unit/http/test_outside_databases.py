@@ -6,7 +6,7 @@ from typing import Any
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
-from cragside.composition.outside import faults
+from cragside.composition.store_files import faults
 from cragside.entrypoints.http.outside import Outside
 from cragside.settings import load_settings
 from tests.clocks import MovedClock

@@ -25,9 +25,9 @@ from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
 from cragside.application.sweeping import Sweeper
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
-from cragside.composition.addresses import check_addresses, configured
-from cragside.composition.members import Step
-from cragside.composition.preloading import load
+from cragside.composition.databases import check_addresses, configured
+from cragside.composition.models import Step
+from cragside.composition.process import load
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -75,7 +75,7 @@ class Container(Stores):
     def loader(self) -> DocumentLoader:
         """Reads files."""
         from cragside.adapters.documents.loader import FileLoader
-        from cragside.composition.ocr import ocr_of
+        from cragside.composition.files import ocr_of
 
         settings = self.settings
         loader = FileLoader(max_bytes=settings.max_file_bytes, patience=settings.timeout_seconds, ocr=ocr_of(settings))

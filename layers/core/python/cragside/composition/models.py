@@ -1,12 +1,12 @@
-"""The models and their hosts: embedded ones, and those of a host if one is configured."""
+"""The models and their hosts, as members of a container that builds them at first use."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cragside.application.grading import Grading
-from cragside.composition.addresses import configured
-from cragside.composition.members import Members
+from cragside.composition.databases import configured
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.model_windows import spelt_alike
@@ -19,7 +19,7 @@ from cragside.ports.model_host import EMBEDDED, ModelHost
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
 from cragside.ports.support_judge import SupportJudge
-from cragside.settings import variable_of
+from cragside.settings import Settings, variable_of
 
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret, SecretsManager
@@ -32,6 +32,63 @@ if TYPE_CHECKING:
     from cragside.adapters.rerank.endpoint import RerankEndpoint
     from cragside.ports.embedder import Embedder
     from cragside.ports.passage_judge import PassageJudge
+
+
+Step = Callable[[], Awaitable[object]]
+Member = TypeVar("Member")
+
+
+class Members:
+    """Each `cached_property` of a subclass is a member. A keyword replaces the member of that name.
+
+    mypy checks no replacement against its member: a signature would list every member a second time.
+
+    The container closes the members that it built. The caller closes replacements.
+    """
+
+    def __init__(self, settings: Settings, **replacements: Any) -> None:
+        if unknown := sorted(replacements.keys() - set(self.names())):
+            raise TypeError(f"{type(self).__name__} has no member {', '.join(unknown)}.")
+        self.settings = settings
+        self._closers: list[Step] = []
+        self._disconnectors: list[Step] = []
+        vars(self).update(replacements)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The members' names."""
+        classes = reversed(cls.__mro__)
+        return [name for each in classes for name, value in vars(each).items() if isinstance(value, cached_property)]
+
+    def build(self) -> None:
+        """Build every member."""
+        for name in self.names():
+            getattr(self, name)
+
+    async def disconnect(self) -> None:
+        """Close the connections to other hosts; the next use opens them again."""
+        for step in self._disconnectors:
+            await step()
+
+    async def close(self) -> None:
+        """Close every member that was built, the latest first, on the loop that used it.
+
+        A member that fails to close does not keep the others open.
+        """
+        async with AsyncExitStack() as stack:
+            while self._closers:
+                stack.push_async_callback(self._closers.pop(0))
+
+    def _closed(self, member: Member, close: Step) -> Member:
+        """Have `close` called when the container closes."""
+        self._closers.append(close)
+        return member
+
+    def _connected(self, member: Member, close: Step) -> Member:
+        """Have `close` called when the container disconnects, and when it closes."""
+        self._disconnectors.append(close)
+        return self._closed(member, close)
+
 
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cragside.application.preferences import WorkspacePreferences
-from cragside.composition.addresses import (
+from cragside.composition.databases import (
     configured,
     neo4j_address,
     postgres_address,
@@ -209,7 +209,7 @@ class Stores(Models):
         from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
-        from cragside.composition.descriptors import most_stores
+        from cragside.composition.process import most_stores
 
         settings = self.settings
 

@@ -16,7 +16,7 @@ from cragside.application.attempts import TaskOutcome
 from cragside.application.contract import enhanced_request
 from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
-from cragside.composition.local_files import FoundFile, Refused, read_file, source_name
+from cragside.composition.files import FoundFile, Refused, read_file, source_name
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ValidationError
 from cragside.domain.search import Ranking

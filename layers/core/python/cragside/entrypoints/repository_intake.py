@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from cragside.bootstrap import Container
-from cragside.composition.local_files import Refused
+from cragside.composition.files import Refused
 from cragside.composition.repositories import clone
 from cragside.domain.errors import (
     CragsideError,

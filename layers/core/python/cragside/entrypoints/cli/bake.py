@@ -83,7 +83,7 @@ def _copied(session: Session, source: "Settings", target: "Settings") -> int:
 
     async def work(container: "Container") -> int:
         from cragside.bootstrap import Container
-        from cragside.composition.copies import Copies
+        from cragside.composition.store_files import Copies
 
         there = Container(target)
         try:

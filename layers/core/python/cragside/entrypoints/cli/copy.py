@@ -17,7 +17,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable, pro
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.composition.copies import Copies
+    from cragside.composition.store_files import Copies
     from cragside.settings import Settings
 
 
@@ -67,7 +67,7 @@ def copy(
 
     async def work(container: "Container") -> list[_Copy]:
         from cragside.bootstrap import Container
-        from cragside.composition.copies import Copies
+        from cragside.composition.store_files import Copies
 
         other = Container(places[1])
         try:

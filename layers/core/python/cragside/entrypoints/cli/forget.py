@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.composition.local_files import source_name, source_of
+from cragside.composition.files import source_name, source_of
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.composition.local_files import Refused
+from cragside.composition.files import Refused
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
+from cragside.composition.files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
 from cragside.domain.counted import counted
 from cragside.domain.errors import (
     ConfigurationError,

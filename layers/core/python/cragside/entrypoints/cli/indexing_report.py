@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cragside.composition.local_files import FoundFile, Refused
+from cragside.composition.files import FoundFile, Refused
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
 from cragside.domain.naming import distinct_labels

@@ -40,7 +40,7 @@ def migrate(
 
 async def _migrated(container: "Container") -> str:
     from cragside.composition.databases import migrate as make_tables
-    from cragside.composition.outside import faults
+    from cragside.composition.store_files import faults
 
     database = container.database
     assert database is not None  # noqa: S101 (the setting says so)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.local_files import LANGUAGES
+from cragside.composition.files import LANGUAGES
 from cragside.domain.errors import ValidationError
 from cragside.domain.search import Ranking
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once

@@ -62,7 +62,7 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
-    from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
+    from cragside.composition.process import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
     from cragside.entrypoints.metric_files import counting_folder
 

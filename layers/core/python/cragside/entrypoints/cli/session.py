@@ -47,7 +47,7 @@ class Session:
 
     def settings(self, workspace: str | None = None) -> "Settings":
         """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
-        from cragside.composition.addresses import check_addresses
+        from cragside.composition.databases import check_addresses
         from cragside.settings import load_settings
 
         found = self.given()
@@ -100,7 +100,7 @@ def session_of(context: typer.Context) -> Session:
 def place_of(settings: "Settings") -> str:
     """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
     if settings.on_postgres:
-        from cragside.composition.addresses import postgres_place
+        from cragside.composition.databases import postgres_place
 
         return postgres_place(settings)
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)

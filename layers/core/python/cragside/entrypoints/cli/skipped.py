@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from cragside.composition.local_files import EMPTY
+from cragside.composition.files import EMPTY
 
 _MOST_KINDS = 8
 _LONGEST_REASON = 60

@@ -18,7 +18,7 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import print_json, progress
 
 if TYPE_CHECKING:
-    from cragside.composition.text_digests import TextDigests
+    from cragside.composition.files import TextDigests
     from cragside.entrypoints.cli.comparing import Comparison
     from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.watching import Watch
@@ -106,7 +106,7 @@ class _Run:
 
     async def work(self, service: "Service") -> None:
         """Compare the folders with the knowledge base, do what is asked, and with `watching` go on."""
-        from cragside.composition.text_digests import text_digests
+        from cragside.composition.files import text_digests
         from cragside.entrypoints.cli.syncing import check_gone, on_terminal
         from cragside.entrypoints.cli.watching import Watch
 

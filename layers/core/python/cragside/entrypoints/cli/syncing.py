@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cragside.composition.local_files import FoundFile, root_of
-from cragside.composition.text_digests import TextDigests
+from cragside.composition.files import FoundFile, TextDigests, root_of
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli.comparing import Comparison, Loss, is_gone, lost

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from cragside.composition.local_files import FoundFile, Refused
+from cragside.composition.files import FoundFile, Refused
 from cragside.entrypoints.cli.progress import Offer
 from cragside.entrypoints.cli.terminal import printable, progress
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.composition.text_digests import TextDigests
+from cragside.composition.files import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
 from cragside.entrypoints.cli.comparing import Loss, compare
 from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost

@@ -61,7 +61,7 @@ def worker(
     Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
     With --until-idle or --idle the code is 1 when a task was given up.
     """
-    from cragside.composition.descriptors import raise_limit
+    from cragside.composition.process import raise_limit
     from cragside.entrypoints.log import logged
 
     session = session_of(context)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 
 from cragside.bootstrap import Container
-from cragside.composition.outside import Check, outside_checks
+from cragside.composition.store_files import Check, outside_checks
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
 

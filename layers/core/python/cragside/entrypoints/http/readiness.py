@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from cragside.bootstrap import Container
-from cragside.composition.outside import outside_checks
+from cragside.composition.store_files import outside_checks
 from cragside.domain.errors import CragsideError
 from cragside.domain.faults import Fault
 from cragside.entrypoints.model_checks import host_component

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from cragside.composition.descriptors import most_connections
+from cragside.composition.process import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.http.app import create_app

@@ -1,4 +1,4 @@
-"""Computes the digests that a store gives to the texts of files."""
+"""The files of this machine: how they are found, read, recognised and compared with documents."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,15 +7,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from cragside.adapters.documents.earlier_readings import EarlierReadings
-from cragside.adapters.documents.folders import FoundFile, Refused, read_file
+from cragside.adapters.documents.folders import (
+    FoundFile,
+    Refused,
+    find_files,
+    path_of,
+    read_file,
+    root_of,
+    source_name,
+    source_of,
+)
+from cragside.adapters.documents.headings import title_of
+from cragside.adapters.documents.kinds import SUPPORTED
+from cragside.adapters.documents.languages import LANGUAGES
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.reading import EMPTY, Ocr, is_no_mistake
-from cragside.composition.ocr import ocr_of
+from cragside.adapters.documents.ocr import available
+from cragside.adapters.documents.reading import EMPTY, NEEDS_OCR, Ocr, is_no_mistake
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ProcessingError, ValidationError
 
 if TYPE_CHECKING:
     from cragside.settings import Settings
+
+__all__ = [
+    "EMPTY",
+    "LANGUAGES",
+    "NEEDS_OCR",
+    "SUPPORTED",
+    "FoundFile",
+    "Refused",
+    "find_files",
+    "is_no_mistake",
+    "path_of",
+    "read_file",
+    "root_of",
+    "source_name",
+    "source_of",
+    "title_of",
+]
+
+
+def ocr_of(settings: "Settings") -> Ocr | None:
+    """The settings of OCR; None if the extra `ocr` is not installed."""
+    if not available():
+        return None
+    data = str(settings.ocr_data.expanduser().absolute()) if settings.ocr_data else ""
+    return Ocr(settings.ocr_languages, data, settings.ocr_seconds)
+
 
 # A leading dot: no workspace can have this name.
 _FILE = ".readings"
