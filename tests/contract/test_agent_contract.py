@@ -40,9 +40,8 @@ from cragside.domain.preferences import Preferences
 from cragside.domain.steps import Watch
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
-from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Workspace
+from cragside.ports.workspaces import RagRepository, Workspace
 from cragside.settings import Settings, load_settings
 
 Hook = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]

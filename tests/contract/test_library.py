@@ -21,9 +21,7 @@ from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.listing import DocumentSort, Listing
 from cragside.domain.search import SimilaritySearch
-from cragside.ports.library import Library
-from cragside.ports.part_indexer import PartIndexer
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 from tests.services.backends import BACKENDS, THROUGH_POOLER, made

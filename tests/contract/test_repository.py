@@ -12,7 +12,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Query
 from cragside.domain.search import SimilaritySearch
-from cragside.ports.rag_repository import RagRepository
+from cragside.ports.workspaces import RagRepository
 from cragside.settings import load_settings
 from tests.fakes import FakeRepository
 from tests.services.backends import BACKENDS, made

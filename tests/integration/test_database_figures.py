@@ -23,7 +23,7 @@ from cragside.entrypoints.database_metrics import DatabaseCounts
 from cragside.entrypoints.metric_files import counting_folder
 from cragside.entrypoints.metrics import exposition
 from cragside.entrypoints.proxy import server
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 from cragside.settings import load_settings
 from tests.embedded_workspaces import store_of
 from tests.figures import Counted, of, read

@@ -17,7 +17,7 @@ from cragside.domain.document import Document, SourceText
 from cragside.domain.outcome import RagContext
 from cragside.domain.personas import NOTHING_FOUND
 from cragside.domain.prompt import inject
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import Settings
 
 OTTER = Document(

@@ -11,7 +11,7 @@ from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 from cragside.application.deadline import Deadline
-from cragside.application.grading import Grading
+from cragside.application.grading import Grading, PassageJudge
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.conversation import ChatTurn
@@ -20,7 +20,6 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
 from cragside.domain.search import SimilaritySearch
 from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.passage_judge import PassageJudge
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader, ScriptedJudge
 
 KELP, OTTER = "kelp grows fast", "otters eat urchins"
@@ -54,7 +53,8 @@ async def find(
         follow_ups=follow_ups or EmbeddedFollowUps(),
         embedded_follow_ups=EmbeddedFollowUps(),
         embedded_rewrite=lambda question: f"embedded {question}",
-        question_parts=EmbeddedQuestionParts(),
+        read_parts=EmbeddedQuestionParts().read,
+        unnamed=EmbeddedQuestionParts().unnamed,
         policy=DecisionPolicy(rule=rule),
         count_tokens=lambda text: len(text.split()),
         candidates=8,

@@ -35,11 +35,9 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.memory_name import memory_of
 from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.audit_log import AuditLog
-from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.page_fetcher import PageFetcher
-from cragside.ports.token_store import TokenStore
-from cragside.ports.tracer import Tracer
+from cragside.ports.access import AuditLog, TokenStore
+from cragside.ports.files import DocumentLoader, PageFetcher
+from cragside.ports.telemetry import Tracer
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,7 +85,7 @@ class Container(Stores):
         from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
         from cragside.adapters.embedded.rewrite import search_query
 
-        settings = self.settings
+        settings, parts = self.settings, EmbeddedQuestionParts()
         return CorrectiveRag(
             CragTools(
                 workspaces=self.workspaces,
@@ -98,7 +96,8 @@ class Container(Stores):
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,
                 embedded_rewrite=search_query,
-                question_parts=EmbeddedQuestionParts(),
+                read_parts=parts.read,
+                unnamed=parts.unnamed,
                 policy=DecisionPolicy(settings.threshold, settings.decision),
                 count_tokens=self.count_tokens,
                 candidates=settings.candidates,

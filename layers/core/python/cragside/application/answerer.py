@@ -9,7 +9,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.domain.outcome import RagContext
 from cragside.domain.token_counts import most_tokens
-from cragside.ports.model_host import ModelHost
+from cragside.ports.models import ModelHost
 
 # An answer has so many tokens at most: some models repeat themselves without end, and hosts charge for it.
 _LONGEST_ANSWER = 4096

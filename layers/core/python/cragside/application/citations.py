@@ -1,15 +1,31 @@
-"""The use case: an answer and its evidence in, what each citation is worth out."""
+"""Judges whether a passage supports a sentence that cites it."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from cragside.domain.citation_marks import marks_in
 from cragside.domain.citations import Cited, citations_in
 from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.support_judge import Support, SupportJudge
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How much of a sentence a passage has (0..1), and whether that suffices."""
+
+    score: float
+    supported: bool
+
+
+class SupportJudge(Protocol):
+    """Compares a sentence with a passage. It takes milliseconds, and may run in any thread."""
+
+    def judge(self, sentence: str, *, title: str, text: str) -> Support:
+        """Whether the passage, title included, supports the sentence."""
+
 
 _UNKNOWN = Support(0.0, supported=False)
 _MOST_CITATIONS = 1000

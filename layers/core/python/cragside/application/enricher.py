@@ -25,7 +25,7 @@ from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.tracer import Tracer
+from cragside.ports.telemetry import Tracer
 from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.

@@ -16,8 +16,7 @@ from cragside.domain.prompt import explained_question_in
 from cragside.domain.reading import Reading
 from cragside.domain.steps import Step, Watch
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.relevance_grader import EMBEDDED_GRADER, RelevanceGrader
-from cragside.ports.word_matcher import WordMatcher
+from cragside.ports.models import EMBEDDED_GRADER, RelevanceGrader, WordMatcher
 
 
 class Explainer:

@@ -1,10 +1,10 @@
-"""Grades passages: the embedded grader first, then a chat model where none passes."""
+"""Judges passages with a chat model, one at a time."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from cachetools import TTLCache
 
@@ -17,8 +17,31 @@ from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading
 from cragside.domain.second_opinion import Judgement, may_pass
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.passage_judge import PassageJudge
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import RelevanceGrader
+
+
+class PassageJudge(Protocol):
+    """Asks a chat model if a passage answers a question. The model sees no other passage, and reads all of this one."""
+
+    async def ready(self, requested: str | None) -> str | None:
+        """The chat model that judges, once it is loaded; None if there is none, or only one that is too small,
+        or that lately gave no judgement.
+
+        `requested` is the model of the request. Raises `ServiceUnavailable("grader", ...)`.
+        """
+
+    def seconds(self, model: str) -> float:
+        """The seconds that the model needed for its last judgement; 0.0 if that is not known, or long ago."""
+
+    async def probability(self, model: str, question: str, passage: Document) -> float:
+        """The probability (0..1) that the passage answers the question.
+
+        Raises `ServiceUnavailable("grader", ...)`.
+        """
+
+    def try_again(self, model: str, question: str, passage: Document) -> None:
+        """Judge a passage beside the request, if that was not tried just now: a slow model may be faster again."""
+
 
 T = TypeVar("T")
 

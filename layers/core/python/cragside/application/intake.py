@@ -1,19 +1,33 @@
-"""The use case: store texts, files and pages, and queue their indexing."""
+"""Keeps room on the disk for deletions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
 from cragside.domain.memory_name import memory_of, spoken
-from cragside.ports.document_loader import DocumentLoader
+from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
-from cragside.ports.spare_room import SpareRoom
 from cragside.ports.workspaces import Workspaces
+
+
+class SpareRoom(Protocol):
+    """Room on the disk of RAG_HOME that nothing but a deletion uses: SQLite writes a log even to delete."""
+
+    def check(self) -> None:
+        """Set the room aside again, in a new file, if a deletion has used it.
+
+        Raise `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for it, or for a new document.
+        """
+        ...
+
+    def give(self) -> bool:
+        """Give the room to a deletion that failed. False if the disk is not full, or the room is given already."""
+        ...
+
 
 _KEPT = (
     "The document itself is stored. It is indexed when it is sent again, or when a worker starts and queues missing "

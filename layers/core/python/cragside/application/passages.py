@@ -13,8 +13,7 @@ from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.outcome import Degradation
 from cragside.domain.payload import payload_of
 from cragside.domain.search import Mode, Ranking, Strategy
-from cragside.ports.knowledge_graph import Neighbourhood
-from cragside.ports.workspaces import Workspaces
+from cragside.ports.workspaces import Neighbourhood, Workspaces
 
 # The entities that a graph is expanded from, and the most in all.
 _SEEDS = 20

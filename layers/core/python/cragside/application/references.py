@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cragside.domain.errors import ValidationError
 from cragside.domain.indexing import DocumentRecord
 from cragside.domain.naming import names_below
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 # The most documents that an error lists.
 _MOST_LISTED = 10

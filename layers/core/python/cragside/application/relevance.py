@@ -13,9 +13,8 @@ from cragside.domain.outcome import Degradation
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.reading import Reading
 from cragside.domain.search import Mode, SimilaritySearch
-from cragside.ports.rag_repository import RagRepository
-from cragside.ports.relevance_grader import RelevanceGrader
-from cragside.ports.workspaces import Workspaces
+from cragside.ports.models import RelevanceGrader
+from cragside.ports.workspaces import RagRepository, Workspaces
 
 # With a filter so many are retrieved: the graph cannot filter, so most are dropped afterwards.
 _WIDE = 100

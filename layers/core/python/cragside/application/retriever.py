@@ -12,7 +12,7 @@ from cragside.domain.filter import Filter
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.reading import Reading
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, SimilaritySearch, Strategy
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import RelevanceGrader
 from cragside.ports.workspaces import Workspaces
 
 _REMEMBERED = 100

@@ -20,7 +20,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation, Findings
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.steps import Step, Watch
-from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.models import FollowUpReader
 
 # The rest of the time is for packing the passages, and for memory.
 _SEARCH_SHARE = 0.8

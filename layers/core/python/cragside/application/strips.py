@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from cragside.domain.document import Document
 from cragside.domain.reading import Reading
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import RelevanceGrader
 
 GAP = " … "
 # The least bytes of a strip (17 English words, 33 Chinese characters): a grader cannot judge shorter texts.

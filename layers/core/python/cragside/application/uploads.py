@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.upload_store import UploadStore
+from cragside.ports.files import UploadStore
 from cragside.ports.workspaces import Workspaces
 
 UPLOAD_ID = r"^[0-9a-f]{32}$"

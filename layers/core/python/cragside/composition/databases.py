@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

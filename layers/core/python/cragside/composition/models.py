@@ -5,20 +5,17 @@ from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cragside.application.citations import SupportJudge
 from cragside.application.grading import Grading
+from cragside.application.indexer import Annotator
 from cragside.composition.databases import configured
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.model_windows import spelt_alike
 from cragside.domain.token_counts import count_tokens
-from cragside.ports.annotator import Annotator
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.follow_up import FollowUpReader
-from cragside.ports.language_model import LanguageModel
-from cragside.ports.model_host import EMBEDDED, ModelHost
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import EMBEDDED, FollowUpReader, LanguageModel, ModelHost, RelevanceGrader
 from cragside.ports.search_service import SearchService
-from cragside.ports.support_judge import SupportJudge
 from cragside.settings import Settings, variable_of
 
 if TYPE_CHECKING:
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.renewable import Renewable
     from cragside.adapters.rerank.endpoint import RerankEndpoint
+    from cragside.application.grading import PassageJudge
     from cragside.ports.embedder import Embedder
-    from cragside.ports.passage_judge import PassageJudge
 
 
 Step = Callable[[], Awaitable[object]]

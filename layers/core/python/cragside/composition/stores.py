@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.application.preferences import WorkspacePreferences
+from cragside.application.preferences import PreferenceStore, WorkspacePreferences
 from cragside.composition.databases import (
     configured,
     neo4j_address,
@@ -19,11 +19,9 @@ from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.memory_name import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.files import ObjectStore, UploadStore
 from cragside.ports.index_queue import IndexQueue
-from cragside.ports.object_store import ObjectStore
-from cragside.ports.preference_store import PreferenceStore
-from cragside.ports.upload_store import UploadStore
+from cragside.ports.telemetry import DatabaseFigures
 from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 

@@ -22,9 +22,7 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
     """
     started = time.perf_counter()
     context, local = runtime.context, state["local"]
-    enough = context.policy.suffices(local) and not context.tools.question_parts.unnamed(
-        state["asked"], context.policy.beside(local)
-    )
+    enough = context.policy.suffices(local) and not context.tools.unnamed(state["asked"], context.policy.beside(local))
     if context.watch is not None:
         passed = {"next": "inject" if enough else "rewrite"}
         context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))

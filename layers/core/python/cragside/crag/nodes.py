@@ -34,7 +34,7 @@ from cragside.domain.several import (
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import PLAUSIBLE
-from cragside.ports.relevance_grader import EMBEDDED_GRADER
+from cragside.ports.models import EMBEDDED_GRADER
 
 Update = dict[str, Any]
 
@@ -105,7 +105,7 @@ async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> 
 async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """Candidate passages from the workspace's graph and vectors, for the question and each of its parts."""
     context, question = runtime.context, state["question"]
-    asked = context.tools.question_parts.read(question)
+    asked = context.tools.read_parts(question)
     most = context.tools.candidates * (CANDIDATES_OF_A_LIST if asked.a_list else 1)
 
     async def candidates() -> dict[str, tuple[Reading, list[Document]]]:
@@ -231,7 +231,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
         update["closest"] = (await _packed(nearest, state, context, context.instruction))[1].documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
-    elif unnamed := context.tools.question_parts.unnamed(asked, packed.documents):
+    elif unnamed := context.tools.unnamed(asked, packed.documents):
         update["degraded"] = [nothing_on(unnamed)]
     if context.watch is not None:
         update["candidates"] = considered(

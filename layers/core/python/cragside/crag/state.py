@@ -18,11 +18,8 @@ from cragside.domain.second_opinion import Judgement
 from cragside.domain.several import Asked
 from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.follow_up import FollowUpReader
-from cragside.ports.question_parts import QuestionParts
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
 from cragside.ports.search_service import SearchService
-from cragside.ports.word_matcher import WordMatcher
 from cragside.ports.workspaces import Workspaces
 
 
@@ -58,7 +55,8 @@ class CragState(TypedDict, total=False):
 class CragTools:
     """The ports and settings of every run. `search` is None if no search engine is configured.
 
-    `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host.
+    `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host. `read_parts` finds the things
+    that a question asks for, `unnamed` those that no passage names.
     """
 
     workspaces: Workspaces
@@ -69,7 +67,8 @@ class CragTools:
     follow_ups: FollowUpReader
     embedded_follow_ups: FollowUpReader
     embedded_rewrite: Callable[[str], str]
-    question_parts: QuestionParts
+    read_parts: Callable[[str], Asked]
+    unnamed: Callable[[Asked, Sequence[Document]], list[str]]
     policy: DecisionPolicy
     count_tokens: CountTokens
     candidates: int

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from cragside.entrypoints.metric_files import counting_as
-from cragside.ports.figures import Server, Standing, StatementKind
+from cragside.ports.telemetry import Server, Standing, StatementKind
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 

@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 from cragside.application.attempts import Handled
 from cragside.entrypoints.database_metrics import Shared
 from cragside.entrypoints.metric_files import counting_as, sweep_figures
-from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
+from cragside.ports.telemetry import Standing
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -9,7 +9,7 @@ from cragside.application.grading import GRADE_SHARE, LEAST_ASKED
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.findings import Finding, Manner
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

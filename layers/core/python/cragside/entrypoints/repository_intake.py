@@ -19,7 +19,7 @@ from cragside.domain.errors import (
 )
 from cragside.entrypoints.stopping import stop
 from cragside.ports.clock import Clock
-from cragside.ports.page_fetcher import FETCHING_IS_OFF
+from cragside.ports.files import FETCHING_IS_OFF
 
 # The longest time that a repository is taken in, with the clone's own ten minutes.
 _MOST_SECONDS = 1800.0

@@ -16,8 +16,8 @@ from cragside.adapters.embedded.summary import (
     key_terms,
     summary_of,
 )
+from cragside.application.indexer import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
-from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 BY = "embedded"
 _DOCSTRING = re.compile(

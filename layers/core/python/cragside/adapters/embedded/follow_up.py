@@ -10,7 +10,7 @@ from cragside.adapters.embedded.follow_up_times import moved
 from cragside.adapters.embedded.grammar import INTERROGATIVES, PREPOSITIONS
 from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.domain.conversation import ChatTurn
-from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.models import FollowUpReader
 
 # A longer question says what it is about.
 _LONGEST_FOLLOW_UP = 300

@@ -25,8 +25,7 @@ from cragside.adapters.embedded.words import Language
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.relevance_grader import RelevanceGrader
-from cragside.ports.word_matcher import WordMatcher
+from cragside.ports.models import RelevanceGrader, WordMatcher
 
 WEIGHTS_FILE = "grader_weights.json"
 

@@ -7,8 +7,6 @@ PT-410 or the PT-520?" is also asked as "Which planer is louder, the PT-410?".
 from collections.abc import Sequence, Set
 from itertools import takewhile
 
-from typing_extensions import override
-
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.alternatives import alternatives
 from cragside.adapters.embedded.follow_up import completed
@@ -19,7 +17,6 @@ from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.named_dates import MONTHS
 from cragside.domain.several import MOST_PARTS, ONE_THING, Asked, Part
-from cragside.ports.question_parts import QuestionParts
 
 # A longer text is no question about two things.
 _LONGEST = 400
@@ -28,11 +25,11 @@ _LONGEST_ITEM = 16  # tokens
 _SHORTEST_BEGINNING = 6
 
 
-class EmbeddedQuestionParts(QuestionParts):
+class EmbeddedQuestionParts:
     """Takes time linear in the length of a question of at most 400 characters. Longer ones have no parts."""
 
-    @override
     def read(self, question: str) -> Asked:
+        """Read the parts of a question, two to `MOST_PARTS` or none, and tell if it asks for a list."""
         if len(question) > _LONGEST or not _may_ask_for_several(question):
             return ONE_THING
         text = QuestionText.read(question)
@@ -41,8 +38,8 @@ class EmbeddedQuestionParts(QuestionParts):
         parts = parts or _after_a_colon(text) or alternatives(text, for_a_list=a_list) or clauses
         return Asked(tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (), a_list)
 
-    @override
     def unnamed(self, asked: Asked, evidence: Sequence[Document]) -> list[str]:
+        """Give the things that parts of the question name and no passage does."""
         named = [part.named for part in asked.parts if part.named]
         if len(named) < 2:
             return []

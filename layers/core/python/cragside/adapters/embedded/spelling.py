@@ -16,7 +16,7 @@ from cragside.adapters.embedded.misspellings import WRONG, meant, spellings, unm
 from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, terms, words
 from cragside.domain.reading import Reading, ReadWord
-from cragside.ports.question_reader import QuestionReader, Vocabulary
+from cragside.ports.models import QuestionReader, Vocabulary
 
 _LISTED: Mapping[Language, frozenset[str]] = {language: topicless(language) for language in get_args(Language)}
 _EMPTY = OTHER.union(SCAFFOLDING, *_LISTED.values())

@@ -25,7 +25,7 @@ from cragside.domain.indexing import (
     Task,
 )
 from cragside.domain.listing import LATEST, Listing
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 Read = TypeVar("Read")
 

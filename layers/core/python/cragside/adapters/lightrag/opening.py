@@ -14,7 +14,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.memory_name import owner_of, spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Embedder
-from cragside.ports.language_model import LanguageModel
+from cragside.ports.models import LanguageModel
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.chunking import Chunker

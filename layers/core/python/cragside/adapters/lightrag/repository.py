@@ -32,9 +32,8 @@ from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.domain.variety import document_of_evidence, varied
 from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.ports.question_reader import QuestionReader
-from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import QuestionReader, RelevanceGrader
+from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3

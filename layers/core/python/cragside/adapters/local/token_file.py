@@ -22,8 +22,8 @@ from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
 from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+from cragside.ports.access import TokenStore
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.token_store import TokenStore
 
 # Every process notices a change within this time (seconds).
 _LOOKS_EVERY = 1.0

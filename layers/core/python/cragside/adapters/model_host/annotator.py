@@ -6,9 +6,9 @@ from typing_extensions import override
 
 from cragside.adapters.model_host import annotation
 from cragside.adapters.model_host.text_host import TextHost
+from cragside.application.indexer import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 # Enough for the longest form. It stops small models that loop.
 _MOST_TOKENS = 768

@@ -11,7 +11,7 @@ from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
-from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.models import FollowUpReader
 
 _SYSTEM = (
     "You complete follow-up questions. From the conversation, rewrite the last question so that it can be understood "

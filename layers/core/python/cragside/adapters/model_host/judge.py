@@ -10,10 +10,10 @@ from typing_extensions import override
 from cragside.adapters.model_host import judging
 from cragside.adapters.model_host.paces import Paces
 from cragside.adapters.model_host.text_host import TextHost
+from cragside.application.grading import PassageJudge
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.passage_judge import PassageJudge
 
 # Smaller models did not tell passages apart (evals/README.md).
 LEAST_PARAMETERS = 1_000_000_000

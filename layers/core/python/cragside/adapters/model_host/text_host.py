@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from typing_extensions import override
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.model_host import ModelHost
+from cragside.ports.models import ModelHost
 
 # A question is embedded with its names and its other key words.
 QUESTION_TEXTS = 3

@@ -27,7 +27,7 @@ from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.shares import Shares
 from cragside.domain.request_id import request_id
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0

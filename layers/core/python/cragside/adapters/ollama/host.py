@@ -23,7 +23,7 @@ from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brou
 from cragside.domain.thoughts import without_thoughts
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage

@@ -24,7 +24,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.model_windows import ModelWindows
 from cragside.domain.thoughts import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage

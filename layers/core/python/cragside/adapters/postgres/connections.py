@@ -14,7 +14,7 @@ from cragside.adapters.closing import close_quietly
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.statements import kind_of
 from cragside.adapters.renewable import Renewable
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 # How long a caller waits while all connections are in use.

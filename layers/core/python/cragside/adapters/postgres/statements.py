@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from cragside.ports.figures import StatementKind
+from cragside.ports.telemetry import StatementKind
 
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"})
 _TRANSACTION = frozenset({"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"})

@@ -23,7 +23,7 @@ from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 COMMAND_SECONDS = 30.0

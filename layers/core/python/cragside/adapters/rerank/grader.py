@@ -10,7 +10,7 @@ from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import as_name, as_passage, neutralise
-from cragside.ports.relevance_grader import RERANK_GRADER, RelevanceGrader
+from cragside.ports.models import RERANK_GRADER, RelevanceGrader
 
 _QUESTION_CHARACTERS, _TITLE_CHARACTERS, _DOCUMENT_CHARACTERS = 2000, 200, 4000
 

@@ -17,7 +17,7 @@ from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
+from cragside.ports.files import FetchedPage, FetchFailed, PageFetcher
 
 CONTENT_TYPES = frozenset(
     {

@@ -17,7 +17,7 @@ from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.rag_repository import KnowledgeStatus
+    from cragside.ports.workspaces import KnowledgeStatus
     from cragside.settings import Settings
 
 

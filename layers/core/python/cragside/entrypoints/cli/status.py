@@ -12,7 +12,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.rag_repository import KnowledgeStatus
+    from cragside.ports.workspaces import KnowledgeStatus
 
 _LABELS = {"lightrag_workspace": "in LightRAG", "waiting_changes": "changes waiting"}
 

@@ -14,7 +14,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.domain.tokens import IssuedToken, TokenScope
-    from cragside.ports.token_store import TokenStore
+    from cragside.ports.access import TokenStore
 
 token = typer.Typer(help="Make, list and revoke tokens. RAG_TOKENS_FILE keeps their hashes.", no_args_is_help=True)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

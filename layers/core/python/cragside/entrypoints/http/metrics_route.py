@@ -10,8 +10,8 @@ from cragside.composition.databases import standing
 from cragside.domain.errors import CragsideError, Forbidden, NotFound
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import AppContainer
-from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
+from cragside.ports.telemetry import Standing
 
 T = TypeVar("T")
 Exposition = Callable[[QueueStats | None, Standing | None], bytes]

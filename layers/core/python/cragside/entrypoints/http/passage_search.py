@@ -10,7 +10,7 @@ from cragside.application.grading import GRADE_SHARE
 from cragside.application.passages import Found, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.errors import DeadlineExceeded, ValidationError
-from cragside.ports.knowledge_graph import Neighbourhood
+from cragside.ports.workspaces import Neighbourhood
 
 T = TypeVar("T")
 

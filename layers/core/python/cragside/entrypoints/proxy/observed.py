@@ -18,7 +18,7 @@ from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.own_paths import is_own
-from cragside.ports.tracer import Tracer
+from cragside.ports.telemetry import Tracer
 
 REQUEST_ID = b"x-request-id"
 _TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")

@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.storages.postgres.tables import make_tables, mak
 from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.versions import ServerState, state_of
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 
 
 async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:

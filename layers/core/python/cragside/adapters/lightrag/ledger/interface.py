@@ -12,7 +12,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 
 class Since(NamedTuple):

@@ -6,7 +6,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound
 from cragside.domain.passage_places import place_of
 from cragside.entrypoints.http.v1.document_models import PassagePlace
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 
 async def place_in_document(library: Library, document_id: str, source: SourceText, passage_id: str) -> PassagePlace:

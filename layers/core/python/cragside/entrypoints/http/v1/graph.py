@@ -11,7 +11,7 @@ from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.passage_models import GraphEntity, GraphRelationship
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
-from cragside.ports.knowledge_graph import Entity, Neighbourhood
+from cragside.ports.workspaces import Entity, Neighbourhood
 
 # More than any name that a model reads out of a text.
 _LONGEST_NAME = 1000

@@ -22,7 +22,7 @@ from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 from cragside.settings import Settings, variable_of
 
 

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Vectors
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 _ANSWERS = "llm_response_cache"
 

@@ -21,7 +21,7 @@ from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 _KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""

@@ -3,7 +3,7 @@
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import tells_since_when
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 
 _LEASES = """SELECT count(*) FILTER (WHERE expires > clock_timestamp()),
     count(*) FILTER (WHERE expires <= clock_timestamp()) FROM crag.lease"""

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.sqlite.part_writes import PartWrites
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 _KEEP = "INSERT OR REPLACE INTO embedding (model, text_hash, document_id, vector) VALUES (?, ?, ?, ?)"
 _TRIM = "DELETE FROM embedding WHERE seq <= (SELECT max(seq) FROM embedding) - ?"

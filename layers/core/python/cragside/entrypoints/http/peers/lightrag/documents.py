@@ -23,7 +23,7 @@ from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 

@@ -11,7 +11,7 @@ from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers.failures import QueryDataFailure, peer_router
 from cragside.entrypoints.http.peers.query_models import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
-from cragside.ports.knowledge_graph import Neighbourhood, Relationship
+from cragside.ports.workspaces import Neighbourhood, Relationship
 
 # LightRAG's separator in lists of ids and paths.
 _SEPARATOR = "<SEP>"

@@ -16,7 +16,7 @@ from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.request_access import AppContainer, QueryCollection, choose_workspace
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 
 class PassageCounts(BaseModel):

@@ -9,7 +9,7 @@ from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.request_access import AppContainer, QueryCollection
-from cragside.ports.knowledge_graph import EntityView
+from cragside.ports.workspaces import EntityView
 
 
 class EntityDetails(CamelModel):

@@ -16,7 +16,7 @@ from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_route
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.ports.clock import Clock
-from cragside.ports.page_fetcher import FetchFailed
+from cragside.ports.files import FetchFailed
 
 _MOST_ITEMS = 1000
 _MOST_URLS = 50

@@ -1,7 +1,7 @@
-"""Issued tokens, by their hashes."""
+"""Issued tokens, and the record of who did what with them."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from cragside.domain.tokens import IssuedToken
 
@@ -23,3 +23,13 @@ class TokenStore(Protocol):
 
     def revoke(self, name: str) -> IssuedToken:
         """Remove a token by its id or name. Raises `NotFound`."""
+
+
+class AuditLog(Protocol):
+    """Records events in order."""
+
+    def check(self) -> None:
+        """Raises `ConfigurationError` if events cannot be written."""
+
+    def write(self, event: Mapping[str, Any]) -> None:
+        """Append an event. A failure is logged, and the request continues."""
