@@ -8,11 +8,9 @@ from typing import Any, BinaryIO
 from cragside.application.grading import PassageJudge
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
-from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.query import Query
+from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading
-from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.files import UploadForm
 from cragside.ports.models import QuestionReader, RelevanceGrader, Vocabulary
 from cragside.ports.search_service import SearchService

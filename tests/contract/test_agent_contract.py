@@ -16,12 +16,11 @@ import pytest
 
 from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.contract import error_envelope
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enricher
+from cragside.application.grading import Deadline
 from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import (
     ConfigurationError,
@@ -34,10 +33,9 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
-from cragside.domain.outcome import Degradation, Findings
-from cragside.domain.personas import NOTHING_FOUND
-from cragside.domain.preferences import Preferences
-from cragside.domain.steps import Watch
+from cragside.domain.outcome import Degradation, Findings, Watch
+from cragside.domain.preferences import NOTHING_FOUND, Preferences
+from cragside.domain.prompt import ChatTurn
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.search_service import SearchService

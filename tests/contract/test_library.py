@@ -18,9 +18,8 @@ from cragside.bootstrap import Container
 from cragside.domain.dating import BEGINNING
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
-from cragside.domain.filter import Condition, Filter
-from cragside.domain.listing import DocumentSort, Listing
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.indexing import DocumentSort, Listing
+from cragside.domain.query import Condition, Filter, SimilaritySearch
 from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work

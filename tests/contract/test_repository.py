@@ -10,8 +10,7 @@ import pytest
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.query import Query
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import Query, SimilaritySearch
 from cragside.ports.workspaces import RagRepository
 from cragside.settings import load_settings
 from tests.fakes import FakeRepository

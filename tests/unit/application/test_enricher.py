@@ -6,16 +6,14 @@ from typing import Any
 import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enricher
+from cragside.application.grading import Deadline
 from cragside.application.similar_evidence import NoEvidence
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
-from cragside.domain.outcome import NO_ROOM, Degradation, Findings
-from cragside.domain.personas import NOTHING_FOUND, PERSONAS, PLAIN
-from cragside.domain.preferences import EvidenceMode, Preferences
-from cragside.domain.steps import Watch
+from cragside.domain.outcome import NO_ROOM, Degradation, Findings, Watch
+from cragside.domain.preferences import NOTHING_FOUND, PERSONAS, PLAIN, EvidenceMode, Preferences
+from cragside.domain.prompt import ChatTurn
 from cragside.ports.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
 

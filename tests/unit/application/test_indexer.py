@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from cragside.application.indexer import DESCRIBED_CHARACTERS, Indexer
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Indexer
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Passage, Task

@@ -3,13 +3,13 @@
 from typing import Any, cast
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
-from cragside.application.deadline import Deadline
-from cragside.application.retriever import Retriever
+from cragside.application.grading import Deadline
+from cragside.application.passages import Retriever
 from cragside.application.similar_evidence import SimilarEvidence
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import SimilaritySearch
 
 KELP = Document("kelp", "kelp grows " + "fast " * 100, "local")
 

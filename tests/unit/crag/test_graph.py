@@ -10,15 +10,14 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
-from cragside.application.deadline import Deadline
-from cragside.application.grading import Grading, PassageJudge
+from cragside.application.grading import Deadline, Grading, PassageJudge
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.prompt import ChatTurn
+from cragside.domain.query import SimilaritySearch
 from cragside.domain.verdict import DecisionPolicy
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader, ScriptedJudge
 

@@ -2,7 +2,7 @@ import pytest
 
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.follow_up_times import moved
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.prompt import ChatTurn
 
 
 @pytest.mark.parametrize(

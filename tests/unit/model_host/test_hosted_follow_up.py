@@ -7,8 +7,8 @@ import pytest
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.model_host.follow_up import HostedFollowUps
 from cragside.adapters.model_host.paces import Paces
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.prompt import ChatTurn
 
 TURNS = (ChatTurn("user", "What is Cragside?"), ChatTurn("assistant", "A house in Rothbury."))
 

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from cragside import __version__
 from cragside.application.allowance import StorageLimits
-from cragside.application.answerer import Answerer
-from cragside.application.attempts import Attempts
-from cragside.application.citations import CitationChecker
+from cragside.application.answerer import Answerer, CitationChecker
+from cragside.application.attempts import Attempts, Indexer
 from cragside.application.enricher import Enricher
 from cragside.application.explainer import Explainer
-from cragside.application.indexer import Indexer
 from cragside.application.intake import Intake
 from cragside.application.memory import Memory
-from cragside.application.passages import PassageFinder
-from cragside.application.relevance import RelevantPassages
-from cragside.application.retriever import Retriever
+from cragside.application.passages import PassageFinder, RelevantPassages, Retriever
 from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
-from cragside.application.sweeping import Sweeper
 from cragside.application.uploads import Uploads
-from cragside.application.worker import Worker
+from cragside.application.worker import Sweeper, Worker
 from cragside.composition.databases import check_addresses, configured
 from cragside.composition.models import Step
 from cragside.composition.process import load
@@ -32,7 +27,7 @@ from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.access import AuditLog, TokenStore
@@ -107,7 +102,7 @@ class Container(Stores):
 
     @cached_property
     def limits(self) -> StorageLimits:
-        """What a token may store."""
+        """Limits what tokens store."""
         return StorageLimits(self.workspaces, clock=self.clock)
 
     @cached_property
@@ -273,7 +268,7 @@ class Container(Stores):
 
     @property
     def unreadable_secret(self) -> bool:
-        """Whether a secret could not be read when that was tried last. Nothing is asked for it."""
+        """Tell if the last try to read a secret failed. It asks nothing."""
         return "secrets" in vars(self) and self.secrets.unreadable
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
@@ -287,7 +282,7 @@ class Container(Stores):
         return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=parallel, clock=self.clock)
 
     def keeps_worker(self) -> bool:
-        """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
+        """Tell if `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
         return self.settings.queue_url is None and self._writable()
 
     async def prepare(self) -> None:

@@ -19,7 +19,7 @@ from cachetools import FIFOCache
 from cragside.domain.document import SourceText
 from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.workspaces import Workspaces

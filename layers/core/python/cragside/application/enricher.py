@@ -8,22 +8,17 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from cragside.application.deadline import Deadline
+from cragside.application.grading import Deadline
 from cragside.application.memory import Recollection
-from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import ChatTurn, earlier_turns
-from cragside.domain.end_user_name import end_user_name
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
-from cragside.domain.outcome import Degradation, Findings, RagContext
-from cragside.domain.personas import instruction_of, nothing_found
-from cragside.domain.preferences import EvidenceMode, Preferences
-from cragside.domain.prompt import inject, question_in
+from cragside.domain.names import end_user_name, workspace_name
+from cragside.domain.outcome import Candidate, Degradation, Findings, RagContext, Step, Watch
+from cragside.domain.preferences import EvidenceMode, Preferences, instruction_of, nothing_found
+from cragside.domain.prompt import ChatTurn, earlier_turns, inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.reading import Reading
-from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
-from cragside.domain.workspace_name import workspace_name
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import Tracer
 from cragside.ports.workspaces import Workspaces

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enriched, Enricher
-from cragside.application.strips import strip_places
-from cragside.domain.candidates import Candidate
+from cragside.application.grading import Deadline, strip_places
 from cragside.domain.document import Document
 from cragside.domain.explanation import Explanation, Reasons, Strip
+from cragside.domain.outcome import Candidate, Step, Watch
 from cragside.domain.prompt import explained_question_in
 from cragside.domain.reading import Reading
-from cragside.domain.steps import Step, Watch
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.models import EMBEDDED_GRADER, RelevanceGrader, WordMatcher
 
@@ -55,7 +53,7 @@ class Explainer:
         end_user: str = "",
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that steps share, not a cancellation)
     ) -> Explanation:
-        """What a request would get and why. The command in it is optional. Raises what `Enricher.enrich` raises.
+        """Tell what a request would get and why. The command in it is optional. Raises what `Enricher.enrich` raises.
 
         `watch` is called with each step when it ends.
         """

@@ -1,6 +1,6 @@
-"""Keeps room on the disk for deletions."""
+"""Takes documents in, and finds those that are there by what people call them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -8,10 +8,40 @@ from cragside.application.allowance import StorageLimits, metadata_weight, takin
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
-from cragside.domain.memory_name import memory_of, spoken
+from cragside.domain.names import memory_of, names_below, spoken
 from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
-from cragside.ports.workspaces import Workspaces
+from cragside.ports.workspaces import Library, Workspaces
+
+# The most documents that an error lists.
+_MOST_LISTED = 10
+
+
+async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
+    """The documents that `called` may mean: an id, a source, a label or a name. `path` is `called` as a file's source.
+
+    Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
+    """
+    if (known := await library.document(called)) is not None:
+        return [known]
+    known = await library.sourced(called)
+    if known is not None and known.name != called:
+        return [known]
+    of_path = await library.sourced(path) if path else None
+    labelled = [
+        record for name in names_below(called)[:-1] for record in await library.named(name) if record.label == called
+    ]
+    meant = [*await library.named(called), *labelled, *filter(None, (known, of_path))]
+    return list({record.id: record for record in meant}.values())
+
+
+def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
+    """The error for an ambiguous reference."""
+    listed = ", ".join(f"{record.label} ({record.id})" for record in meant[:_MOST_LISTED])
+    more = f" and {len(meant) - _MOST_LISTED} more" if len(meant) > _MOST_LISTED else ""
+    return ValidationError(
+        f"{called} can mean {len(meant)} documents: {listed}{more}. Say which one, by its id or its whole source."
+    )
 
 
 class SpareRoom(Protocol):

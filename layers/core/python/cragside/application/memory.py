@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cragside.application.intake import Intake
-from cragside.domain.context import CountTokens
+from cragside.domain.context import CountTokens, behind_blocks
 from cragside.domain.document import Document, SourceText
-from cragside.domain.end_user_name import FIELD, exchanges_of
 from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
 from cragside.domain.exchange import (
     Exchange,
@@ -21,14 +20,13 @@ from cragside.domain.exchange import (
     reason_to_forget,
     recollect,
     refuse_overlong,
+    without_thoughts,
 )
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import END_USER_FIELD as FIELD
+from cragside.domain.names import exchanges_of, memory_of
 from cragside.domain.outcome import Degradation
-from cragside.domain.query import refuse_overlong_query
-from cragside.domain.quoting import behind_blocks
-from cragside.domain.search import Mode, SimilaritySearch
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.query import Mode, SimilaritySearch, refuse_overlong_query
 from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.workspaces import Workspaces
 
@@ -44,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Whether an exchange was stored in memory.
+    """The outcome of remembering an exchange.
 
     If not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer repeats what the model was told
     from memory), `known` (the exchange exists, as `document_id`), or what failed. After a failure that may pass,
@@ -253,7 +251,7 @@ def _message(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> Degradation:
-    """What failed, without details that only the log may have."""
+    """Name what failed, without details that only the log may have."""
     if isinstance(error, ReadOnlyStore):
         return Degradation("memory", "The knowledge base is a baked store, which cannot remember exchanges.")
     if not isinstance(error, CragsideError) or isinstance(error, ConfigurationError):

@@ -25,7 +25,7 @@ class PreferenceStore(Protocol):
         """The changed values, by the names of the preferences."""
 
     def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
-        """What `changes` gives if that is known without waiting, else None."""
+        """Give the result of `changes` if it is known without waiting, else None."""
         return None
 
     async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:

@@ -8,18 +8,15 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import EvidenceFinder
-from cragside.application.grading import within
-from cragside.application.retriever import Retriever
-from cragside.domain.candidates import Candidate
+from cragside.application.grading import Deadline, within
+from cragside.application.passages import Retriever
 from cragside.domain.context import CountTokens, pack
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation, Findings
+from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Candidate, Degradation, Findings, Step, Watch
+from cragside.domain.prompt import ChatTurn
 from cragside.domain.query import LONGEST_QUERY
-from cragside.domain.steps import Step, Watch
 from cragside.ports.models import FollowUpReader
 
 # The rest of the time is for packing the passages, and for memory.
@@ -119,7 +116,7 @@ class _Steps:
 
 
 def _considered(found: Sequence[Document], packed: Sequence[Document]) -> tuple[Candidate, ...]:
-    """What became of each passage. There is no room for those that are not packed."""
+    """Tell what became of each passage. Those that are not packed had no room."""
     numbers = {document.id: number for number, document in enumerate(packed, start=1)}
     return tuple(
         Candidate(each, None, None, numbers.get(each.id), None if each.id in numbers else "room") for each in found

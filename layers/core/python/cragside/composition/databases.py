@@ -136,7 +136,7 @@ class DatabaseState:
 
 
 async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
-    """What there is in the database. Raises `ServiceUnavailable`."""
+    """Describe the server and its tables. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.backends.postgres_tables import inspected
 
     server, found, known = await inspected(database)
@@ -168,7 +168,7 @@ async def standing(database: "PostgresDatabase") -> Standing:
 
 
 async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
-    """What Neo4j is. Raises `ServiceUnavailable`."""
+    """Describe Neo4j. Raises `ServiceUnavailable`."""
     version, edition, database = await graphs.server()
     detail = f"database {database}, {edition} edition"
     old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
@@ -177,7 +177,7 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
 
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
-    """What Redis is, and whether it keeps what it has. Raises `ServiceUnavailable`."""
+    """Describe Redis, and tell if it keeps its data. Raises `ServiceUnavailable`."""
     from cragside.adapters.redis.database import RedisFailure
 
     try:
@@ -191,13 +191,13 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
 
 
 async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
-    """What Qdrant is, and whether its key is kept. Raises `ServiceUnavailable`."""
+    """Describe Qdrant, and tell if others can read its key. Raises `ServiceUnavailable`."""
     remedy = "Begin QDRANT_URL with https://: everybody on the way reads its key." if vectors.tells_its_key else ""
     return DatabaseState(await vectors.server(), vectors.address, "", remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
-    """Whether `migrate` would make no table. Raises as it does."""
+    """Tell if all tables are there. Raises what `migrate` raises."""
     from cragside.adapters.lightrag.backends.postgres_tables import is_complete
 
     (vector,) = await embedder.embed(["any text"])

@@ -135,7 +135,7 @@ def text_digests(settings: "Settings") -> TextDigests:
 
 
 def is_empty(refused: Refused) -> bool:
-    """Whether the file was refused because it has no text."""
+    """Tell if the file was refused because it has no text."""
     return refused.reason == EMPTY
 
 

@@ -5,14 +5,13 @@ from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cragside.application.citations import SupportJudge
+from cragside.application.answerer import SupportJudge
+from cragside.application.attempts import Annotator
 from cragside.application.grading import Grading
-from cragside.application.indexer import Annotator
 from cragside.composition.databases import configured
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import spelt_alike
-from cragside.domain.token_counts import count_tokens
+from cragside.domain.token_counts import count_tokens, spelt_alike
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.models import EMBEDDED, FollowUpReader, LanguageModel, ModelHost, RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -103,7 +102,7 @@ class Models(Members):
 
     @cached_property
     def secrets(self) -> "SecretsManager":
-        """What settings refer to in AWS Secrets Manager."""
+        """Reads the secrets that settings name in AWS Secrets Manager."""
         from cragside.adapters.aws.secrets import SecretsManager
 
         return SecretsManager(clock=self.clock)

@@ -1,4 +1,4 @@
-"""What a process has: open files to share out, and modules to load before it forks."""
+"""Limits the open files of this process, and loads modules before it forks."""
 
 import sys
 from contextlib import suppress

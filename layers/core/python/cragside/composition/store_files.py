@@ -1,4 +1,4 @@
-"""What is done to whole stores: they are copied, checked, and baked into files."""
+"""Copies, checks and bakes whole stores."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,7 +15,7 @@ from cragside.adapters.sqlite_failures import is_damage
 from cragside.composition.stores import Stores
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Copies:
         return await _place_of(self.source).workspaces()
 
     async def in_the_way(self, workspace: str) -> int:
-        """How many documents and exchanges the target has of a workspace."""
+        """Count the documents and exchanges that the target has in a workspace of this name."""
         place = _place_of(self.target)
         return await place.holds(workspace) + await place.holds(memory_of(workspace))
 
@@ -103,7 +103,7 @@ def outside_checks(stores: "Stores") -> dict[str, Check]:
 
 
 async def faults(stores: "Stores", patience: float = _PATIENCE_SECONDS) -> list[str]:
-    """What is wrong with the databases that are configured, and what to do; [] if all can be used."""
+    """Describe what is wrong with the configured databases, and what to do; [] if all can be used."""
 
     async def fault(component: str, check: Check) -> str:
         try:
@@ -137,7 +137,7 @@ def damage_in(home: Path) -> str:
 
 
 def may_be_damaged(error: Exception) -> bool:
-    """Whether the store itself failed, and not its place or its model."""
+    """Tell if the store itself failed, and not its place or its model."""
     if isinstance(error, ServiceUnavailable):
         return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
     return is_damage(error)

@@ -17,7 +17,7 @@ from cragside.composition.databases import (
 )
 from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.files import ObjectStore, UploadStore
 from cragside.ports.index_queue import IndexQueue
@@ -44,7 +44,7 @@ class Stores(Models):
 
     @cached_property
     def object_store(self) -> ObjectStore | None:
-        """Where a baked store is fetched from, None when RAG_HOME is a folder."""
+        """Has the files of a baked store, None when RAG_HOME is a folder."""
         if not isinstance(self.settings.home, BucketAddress):
             return None
         from cragside.adapters.aws.s3 import S3ObjectStore
@@ -168,7 +168,7 @@ class Stores(Models):
 
     @cached_property
     def backend(self) -> "Backend":
-        """Where the knowledge bases are stored."""
+        """Stores the knowledge bases: in PostgreSQL, or in SQLite."""
         if self.database is not None:
             from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
@@ -196,7 +196,7 @@ class Stores(Models):
 
     @cached_property
     def lease_seconds(self) -> float:
-        """How long a process that writes to a workspace may be stopped before others go on without it."""
+        """Seconds that a stopped writer keeps its workspace from others."""
         return 30.0
 
     @cached_property
@@ -264,13 +264,13 @@ class Stores(Models):
 
     @property
     def folder(self) -> Path:
-        """Where the workspaces are, or where they are fetched to."""
+        """The folder with the workspaces, or the one that they are fetched to."""
         if isinstance(self.settings.home, Path):
             return self.settings.home
         return Path(tempfile.gettempdir(), f"cragside-{self.settings.home_sha256}")
 
     def _writable(self) -> bool:
-        """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
+        """Tell if RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
         from cragside.adapters.lightrag.files.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

@@ -7,13 +7,12 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import EvidenceFinder
+from cragside.application.grading import Deadline
 from cragside.crag.state import CragContext, CragTools
-from cragside.domain.conversation import ChatTurn
-from cragside.domain.outcome import Findings
-from cragside.domain.personas import PLAIN
-from cragside.domain.steps import Watch
+from cragside.domain.outcome import Findings, Watch
+from cragside.domain.preferences import PLAIN
+from cragside.domain.prompt import ChatTurn
 
 
 @dataclass(frozen=True)

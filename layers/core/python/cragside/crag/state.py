@@ -5,19 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
-from cragside.application.deadline import Deadline
-from cragside.application.grading import Grading
-from cragside.domain.candidates import Candidate
+from cragside.application.grading import Deadline, Grading
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
-from cragside.domain.outcome import Degradation
-from cragside.domain.personas import PLAIN
+from cragside.domain.outcome import Asked, Candidate, Degradation, Watch
+from cragside.domain.preferences import PLAIN
+from cragside.domain.prompt import ChatTurn
 from cragside.domain.reading import Reading
-from cragside.domain.second_opinion import Judgement
-from cragside.domain.several import Asked
-from cragside.domain.steps import Watch
-from cragside.domain.verdict import DecisionPolicy
+from cragside.domain.verdict import DecisionPolicy, Judgement
 from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
 from cragside.ports.search_service import SearchService
 from cragside.ports.workspaces import Workspaces

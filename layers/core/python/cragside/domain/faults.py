@@ -1,4 +1,4 @@
-"""What is wrong with a component, and what to do: the words of `doctor`, of health and readiness, and of the log."""
+"""Words for what is wrong with a component and what to do, in `doctor`, health, readiness and the log."""
 
 import re
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Fault:
 
     @classmethod
     def of(cls, component: str, error: Exception, message: str) -> Self:
-        """That of an error, whose `message` may be read: its first sentence is the cause, the others are the remedy."""
+        """Read an error's `message`: its first sentence is the cause, the others are the remedy."""
         cause, *rest = map(_ended, _SENTENCES.split(message.strip(), maxsplit=1))
         own = error.details.get("component", "") if isinstance(error, CragsideError) else ""
         # A store may fail because of the model that it embeds with.
@@ -47,12 +47,12 @@ class Fault:
 
     @classmethod
     def late(cls, component: str, seconds: float) -> Self:
-        """That of a component that did not answer in time."""
+        """Describe a component that did not answer in time."""
         return cls(component, f"{_name(component)} did not answer within {seconds:g} s.", _remedy(component))
 
     @classmethod
     def unexpected(cls, component: str) -> Self:
-        """That of a failure that nobody foresaw."""
+        """Describe a failure that nobody foresaw."""
         return cls(component, f"{_name(component)} failed; the log has the details.", _remedy(component))
 
     def __str__(self) -> str:

@@ -14,8 +14,7 @@ from ipaddress import ip_network
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies_environment
 
-from cragside.domain.addresses import Network
-from cragside.domain.nearness import Nearness, host_address, nearness
+from cragside.domain.addresses import Nearness, Network, host_address, nearness
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,15}://")

@@ -10,6 +10,6 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def plain_id(given: object) -> str:
-    """What was given, if it is short and plain, else ""."""
+    """Give the id back if it is short and plain, else ""."""
     fits = isinstance(given, str) and len(given) <= _LONGEST and _SAFE.issuperset(given)
     return str(given) if fits else ""

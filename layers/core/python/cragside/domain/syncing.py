@@ -75,7 +75,7 @@ def plan(files: Sequence[FileState], known: Sequence[KnownDocument], *, kept: Co
 
 
 def removes_much(removed: int, known: int) -> bool:
-    """Whether removing `removed` of the `known` documents below a folder needs consent."""
+    """Tell if removing `removed` of the `known` documents below a folder needs consent."""
     return removed > 0 and (removed == known or removed > known * _LARGEST_SHARE)
 
 

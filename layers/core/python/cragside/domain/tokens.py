@@ -53,7 +53,7 @@ class IssuedToken:
     limits: Limits = NO_LIMITS
 
     def expired(self, now: datetime) -> bool:
-        """Whether the token is expired."""
+        """Tell if the token is expired."""
         return self.expires is not None and self.expires <= now
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cragside.application.allowance import Allowance
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import Forbidden, Unauthorized
-from cragside.domain.nearness import Nearness, nearness
+from cragside.domain.names import workspace_name
 from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, TokenScope, listed
-from cragside.domain.workspace_name import workspace_name
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 # The second is LightRAG's name for it.

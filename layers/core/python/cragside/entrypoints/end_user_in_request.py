@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cragside.domain.end_user_name import end_user_name
+from cragside.domain.names import end_user_name
 
 USER_HEADER = b"x-rag-user"
 # Ours, Open WebUI's with ENABLE_FORWARD_USER_INFO_HEADERS, and LiteLLM's. The first one that is there counts.

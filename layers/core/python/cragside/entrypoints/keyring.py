@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.names import workspace_name
 from cragside.domain.tokens import NO_LIMITS, TOKEN_PREFIX, USUAL_SCOPES, IssuedToken, Limits
-from cragside.domain.workspace_name import workspace_name
 from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 

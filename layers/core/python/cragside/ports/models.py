@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
-from cragside.domain.model_windows import ModelWindows
+from cragside.domain.prompt import ChatTurn
 from cragside.domain.reading import Reading
+from cragside.domain.token_counts import ModelWindows
 
 # The name of the models that need no host.
 EMBEDDED = "embedded"
@@ -79,7 +79,7 @@ class Vocabulary(Protocol):
     """The words of the passages in a store."""
 
     async def held(self, terms: Collection[str]) -> Mapping[str, int]:
-        """How many passages have each of these terms of full-text search. The rest are left out."""
+        """Count the passages that have each of these terms of full-text search. Terms that none has are left out."""
 
     async def passage_with(self, words: str) -> str:
         """The passage that these words find first, "" if none has them."""

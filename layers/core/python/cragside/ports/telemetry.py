@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from cragside.domain.outcome import RagContext
-from cragside.domain.steps import Step
+from cragside.domain.outcome import RagContext, Step
 
 Server = Literal["postgres", "neo4j", "redis", "qdrant"]
 StatementKind = Literal["read", "write", "transaction", "other"]
@@ -27,7 +26,7 @@ class DatabaseFigures(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What all processes that share PostgreSQL have there: leases that run and that were left to expire.
+    """Counts of all processes that share PostgreSQL: leases that run, and leases that were left to expire.
 
     `waiting` has the changes that wait for another database by the roles of storages: their number, and the seconds
     that the oldest one has waited.

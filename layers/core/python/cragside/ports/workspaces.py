@@ -6,27 +6,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from cragside.domain.document import Document, SourceText
-from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import (
+    LATEST,
     Acceptance,
     DocumentKey,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
+    Listing,
     Passage,
     Progress,
     Stored,
     Task,
 )
-from cragside.domain.listing import LATEST, Listing
-from cragside.domain.query import Query
+from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading
-from cragside.domain.search import Mode, SimilaritySearch
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What became of one source: `indexed`, `updated`, `unchanged` or `failed` with a reason."""
+    """The outcome of one source: `indexed`, `updated`, `unchanged` or `failed` with a reason."""
 
     name: str
     status: str
@@ -162,10 +161,10 @@ class Library(Protocol):
         """A page of documents, by default the latest first, and how many there are in all."""
 
     async def file_types(self) -> dict[str, int]:
-        """How many documents there are of each type of file, in the order of the types."""
+        """Count the documents of each type of file, in the order of the types."""
 
     async def languages(self) -> dict[str | None, int]:
-        """How many passages there are of each language; see `domain.languages`."""
+        """Count the passages of each language; see `domain.languages`."""
 
     async def source(self, document_id: str) -> SourceText | None:
         """The whole text as it was accepted."""
@@ -193,10 +192,10 @@ class Library(Protocol):
         """
 
     async def progress(self) -> Progress:
-        """How far all documents have come."""
+        """Tell how far the indexing of all documents is."""
 
     async def counts(self) -> dict[EnrichmentStatus, int]:
-        """How many passages are in each state of enrichment."""
+        """Count the passages in each state of enrichment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +261,7 @@ class KnowledgeGraph(Protocol):
         """For each passage the names of at most `limit` entities that it mentions, best connected first."""
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
-        """What is reached from entities in at most `depth` steps (2 at most), `limit` entities in all.
+        """Find what entities reach in at most `depth` steps (2 at most), `limit` entities in all.
 
         With a `kind`, by entities of that type alone; those that it starts from may have another.
         """
@@ -274,7 +273,7 @@ class KnowledgeGraph(Protocol):
         """The `limit` best connected entities, of a type if one is given, and the relationships among them."""
 
     async def kinds(self) -> dict[str, int]:
-        """How many entities there are of each type, the most frequent first; "" for those without one."""
+        """Count the entities of each type, the most frequent first; "" for those without one."""
 
     async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
         """Ids of the passages that name an entity, or that say how two are related, and how many there are.
@@ -321,7 +320,7 @@ class PartIndexer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What one workspace stores. An unknown workspace is empty; its first document makes its store.
+    """The documents, passages and graph of a workspace. An unknown one is empty; its first document makes its store.
 
     `work` is what a worker writes with. Where `read_only`, all that writes raises `ReadOnlyStore`.
     """
@@ -350,7 +349,7 @@ class Workspaces(Protocol):
         ...
 
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
-        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable.
+        """Measure a workspace without opening it. Raises `ServiceUnavailable` when it is unreadable.
 
         `Stored.sizes` maps each of the `keys` that has a document to the document's size in bytes.
         """
@@ -386,7 +385,7 @@ class Workspaces(Protocol):
         ...
 
     async def disagreement(self, workspace: str) -> str:
-        """How another database's share of a workspace or of its memory differs from its documents, "" if none does.
+        """Describe how another database holds a workspace or its memory otherwise than its documents say, "" if none does.
 
         It may when one of the databases was restored from a backup or emptied. `reindex` mends it.
         Raises `ServiceUnavailable`.

@@ -5,16 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
-from cragside.domain.command import DEFAULT_PREFIX
-from cragside.domain.origins import OriginPattern, origin_patterns
-from cragside.domain.query import DEFAULT_WORKSPACE
+from cragside.domain.addresses import OriginPattern, origin_patterns
+from cragside.domain.query import DEFAULT_PREFIX, DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
-from cragside.settings.storages import DocStatusStorage, GraphStorage, KvStorage, VectorStorage
 from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
+    DocStatusStorage,
     File,
+    GraphStorage,
+    KvStorage,
     ModelHostAddress,
     OllamaAddress,
     PathPrefix,
@@ -24,6 +25,7 @@ from cragside.settings.values import (
     ServerAddress,
     Sha256,
     StorePlace,
+    VectorStorage,
     WorkspaceSetting,
     WorkspaceTokens,
     lowered,
@@ -495,12 +497,12 @@ class Settings(BaseModel):
 
     @property
     def on_postgres(self) -> bool:
-        """Whether the store is in PostgreSQL."""
+        """Tell if the store is in PostgreSQL."""
         return bool(self.postgres_uri or self.postgres_uri_secret)
 
     @property
     def on_redis(self) -> bool:
-        """Whether there is a Redis."""
+        """Tell if there is a Redis."""
         return bool(self.redis_uri or self.redis_uri_secret)
 
     @property
@@ -510,7 +512,7 @@ class Settings(BaseModel):
 
     @property
     def asks_for_token(self) -> bool:
-        """Whether requests must carry a token."""
+        """Tell if requests must carry a token."""
         return any((self.api_token, self.api_token_secret, self.workspace_tokens, self.tokens_file))
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from cragside.domain.errors import ValidationError
 from cragside.domain.indexing import Task
-from cragside.domain.memory_name import store_name
+from cragside.domain.names import store_name
 from cragside.ports.index_queue import DeadLetter
 
 SqsMessage = Mapping[str, Any]

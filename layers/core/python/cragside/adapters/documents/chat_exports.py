@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cragside.adapters.documents.reading import Composer, Reading, label
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.exchange import without_thoughts
 
 _MOST_STEPS = 100_000
 _SPOKEN = frozenset({"user", "assistant", "human", "model", "bot"})

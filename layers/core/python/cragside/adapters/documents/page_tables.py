@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cragside.adapters.documents.merged_cells import Merged, spread
 from cragside.adapters.documents.page_elements import CELLS, INLINE, UNSEEN
 from cragside.adapters.documents.text_rows import LONGEST_VALUE
-from cragside.domain.table_header import LOOKED_AT, header_of, joined_names
+from cragside.domain.tables import LOOKED_AT, header_of, joined_names
 
 # HTML's own limits.
 _MOST_COLUMNS = 1000

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
 from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unreadable, label
-from cragside.domain.table_header import LOOKED_AT, header_of
-from cragside.domain.table_parts import side_by_side, stacked
+from cragside.domain.tables import LOOKED_AT, header_of, side_by_side, stacked
 
 # A spreadsheet has at most this many rows.
 MAX_ROWS = 1_048_576

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from cragside.adapters.documents.merged_cells import MergedRow, spread
-from cragside.domain.table_header import LOOKED_AT, header_of
+from cragside.domain.tables import LOOKED_AT, header_of
 
 # A longer text is no value, so it stands once.
 LONGEST_VALUE = 200

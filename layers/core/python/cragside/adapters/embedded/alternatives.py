@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.grammar import AND, OR
 from cragside.adapters.embedded.question_text import PUNCTUATION, QuestionText
-from cragside.domain.several import MOST_PARTS, Part
+from cragside.domain.outcome import MOST_PARTS, Part
 
 _REACH = 5  # words that a thing may be away from what joins it
 

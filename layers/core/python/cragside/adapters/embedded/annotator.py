@@ -16,7 +16,7 @@ from cragside.adapters.embedded.summary import (
     key_terms,
     summary_of,
 )
-from cragside.application.indexer import DESCRIBED_CHARACTERS, Annotator
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
 
 BY = "embedded"

@@ -10,8 +10,7 @@ from cragside.adapters.embedded.numbers import SPELT
 from cragside.adapters.embedded.statements import pieces
 from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, stem, words
-from cragside.domain.date_reading import dates_in
-from cragside.domain.named_dates import MONTHS
+from cragside.domain.dates import MONTHS, dates_in
 
 
 class Kind(Enum):

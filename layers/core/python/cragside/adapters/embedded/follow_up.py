@@ -9,7 +9,7 @@ from cragside.adapters.embedded import follow_up_words as listed
 from cragside.adapters.embedded.follow_up_times import moved
 from cragside.adapters.embedded.grammar import INTERROGATIVES, PREPOSITIONS
 from cragside.adapters.embedded.stopwords import OTHER, SCAFFOLDING, STOPWORDS
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.prompt import ChatTurn
 from cragside.ports.models import FollowUpReader
 
 # A longer question says what it is about.

@@ -4,9 +4,7 @@ import calendar
 import re
 from datetime import date, timedelta
 
-from cragside.domain.date_reading import dates_in
-from cragside.domain.numerals import CARDINALS
-from cragside.domain.periods import Period, month_and_day
+from cragside.domain.dates import CARDINALS, Period, dates_in, month_and_day
 
 _UNITS = {
     word: unit

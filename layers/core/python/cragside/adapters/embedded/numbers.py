@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from cragside.adapters.embedded.dates import without_dates
 from cragside.adapters.embedded.words import words
-from cragside.domain.numerals import CARDINALS, ORDINALS
+from cragside.domain.dates import CARDINALS, ORDINALS
 
 # Numbers that say how much to answer: "top 10", "give me 3", "in 20 words".
 _BEFORE_A_COUNT = re.compile(r"top|best|first|last|name|list|give|me|show|write|i'm|nenne|gib|mir")

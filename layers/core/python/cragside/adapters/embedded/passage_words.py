@@ -13,7 +13,7 @@ from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, stems, words
-from cragside.domain.periods import Period
+from cragside.domain.dates import Period
 from cragside.ports.embedder import Vectors
 
 # The direction of a longer text says little, so it has one for each of these windows.

@@ -13,10 +13,10 @@ from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.grammar import AND, INTERROGATIVES
 from cragside.adapters.embedded.question_text import QuestionText
 from cragside.adapters.embedded.words import function_words, stem, words
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.dates import MONTHS
 from cragside.domain.document import Document
-from cragside.domain.named_dates import MONTHS
-from cragside.domain.several import MOST_PARTS, ONE_THING, Asked, Part
+from cragside.domain.outcome import MOST_PARTS, ONE_THING, Asked, Part
+from cragside.domain.prompt import ChatTurn
 
 # A longer text is no question about two things.
 _LONGEST = 400

@@ -8,7 +8,7 @@ from cragside.adapters.embedded import part_words as listed
 from cragside.adapters.embedded.grammar import INTERROGATIVES
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, language_of, words
-from cragside.domain.named_dates import MONTHS
+from cragside.domain.dates import MONTHS
 
 PUNCTUATION = frozenset(",;:?!")
 _NAMELESS = SCAFFOLDING | listed.LEADS | INTERROGATIVES | listed.COMPARE | listed.BETWEEN

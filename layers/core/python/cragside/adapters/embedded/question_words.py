@@ -14,7 +14,7 @@ from cragside.adapters.embedded.names import names_in
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
 from cragside.adapters.embedded.words import Language, function_words, stem, words
-from cragside.domain.named_dates import MONTHS
+from cragside.domain.dates import MONTHS
 from cragside.ports.embedder import Vectors
 
 _MOST_QUESTION_WORDS = 24

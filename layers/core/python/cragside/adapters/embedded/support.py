@@ -15,7 +15,7 @@ from cragside.adapters.embedded.passage_words import PassageWords, read_passage
 from cragside.adapters.embedded.question_words import QuestionWords, read_question
 from cragside.adapters.embedded.stopwords import ENGLISH
 from cragside.adapters.embedded.words import stem, words
-from cragside.application.citations import Support, SupportJudge
+from cragside.application.answerer import Support, SupportJudge
 
 # The least coverage of a supported sentence, chosen on the training half of CLAP-NQ (`evals/citations.py`).
 LEAST_COVERAGE = 0.7

@@ -11,7 +11,7 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.domain.memory_name import owner_of, spoken
+from cragside.domain.names import owner_of, spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Embedder
 from cragside.ports.models import LanguageModel

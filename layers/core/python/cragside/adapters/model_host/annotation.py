@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_mod
 from pydantic import ValidationError as Malformed
 
 from cragside.adapters.model_host.text import json_in
+from cragside.domain.context import code_for, quoted
 from cragside.domain.document import DocType
 from cragside.domain.neutral import neutralise
-from cragside.domain.quoting import code_for, quoted
 
 SYSTEM = (
     "You describe documents for a search index. Fill the fields that are asked for, in the document's language, from "

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from cragside.adapters.model_host import annotation
 from cragside.adapters.model_host.text_host import TextHost
-from cragside.application.indexer import DESCRIBED_CHARACTERS, Annotator
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 

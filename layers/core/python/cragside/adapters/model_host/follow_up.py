@@ -8,9 +8,9 @@ from typing_extensions import override
 from cragside.adapters.model_host.paces import PATIENCE, Paces
 from cragside.adapters.model_host.text import json_in
 from cragside.adapters.model_host.text_host import TextHost
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
+from cragside.domain.prompt import ChatTurn
 from cragside.ports.models import FollowUpReader
 
 _SYSTEM = (

@@ -7,8 +7,8 @@ from cragside.adapters.model_host.paces import PATIENCE, Paces
 from cragside.adapters.model_host.text import abridged
 from cragside.adapters.model_host.text_host import TextHost
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.exchange import without_thoughts
 from cragside.domain.neutral import neutralise
-from cragside.domain.thoughts import without_thoughts
 
 _SYSTEM = (
     "You write web search queries. Turn the user's question into one short query for a search engine: the key words, "

@@ -19,9 +19,8 @@ from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Fixed, Renewable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import ModelWindows, spelt_alike, window_brought
-from cragside.domain.thoughts import without_thoughts
-from cragside.domain.token_counts import most_tokens
+from cragside.domain.exchange import without_thoughts
+from cragside.domain.token_counts import ModelWindows, most_tokens, spelt_alike, window_brought
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.models import EMBEDDED
 

@@ -21,8 +21,8 @@ from cragside.adapters.openai.listing import ListedModel, models_in
 from cragside.adapters.remembered import RememberedAnswer
 from cragside.adapters.renewable import Renewable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import ModelWindows
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.exchange import without_thoughts
+from cragside.domain.token_counts import ModelWindows
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.models import EMBEDDED
 

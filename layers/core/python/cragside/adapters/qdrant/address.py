@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from cragside.adapters.bad_address import BadAddress, split_address
-from cragside.domain.nearness import Nearness, nearness
+from cragside.domain.addresses import Nearness, nearness
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from ipaddress import ip_network
 
 from yarl import URL
 
-from cragside.domain.addresses import IpAddress, Network, is_metadata, is_public, parse_address
+from cragside.domain.addresses import IpAddress, Nearness, Network, is_metadata, is_public, nearness, parse_address
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 
 LONGEST_URL = 4096
 # The ports of web servers. On other ports, public addresses also have databases, mail servers and consoles.

@@ -26,7 +26,7 @@ def forget(
     Name a file by its path, or as `cragside documents` shows it. If several documents share a name, they are listed and
     nothing is removed. The files themselves stay.
     """
-    from cragside.application.references import documents_meant, unclear
+    from cragside.application.intake import documents_meant, unclear
 
     session = session_of(context)
     settings = session.settings(workspace)

@@ -9,7 +9,7 @@ from typing import Any
 from cragside.composition.files import FoundFile, Refused
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
-from cragside.domain.naming import distinct_labels
+from cragside.domain.names import distinct_labels
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken
 from cragside.entrypoints.cli.skipped import counted_by_kind

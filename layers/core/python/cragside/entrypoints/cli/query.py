@@ -6,7 +6,7 @@ import typer
 
 from cragside.composition.files import LANGUAGES
 from cragside.domain.errors import ValidationError
-from cragside.domain.search import Ranking
+from cragside.domain.query import Ranking
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
 from cragside.entrypoints.error_lines import address_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.names import workspace_name
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

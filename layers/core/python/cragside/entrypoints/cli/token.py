@@ -140,7 +140,7 @@ def _scopes(given: list[str] | None) -> "frozenset[TokenScope]":
 
 
 def _workspaces(given: list[str] | None) -> tuple[str, ...] | None:
-    from cragside.domain.workspace_name import workspace_name
+    from cragside.domain.names import workspace_name
 
     return tuple(dict.fromkeys(workspace_name(name) for name in given)) if given else None
 

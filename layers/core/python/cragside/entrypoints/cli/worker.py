@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import CragsideError
-from cragside.domain.memory_name import is_memory, owner_of, spoken
+from cragside.domain.names import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, printable, progress

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
-from cragside.domain.memory_name import memory_of, owner_of
+from cragside.domain.names import memory_of, owner_of
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.syncing import on_terminal

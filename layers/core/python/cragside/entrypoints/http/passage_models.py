@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import Condition, Filter
+from cragside.domain.query import Condition, Filter
 
 
 class Match(BaseModel):

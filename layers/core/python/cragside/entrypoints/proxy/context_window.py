@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cragside.domain.context import CountTokens
-from cragside.domain.model_windows import ModelWindows
-from cragside.domain.token_counts import most_tokens
+from cragside.domain.token_counts import ModelWindows, most_tokens
 
 # What Ollama gives a model that it loads, at least.
 SMALLEST_DEFAULT = 4096

@@ -14,10 +14,8 @@ from cragside.application.explainer import WatchedRun
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
-from cragside.domain.model_windows import brought
-from cragside.domain.outcome import RagContext
-from cragside.domain.steps import Watch
-from cragside.domain.token_counts import count_tokens, most_tokens
+from cragside.domain.outcome import RagContext, Watch
+from cragside.domain.token_counts import brought, count_tokens, most_tokens
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.proxy.context_window import (
     SMALLEST_DEFAULT,

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from starlette.types import Send
 
 from cragside.domain.errors import CragsideError, ProcessingError
-from cragside.domain.explanation import Explanation
-from cragside.domain.markdown import rest_of, step_line
-from cragside.domain.steps import Step
+from cragside.domain.explanation import Explanation, rest_of, step_line
+from cragside.domain.outcome import Step
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.errors import code_of, error_body
 from cragside.entrypoints.proxy.own_answers import OwnAnswer

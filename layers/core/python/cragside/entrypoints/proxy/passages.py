@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
-from cragside.domain.citation_marks import MOST_MARKS, Mark
+from cragside.domain.citations import MOST_MARKS, Mark
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.headers import value_of

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
+from cragside.domain.query import asks_why, question_of
 from cragside.entrypoints.http.body_limit import bounded
 from cragside.entrypoints.proxy.request_body import parsed
 from cragside.entrypoints.proxy.shapes import (

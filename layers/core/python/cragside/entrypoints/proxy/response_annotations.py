@@ -4,7 +4,7 @@ import json
 from itertools import islice
 from typing import Any
 
-from cragside.domain.citation_marks import MOST_MARKS, marks_in
+from cragside.domain.citations import MOST_MARKS, marks_in
 from cragside.entrypoints.proxy.answers import UNREADABLE
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages
 

@@ -16,8 +16,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from cragside.composition.process import most_connections
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.keyring import Keys

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cragside.domain.client_tasks import is_client_task, sets_a_client_task
-from cragside.domain.command import asks_why, question_of
-from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
+from cragside.domain.query import asks_why, question_of
+from cragside.domain.typed import Typed, is_client_task, sets_a_client_task, text_parts, typed_in, typed_part
 
 CHAT, GENERATE = "/api/chat", "/api/generate"
 OPENAI_CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.types import Message, Send
 
-from cragside.domain.citation_marks import MarksOfPieces
+from cragside.domain.citations import MarksOfPieces
 from cragside.entrypoints.proxy.answers import UNREADABLE
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.passages import MOST_OF_AN_ANSWER, Passages

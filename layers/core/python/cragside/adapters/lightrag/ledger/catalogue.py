@@ -6,14 +6,15 @@ from collections.abc import Collection, Sequence
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
+    LATEST,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
+    Listing,
     Passage,
     Progress,
     Task,
 )
-from cragside.domain.listing import LATEST, Listing
 
 
 class Catalogue(ABC):

@@ -13,8 +13,8 @@ from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables, VectorRow
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ValueStorage, VectorStorage
 from cragside.adapters.lightrag.storages.ranking import fused, words_of
-from cragside.domain.filter import Filter
-from cragside.domain.variety import varied
+from cragside.domain.query import Filter
+from cragside.domain.verdict import varied
 from cragside.ports.embedder import Vectors
 
 

@@ -7,9 +7,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from cragside.application.passages import Hit, Lookup
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import EVERYTHING
-from cragside.domain.query import LONGEST_QUERY
-from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
+from cragside.domain.query import DEFAULT_BALANCE, DEFAULT_FETCH, EVERYTHING, LONGEST_QUERY, Mode, Strategy
 from cragside.entrypoints.http.models import Degraded, Recalled
 from cragside.entrypoints.http.passage_models import GraphAround, PayloadFilter
 

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.citations import CheckedCitation, CitedPassage
+from cragside.application.answerer import CheckedCitation, CitedPassage
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses

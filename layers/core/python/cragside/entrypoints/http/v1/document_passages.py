@@ -4,7 +4,7 @@ import asyncio
 
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound
-from cragside.domain.passage_places import place_of
+from cragside.domain.indexing import place_of
 from cragside.entrypoints.http.v1.document_models import PassagePlace
 from cragside.ports.workspaces import Library
 

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from cragside.application.allowance import taking_turns
-from cragside.domain.indexing import DocumentRecord, DocumentStatus
-from cragside.domain.listing import DocumentSort, Listing
+from cragside.domain.indexing import DocumentRecord, DocumentSort, DocumentStatus, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
 from cragside.entrypoints.http.errors import error_responses, json_error_responses
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.explanation import Explanation
-from cragside.domain.steps import Step, Watch
+from cragside.domain.outcome import Step, Watch
 from cragside.entrypoints.client_gone import ClientGone, while_connected
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.followed_runs import followed

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from cragside.domain.candidates import Dropped
+from cragside.domain.outcome import Dropped
 from cragside.domain.preferences import EvidenceMode
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.http.models import Citation, Degraded, Recalled

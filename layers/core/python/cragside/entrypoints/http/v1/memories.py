@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT
-from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
-from cragside.domain.search import Mode
+from cragside.domain.names import END_USER_FIELD as FIELD
+from cragside.domain.names import end_user_name
+from cragside.domain.query import Mode
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses

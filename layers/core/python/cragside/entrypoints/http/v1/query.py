@@ -7,9 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.passages import Found, Hit, Lookup
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import EVERYTHING
-from cragside.domain.query import LONGEST_QUERY
-from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Ranking, Strategy
+from cragside.domain.query import DEFAULT_BALANCE, DEFAULT_FETCH, EVERYTHING, LONGEST_QUERY, Mode, Ranking, Strategy
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Degraded

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError, DeadlineExceeded
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.entrypoints.followed_runs import followed
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client, hidden

@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
-from cragside.domain.personas import PERSONAS
 from cragside.domain.preferences import (
     CHANGEABLE,
     MODES,
+    PERSONAS,
     PROMPTS,
     RANGES,
     STRATEGIES,
@@ -18,7 +18,7 @@ from cragside.domain.preferences import (
     Preferences,
     Prompts,
 )
-from cragside.domain.search import Strategy, least_similarity
+from cragside.domain.query import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace

@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Unauthorized
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 from cragside.domain.tokens import TokenScope, in_order
 from cragside.entrypoints.access import Grant
 from cragside.entrypoints.http.errors import error_responses, for_client

@@ -14,16 +14,17 @@ from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Version
 from cragside.domain.dating import BEGINNING
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
+    LATEST,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
+    Listing,
     Part,
     Passage,
     Progress,
     Task,
 )
-from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full
+from cragside.domain.names import MOST_NAMESAKES, distinct_labels, in_full
 
 
 class MemoryCatalogue(MemoryMentions):

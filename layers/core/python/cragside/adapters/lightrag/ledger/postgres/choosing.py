@@ -5,8 +5,7 @@
 from typing import Any, NamedTuple
 
 from cragside.adapters.lightrag.ledger.sql_rows import PARTLY_READ
-from cragside.domain.indexing import DocumentStatus
-from cragside.domain.listing import STATUSES, DocumentSort, Listing
+from cragside.domain.indexing import STATUSES, DocumentSort, DocumentStatus, Listing
 
 # What `DocumentRecord.status` says of the parts of a document.
 _CASE = """CASE

@@ -20,9 +20,8 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
     sources_by_name,
 )
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentRecord, DocumentStatus
-from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full, names_below
+from cragside.domain.indexing import LATEST, DocumentRecord, DocumentStatus, Listing
+from cragside.domain.names import MOST_NAMESAKES, distinct_labels, in_full, names_below
 
 # In the order of `record_of`.
 FIELDS = (

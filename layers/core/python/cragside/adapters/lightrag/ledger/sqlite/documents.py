@@ -20,9 +20,8 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.listing import FILE_TYPES, LANGUAGES, STATUS, chosen
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentRecord, DocumentStatus
-from cragside.domain.listing import LATEST, Listing
-from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full
+from cragside.domain.indexing import LATEST, DocumentRecord, DocumentStatus, Listing
+from cragside.domain.names import MOST_NAMESAKES, distinct_labels, in_full
 
 FIELDS = (
     "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"

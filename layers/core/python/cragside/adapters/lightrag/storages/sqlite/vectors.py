@@ -17,8 +17,8 @@ from cragside.adapters.lightrag.storages.interface import VectorStorage
 from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, MOST_WORDS, fused, sought, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
 from cragside.adapters.lightrag.vector_index import VectorIndex
-from cragside.domain.filter import Filter
-from cragside.domain.variety import varied
+from cragside.domain.query import Filter
+from cragside.domain.verdict import varied
 from cragside.ports.embedder import Vectors
 
 # As many of the nearest are tried one by one before SQL tells which passages the filter could let through at all: it

@@ -19,7 +19,7 @@ from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Request
 from pydantic import AliasChoices, BaseModel, Field
 
-from cragside.application.references import unclear
+from cragside.application.intake import unclear
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router

@@ -1,8 +1,10 @@
-"""Finds the header of a table in its first rows: below titles and a preamble, in up to three rows."""
+"""Tables in texts: their header, and their rows as parts."""
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 # A preamble has at most about this many rows.
@@ -207,3 +209,136 @@ def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _wide(cells: Sequence[str], width: int) -> list[str]:
     return [*cells[:width], *[""] * (width - len(cells))]
+
+
+# Of a sheet. Rows that stand apart behind so many others belong to the table before them.
+_MOST_LOOKED_AT = 1000
+# Fewer columns are pairs of a name and its value.
+_COLUMNS = 3
+_FEWEST = 3
+
+
+def stacked(rows: Iterator[Row]) -> Iterator[Iterator[Row]]:
+    """The tables that stand below each other. Each has to be read before the next one is asked for."""
+    ahead, looks = deque[Row](), [0]
+    while ahead or (ahead := deque(islice(rows, 1))):
+        yield _table(rows, ahead, looks)
+
+
+def side_by_side(first: Sequence[Row]) -> list[slice]:
+    """The columns of each of the tables whose first rows these are. It is one table if one part has no header."""
+    width = max((len(cells) for _, cells in first), default=0)
+    filled = [False] * width
+    for _, cells in first:
+        for at, cell in enumerate(cells):
+            filled[at] = filled[at] or bool(cell)
+    begins = [at for at in range(width) if filled[at] and (at == 0 or not filled[at - 1])]
+    if len(begins) < 2:
+        return [slice(0, None)]
+    sides = [slice(begin, end) for begin, end in zip([0, *begins[1:]], [*begins[1:], None], strict=True)]
+    parts = [[(number, cells[side]) for number, cells in first if any(cells[side])] for side in sides]
+    return sides if all(_is_table(part, 1) for part in parts) else [slice(0, None)]
+
+
+def _table(rows: Iterator[Row], ahead: deque[Row], looks: list[int]) -> Iterator[Row]:
+    """The rows until another table begins, which stay `ahead`."""
+    above = list[Row]()
+    last = ahead[0][0]
+    while True:
+        ahead.extend(islice(rows, LOOKED_AT - len(ahead)))
+        if not ahead:
+            return
+        number = ahead[0][0]
+        if number - last > 1 and looks[0] < _MOST_LOOKED_AT:
+            looks[0] += 1
+            if _begins(_block(ahead), above):
+                return
+        if len(above) < LOOKED_AT:
+            above.append(ahead[0])
+        last = number
+        yield ahead.popleft()
+
+
+def _block(ahead: deque[Row]) -> list[Row]:
+    """The rows up to the next blank one."""
+    start = ahead[0][0]
+    return [row for _, row in takewhile(lambda each: each[1][0] == start + each[0], enumerate(ahead))]
+
+
+def _begins(block: Sequence[Row], above: Sequence[Row]) -> bool:
+    """Tell if rows that stand apart are a table of their own, and those above them are another."""
+    columns = max(map(_filled, above))
+    is_preamble = columns < _COLUMNS and not _is_table(above, 1)
+    if is_preamble or not header_of(above).rows:
+        return False
+    return _is_table(block, 1 if max(map(_filled, block)) >= _COLUMNS else 2) or _is_grid(block, columns)
+
+
+def _is_table(rows: Sequence[Row], least: int) -> bool:
+    """Tell if rows have a header of words above other values, and at least so many rows below it."""
+    header = header_of(rows)
+    below = rows[header.at + header.rows :]
+    return header.rows > 0 and len(below) >= least and names_values(rows, header)
+
+
+def _is_grid(rows: Sequence[Row], columns: int) -> bool:
+    """Tell if rows are as wide as their header, but not as the table above them."""
+    header = header_of(rows)
+    widths = {_filled(row) for row in rows[header.at :]}
+    return header.rows > 0 and len(rows) - header.at >= _FEWEST and len(widths) == 1 and widths.isdisjoint({1, columns})
+
+
+def _filled(row: Row) -> int:
+    return sum(map(bool, row[1]))
+
+
+# A longer header would leave too little of a passage to its rows.
+MOST_CARRIED = 1000
+# Lines with bars, and those between the rows of a grid: +---+---+.
+_LINES = re.compile(r"^(?:(?:[^\n|]*+\||\+[-=+]{3})[^\n]*+(?:\n|\Z)){3,}+", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+# The line that Markdown and Org write below a header.
+_RULE = re.compile(r"[ \t]{0,10}\|?(?:[ \t]{0,200}:?-{1,200}:?[ \t]{0,200}(?:[|+]|$)){1,200}")
+
+
+class TextTables:
+    """The tables of a text: three lines with bars or more, outside of code fences."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans = [found.span() for found in _LINES.finditer(text)] if "|" in text else []
+        self._starts = [start for start, _ in self._spans]
+        self._fences = [found.start() for found in _FENCE.finditer(text)] if self._spans else []
+        self._headers = dict[int, tuple[int, int]]()
+
+    def header_for(self, position: int) -> str:
+        """The lines of the header above a position in the rows of a table, with their ends. "" if there are none."""
+        index = bisect_left(self._starts, position) - 1
+        if index < 0 or position >= self._spans[index][1]:
+            return ""
+        if index not in self._headers:
+            self._headers[index] = self._header(*self._spans[index])
+        start, end = self._headers[index]
+        return self._text[start : min(end, position)]
+
+    def _header(self, start: int, end: int) -> tuple[int, int]:
+        """Find the offsets of a table's header."""
+        if bisect_right(self._fences, start) % 2:
+            return start, start
+        lines = self._text[start : min(end, start + LOOKED_AT * MOST_CARRIED)].splitlines(keepends=True)[:LOOKED_AT]
+        if _RULE.fullmatch(lines[1].rstrip()):
+            first, last = 0, 2
+        else:
+            header = header_of([(number, _cells(line)) for number, line in enumerate(lines)])
+            first, last = header.at, header.at + header.rows
+        start += sum(map(len, lines[:first]))
+        length = sum(map(len, lines[first:last]))
+        says_something = any(map(str.isalnum, "".join(lines[first:last])))
+        return start, start + length if says_something and length <= MOST_CARRIED else start
+
+
+def _cells(line: str) -> list[str]:
+    line = line.strip()
+    # Markdown writes bars around a row. A single one at the beginning is behind an empty cell.
+    inner = line[1:-1] if line.startswith("|") and line.endswith("|") else line
+    return [" ".join(cell.split()) for cell in inner.split("|")]
