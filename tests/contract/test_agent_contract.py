@@ -5,7 +5,7 @@ Where contracts.md overrides the seed's document, the override is tested.
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,8 +16,7 @@ import pytest
 
 from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.contract import error_envelope
-from cragside.application.enricher import Enricher
-from cragside.application.grading import Deadline
+from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
@@ -33,9 +32,8 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
-from cragside.domain.outcome import Degradation, Findings, Watch
+from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.preferences import NOTHING_FOUND, Preferences
-from cragside.domain.prompt import ChatTurn
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.search_service import SearchService
@@ -78,22 +76,8 @@ class ScriptedFinder:
         self.outcome = outcome
         self.asked: list[dict[str, Any]] = []
 
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
-        self.asked.append({"question": question, "workspace": workspace, "model": model})
+    async def find(self, request: EvidenceRequest) -> Findings:
+        self.asked.append({"question": request.question, "workspace": request.workspace, "model": request.model})
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome

@@ -10,6 +10,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
+from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Deadline, Grading, PassageJudge
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -18,7 +19,6 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
 from cragside.domain.prompt import ChatTurn
 from cragside.domain.query import SimilaritySearch
-from cragside.domain.verdict import DecisionPolicy
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader, ScriptedJudge
 
 KELP, OTTER = "kelp grows fast", "otters eat urchins"
@@ -54,16 +54,15 @@ async def find(
         embedded_rewrite=lambda question: f"embedded {question}",
         read_parts=EmbeddedQuestionParts().read,
         unnamed=EmbeddedQuestionParts().unnamed,
-        policy=DecisionPolicy(rule=rule),
+        decision=rule,
         count_tokens=lambda text: len(text.split()),
         candidates=8,
-        max_documents=places,
     )
     rag = CorrectiveRag(tools)
-    deadline = Deadline(seconds)
-    return await rag.find(
-        question, workspace="default", model="m", deadline=deadline, evidence_tokens=tokens, **presentation
+    request = EvidenceRequest(
+        question, "default", Deadline(seconds), tokens, model="m", max_documents=places, **presentation
     )
+    return await rag.find(request)
 
 
 async def hang() -> None:

@@ -29,7 +29,6 @@ from cragside.crag.state import CragTools
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.names import memory_of
 from cragside.domain.tokens import IssuedToken
-from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.access import AuditLog, TokenStore
 from cragside.ports.files import DocumentLoader, PageFetcher
 from cragside.ports.telemetry import Tracer
@@ -93,10 +92,9 @@ class Container(Stores):
                 embedded_rewrite=search_query,
                 read_parts=parts.read,
                 unnamed=parts.unnamed,
-                policy=DecisionPolicy(settings.threshold, settings.decision),
+                decision=settings.decision,
                 count_tokens=self.count_tokens,
                 candidates=settings.candidates,
-                max_documents=settings.max_documents,
             )
         )
 

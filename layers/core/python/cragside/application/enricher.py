@@ -14,11 +14,11 @@ from cragside.domain.context import CountTokens
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.names import end_user_name, workspace_name
 from cragside.domain.outcome import Candidate, Degradation, Findings, RagContext, Step, Watch
-from cragside.domain.preferences import EvidenceMode, Preferences, instruction_of, nothing_found
+from cragside.domain.preferences import PLAIN, EvidenceMode, Preferences, instruction_of, nothing_found
 from cragside.domain.prompt import ChatTurn, earlier_turns, inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.reading import Reading
-from cragside.domain.verdict import verdict_of
+from cragside.domain.verdict import DEFAULT_THRESHOLD, verdict_of
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import Tracer
 from cragside.ports.workspaces import Workspaces
@@ -32,30 +32,34 @@ _REMEMBER_SECONDS = 2.0
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
 
+@dataclass(frozen=True, slots=True)
+class EvidenceRequest:
+    """A question that wants evidence, and how it wants it.
+
+    Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
+    `evidence_tokens` limits the evidence with its `instruction`. `compress` reduces it to its relevant strips. `turns`
+    are the conversation before the question, oldest first. `watch` is called with each step when it ends, and the
+    findings have the candidates then.
+    """
+
+    question: str
+    workspace: str
+    deadline: Deadline
+    evidence_tokens: int
+    model: str | None = None
+    threshold: float = DEFAULT_THRESHOLD
+    max_documents: int = 5
+    instruction: str = PLAIN
+    compress: bool = False
+    turns: Sequence[ChatTurn] = ()
+    watch: Watch | None = None
+
+
 class EvidenceFinder(Protocol):
     """Finds evidence in one of the modes; the `crag` package implements the corrective one."""
 
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
-        """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
-
-        Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
-        `compress` reduces the evidence to its relevant strips. `turns` are the conversation before the question,
-        oldest first. `watch` is called with each step when it ends, and the findings have the candidates then.
-        """
+    async def find(self, request: EvidenceRequest) -> Findings:
+        """Find evidence, and pack it behind its instruction. Raises only configuration errors."""
 
 
 class Recalling(Protocol):
@@ -188,12 +192,12 @@ class Enricher:
             query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
         )
         persona = _optional(request, "persona", str) or persona or preferred.persona
-        findings = await self._finders[preferred.mode].find(
+        wanted = EvidenceRequest(
             query.text,
-            workspace=query.workspace,
+            query.workspace,
+            deadline,
+            tokens,
             model=_optional(request, "model", str),
-            deadline=deadline,
-            evidence_tokens=tokens,
             threshold=preferred.threshold,
             max_documents=preferred.max_documents,
             instruction=instruction_of(persona),
@@ -201,6 +205,7 @@ class Enricher:
             turns=earlier_turns(request, self._prefix),
             watch=watch,
         )
+        findings = await self._finders[preferred.mode].find(wanted)
         self._refuse_blindness(findings, preferred.mode)
         block = findings.block
         if tell_none and findings.hold_nothing and preferred.mode != "off":

@@ -8,14 +8,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.application.enricher import EvidenceFinder
-from cragside.application.grading import Deadline, within
+from cragside.application.enricher import EvidenceFinder, EvidenceRequest
+from cragside.application.grading import within
 from cragside.application.passages import Retriever
 from cragside.domain.context import CountTokens, pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Candidate, Degradation, Findings, Step, Watch
-from cragside.domain.prompt import ChatTurn
 from cragside.domain.query import LONGEST_QUERY
 from cragside.ports.models import FollowUpReader
 
@@ -35,23 +34,10 @@ class SimilarEvidence(EvidenceFinder):
         self._count_tokens = count_tokens
 
     @override
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         """See the protocol. The workspace's similarity settings limit the passages."""
-        steps = _Steps(watch)
+        question, turns = request.question, request.turns
+        steps = _Steps(request.watch)
         searched = question
         if turns:
             searched = await self._follow_ups.standalone(question, turns, model=None)
@@ -60,12 +46,13 @@ class SimilarEvidence(EvidenceFinder):
         found: list[Document] = []
         nearest: list[Document] = []
         try:
-            searching = self._search(searched, workspace, compress)
-            found, nearest = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
+            searching = self._search(searched, request.workspace, request.compress)
+            found, nearest = await within(request.deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
         except ServiceUnavailable as error:
             degraded = (Degradation("knowledge_base", error.message),)
         steps.ended("retrieve", "retrieve", degraded, passages=len(found))
-        packing = partial(pack, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
+        budget, instruction = request.evidence_tokens, request.instruction
+        packing = partial(pack, budget=budget, count_tokens=self._count_tokens, instruction=instruction)
         packed, closest = packing(found), packing(nearest)
         if found and not packed.documents:
             degraded = (NO_ROOM,)
@@ -77,7 +64,7 @@ class SimilarEvidence(EvidenceFinder):
             degraded=degraded,
             timings_ms=steps.timings_ms,
             standalone_question=None if searched == question else searched,
-            candidates=() if watch is None else _considered(found, packed.documents),
+            candidates=() if request.watch is None else _considered(found, packed.documents),
             closest=closest.documents,
         )
 
@@ -94,7 +81,7 @@ class NoEvidence(EvidenceFinder):
     """Finds nothing: the question goes to the model as it is."""
 
     @override
-    async def find(self, question: str, **options: Any) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         """See the protocol."""
         return Findings("", (), search_performed=False)
 

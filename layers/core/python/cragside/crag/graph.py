@@ -78,10 +78,10 @@ def timed(node: Node) -> Node:
         started = time.perf_counter()
         update = await node(state, runtime)
         spent = (time.perf_counter() - started) * 1000
-        if runtime.context.watch is not None:
+        if runtime.context.request.watch is not None:
             name, facts = _STEPS[node.__name__]
             lost = tuple(degradation.component for degradation in update.get("degraded", ()))
-            runtime.context.watch(Step(name, spent, facts(update), lost))
+            runtime.context.request.watch(Step(name, spent, facts(update), lost))
         return {**update, "timings_ms": {node.__name__: spent}}
 
     return run
@@ -90,11 +90,11 @@ def timed(node: Node) -> Node:
 @timed
 async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The question as one that stands alone. Rules replace a model that fails."""
-    context, question, turns = runtime.context, state["question"], runtime.context.turns
-    completing = context.tools.follow_ups.standalone(question, turns, model=state.get("model"))
+    context, question, turns = runtime.context, state["question"], runtime.context.request.turns
+    completing = context.tools.follow_ups.standalone(question, turns, model=context.request.model)
     degraded: list[Degradation] = []
     try:
-        found = await within(context.deadline.share(COMPLETE_SHARE), "conversation", completing)
+        found = await within(context.request.deadline.share(COMPLETE_SHARE), "conversation", completing)
     except ServiceUnavailable as error:
         found = await context.tools.embedded_follow_ups.standalone(question, turns, model=None)
         degraded = [Degradation("conversation", f"{error.message.rstrip('.')}. Rules completed the question.")]
@@ -109,7 +109,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     most = context.tools.candidates * (CANDIDATES_OF_A_LIST if asked.a_list else 1)
 
     async def candidates() -> dict[str, tuple[Reading, list[Document]]]:
-        repository = (await context.tools.workspaces.open(state["workspace"])).passages
+        repository = (await context.tools.workspaces.open(context.request.workspace)).passages
         each = -(-context.tools.candidates // 2)
         searches = [repository.look_up(question, limit=most)]
         searches += [repository.look_up(part.question, limit=each) for part in asked.parts]
@@ -118,7 +118,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
     with left_out() as missing:
         try:
-            found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
+            found = await within(context.request.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
         except ServiceUnavailable as error:
             # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
             lost = Degradation("knowledge_base", error.message)
@@ -148,11 +148,11 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     for document in documents:
         reading = part_of.get(document.id, state["reading"])
         by_reading.setdefault(reading.text, (reading, []))[1].append(document)
-    seconds = context.deadline.share(GRADE_SHARE)
+    seconds = context.request.deadline.share(GRADE_SHARE)
     outcomes = await asyncio.gather(
         *(
             context.tools.grading.graded(
-                reading, some, seconds=seconds, threshold=context.policy.threshold, model=state.get("model")
+                reading, some, seconds=seconds, threshold=context.policy.threshold, model=context.request.model
             )
             for reading, some in by_reading.values()
         )
@@ -174,9 +174,9 @@ async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Up
     context, question = runtime.context, state["question"]
     if context.tools.search is None:
         return {"search_query": question}
-    rewriting = context.tools.search.transform_query(question, model=state.get("model"))
+    rewriting = context.tools.search.transform_query(question, model=context.request.model)
     try:
-        return {"search_query": await within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
+        return {"search_query": await within(context.request.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
     except ServiceUnavailable as error:
         reason = f"{error.message.rstrip('.')}. The question was shortened by rules."
         return {"search_query": context.tools.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
@@ -191,7 +191,7 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
         return {"web": None, "search_performed": False, "degraded": [Degradation("search", reason)]}
     searching = context.tools.search.search(state["search_query"])
     try:
-        results = await within(context.deadline.share(SEARCH_SHARE), "search", searching)
+        results = await within(context.request.deadline.share(SEARCH_SHARE), "search", searching)
     except ServiceUnavailable as error:
         return {"web": None, "search_performed": True, "degraded": [Degradation("search", error.message)]}
     documents = [_page(result) for result in results if str(result.get("content", "")).strip()]
@@ -211,7 +211,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
         chosen = context.policy.best_effort(local)
     if asked.parts:
         chosen = one_for_each(chosen, {key: part.text for key, part in state.get("part_of", {}).items()})
-    most = context.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
+    most = context.request.max_documents * (PLACES_OF_A_LIST if asked.a_list else 1)
     placed = varied(chosen, most, document_of_evidence)
     # Scores give the places. A document may claim any date, so dates only order the passages that got one.
     ordered: Order = list
@@ -223,17 +223,17 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             found = [words[document.id] for document in fitting]
             return later_first(state["question"], fitting, found, context.policy.threshold)
 
-    instruction = doubting(context.instruction) if weak else context.instruction
+    instruction = doubting(context.request.instruction) if weak else context.request.instruction
     best, packed = await _packed(placed, state, context, instruction, ordered)
     update: Update = {"block": packed.block, "evidence": packed.documents, "closest": ()}
     if not chosen:
         nearest = varied(local or await _nearest(state, context), MOST_CLOSEST, document_of_evidence)
-        update["closest"] = (await _packed(nearest, state, context, context.instruction))[1].documents
+        update["closest"] = (await _packed(nearest, state, context, context.request.instruction))[1].documents
     elif not packed.documents:
         update["degraded"] = [NO_ROOM]
     elif unnamed := context.tools.unnamed(asked, packed.documents):
         update["degraded"] = [nothing_on(unnamed)]
-    if context.watch is not None:
+    if context.request.watch is not None:
         update["candidates"] = considered(
             local,
             web or [],
@@ -253,12 +253,12 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
         return []
 
     async def similar() -> list[Document]:
-        repository = (await tools.workspaces.open(state["workspace"])).passages
+        repository = (await tools.workspaces.open(context.request.workspace)).passages
         search = SimilaritySearch(question[:LONGEST_QUERY], limit=MOST_CLOSEST, threshold=0.0)
         return await repository.similar(search)
 
     try:
-        found = await within(context.deadline.share(CLOSEST_SHARE), "knowledge_base", similar())
+        found = await within(context.request.deadline.share(CLOSEST_SHARE), "knowledge_base", similar())
     except ServiceUnavailable:
         return []
     return by_relevance(found, await tools.embedded_grader.grade(question, found))
@@ -269,9 +269,9 @@ async def _packed(
 ) -> tuple[Sequence[Document], PackedContext]:
     """The documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
     tools = context.tools
-    if context.compress:
+    if context.request.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)
-    budget = context.evidence_tokens
+    budget = context.request.evidence_tokens
     return best, pack(best, budget=budget, count_tokens=tools.count_tokens, instruction=instruction, ordered=ordered)
 
 
@@ -289,9 +289,9 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
     started = time.perf_counter()
     context, local = runtime.context, state["local"]
     enough = context.policy.suffices(local) and not context.tools.unnamed(state["asked"], context.policy.beside(local))
-    if context.watch is not None:
+    if context.request.watch is not None:
         passed = {"next": "inject" if enough else "rewrite"}
-        context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))
+        context.request.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))
     return "inject" if enough else "transform_query"
 
 

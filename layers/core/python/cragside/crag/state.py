@@ -3,14 +3,13 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from cragside.application.grading import Deadline, Grading
+from cragside.application.enricher import EvidenceRequest
+from cragside.application.grading import Grading
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document
-from cragside.domain.outcome import Asked, Candidate, Degradation, Watch
-from cragside.domain.preferences import PLAIN
-from cragside.domain.prompt import ChatTurn
+from cragside.domain.outcome import Asked, Candidate, Degradation
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DecisionPolicy, Judgement
 from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
@@ -25,8 +24,6 @@ class CragState(TypedDict, total=False):
     """
 
     question: str
-    workspace: str
-    model: str | None
     asked: Asked
     reading: Reading  # the question as the documents put it
     local: list[Document]
@@ -64,25 +61,15 @@ class CragTools:
     embedded_rewrite: Callable[[str], str]
     read_parts: Callable[[str], Asked]
     unnamed: Callable[[Asked, Sequence[Document]], list[str]]
-    policy: DecisionPolicy
+    decision: Literal["any", "mean"]
     count_tokens: CountTokens
     candidates: int
-    max_documents: int
 
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, how it chooses and presents evidence, and the turns before it.
-
-    `watch` is called with each step when it ends.
-    """
+    """The tools of one run, what it is asked for, and the policy that decides by the threshold of the request."""
 
     tools: CragTools
-    deadline: Deadline
-    evidence_tokens: int
+    request: EvidenceRequest
     policy: DecisionPolicy
-    max_documents: int
-    instruction: str = PLAIN
-    compress: bool = False
-    turns: Sequence[ChatTurn] = ()
-    watch: Watch | None = None

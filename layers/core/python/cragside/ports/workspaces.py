@@ -385,7 +385,7 @@ class Workspaces(Protocol):
         ...
 
     async def disagreement(self, workspace: str) -> str:
-        """Describe how another database holds a workspace or its memory otherwise than its documents say, "" if none does.
+        """Describe how another database's part of a workspace differs from the documents or the memory; "" for none.
 
         It may when one of the databases was restored from a backup or emptied. `reindex` mends it.
         Raises `ServiceUnavailable`.
