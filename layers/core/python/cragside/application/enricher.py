@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from cragside.application.grading import Deadline
-from cragside.application.memory import Recollection
+from cragside.application.memory import Memory, Recollection
+from cragside.application.preferences import WorkspacePreferences
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.names import end_user_name, workspace_name
 from cragside.domain.outcome import Candidate, Degradation, Findings, RagContext, Step, Watch
-from cragside.domain.preferences import PLAIN, EvidenceMode, Preferences, instruction_of, nothing_found
+from cragside.domain.preferences import PLAIN, EvidenceMode, instruction_of, nothing_found
 from cragside.domain.prompt import ChatTurn, earlier_turns, inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.reading import Reading
@@ -62,22 +63,6 @@ class EvidenceFinder(Protocol):
         """Find evidence, and pack it behind its instruction. Raises only configuration errors."""
 
 
-class Recalling(Protocol):
-    """The part of `application.memory.Memory` that prompts need."""
-
-    async def evidence(
-        self, question: str, *, workspace: str, tokens: int, seconds: float, end_user: str
-    ) -> Recollection:
-        """A user's earlier exchanges on a question, in at most `tokens` tokens. Failures become degradations."""
-
-
-class Preferring(Protocol):
-    """The part of `application.preferences.WorkspacePreferences` that prompts need."""
-
-    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
-        """The workspace's preferences, and why these may not be the current ones, "" if they are."""
-
-
 @dataclass(frozen=True, slots=True)
 class Enriched:
     """A request for the model. `rag_context` is None if the request did not ask for evidence.
@@ -98,7 +83,7 @@ class Enricher:
         self,
         finders: Mapping[EvidenceMode, EvidenceFinder],
         workspaces: Workspaces,
-        preferences: Preferring,
+        preferences: WorkspacePreferences,
         *,
         prefix: str,
         default_workspace: str,
@@ -106,7 +91,7 @@ class Enricher:
         fail_mode: Literal["open", "closed"],
         question_limit: int,
         evidence_tokens: int,
-        memory: Recalling | None = None,
+        memory: Memory | None = None,
         recalls: bool = False,
         count_tokens: CountTokens = len,
         tracer: Tracer | None = None,

@@ -123,12 +123,7 @@ class Intake:
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
         text = await self._loader.load(content, name=name, content_type=content_type, workspace=taking_turns(workspace))
-        text = replace(
-            text,
-            source=source or name,
-            doc_type=doc_type or text.doc_type,
-            metadata={**text.properties, **(metadata or {})},
-        )
+        text = _sent(text, source or name, doc_type, metadata)
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def written(
@@ -152,14 +147,9 @@ class Intake:
         """
         size = len(text) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track, rename))
-        text_source = await self._text_source(text, name, workspace)
-        text_source = replace(
-            text_source,
-            source=source or name,
-            title=title or text_source.title,
-            doc_type=doc_type or text_source.doc_type,
-            metadata={**text_source.properties, **(metadata or {})},
-        )
+        text_source = _sent(await self._text_source(text, name, workspace), source or name, doc_type, metadata)
+        if title:
+            text_source = replace(text_source, title=title)
         return await self.text(text_source, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
@@ -179,12 +169,7 @@ class Intake:
         page = await self._fetcher.fetch(url, workspace=taking_turns(workspace))
         text = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
-        text = replace(
-            text,
-            source=source or url,
-            doc_type=doc_type or text.doc_type,
-            metadata={**text.properties, **fetched, **(metadata or {})},
-        )
+        text = _sent(text, source or url, doc_type, {**fetched, **(metadata or {})})
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def move(self, document_id: str, *, source: str, name: str, workspace: str) -> DocumentRecord:
@@ -300,6 +285,12 @@ class Intake:
         except ValidationError as error:
             reason = f"unreadable: {error.details.get('reason', error.message)}"
             raise FetchFailed(page.url, reason, error.message, status=page.status) from error
+
+
+def _sent(text: SourceText, source: str, doc_type: DocType | None, metadata: Mapping[str, Any] | None) -> SourceText:
+    """The text with what its client says of it, which comes before what was detected."""
+    detected = doc_type or text.doc_type
+    return replace(text, source=source, doc_type=detected, metadata={**text.properties, **(metadata or {})})
 
 
 def _key(source: str, track: str, rename: bool = False) -> DocumentKey | None:

@@ -15,7 +15,6 @@ from cragside.domain.outcome import Degradation, left_out
 from cragside.domain.query import (
     DEFAULT_BALANCE,
     DEFAULT_FETCH,
-    EVERYTHING,
     Filter,
     Mode,
     Ranking,
@@ -31,21 +30,49 @@ from cragside.ports.workspaces import Neighbourhood, RagRepository, Workspaces
 _WIDE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class RelevanceSearch:
-    """A search for at most `limit` passages. Without a `mode`, it retrieves as `/rag` does.
+# The entities that a graph is expanded from, and the most in all.
+_SEEDS = 20
+_ENTITIES = 50
+# Passages of a search by relevance that names no number.
+_DEFAULT_LIMIT = 8
+# What neither search accepts: the other one's name, and its options as requests name them.
+_FOREIGN = {
+    "similarity": ("relevance", {"mode": "mode", "least_relevance": "min_relevance", "model": "model"}),
+    "relevance": ("similarity", {"strategy": "strategy", "fetch": "fetch", "balance": "balance"}),
+}
 
-    `both`: the grader of `/rag` grades, with the chat model `model` if there is a host, and passages get their
-    similarity as well. Otherwise the embedded grader grades.
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A search. `by` says what ranks the passages, and both least figures hold for those that have the figure.
+
+    By relevance, `mode` is LightRAG's; without one, it retrieves as `/rag` does. `both`: the grader of `/rag` grades,
+    with the chat model `model` if there is a host, and passages get their similarity as well. Otherwise the embedded
+    grader grades. By similarity, the other options are those of `SimilaritySearch`, and the workspace's preferences
+    are the defaults of `limit`, `least_similarity` and `strategy`. `compress` reduces a passage to its relevant strips.
     """
 
-    text: str
-    limit: int
+    question: str
+    limit: int | None = None
+    by: Ranking = "relevance"
     mode: Mode | None = None
-    filter: Filter = EVERYTHING
+    least_relevance: float | None = None
+    least_similarity: float | None = None
+    filter: Filter = field(default_factory=Filter)
     both: bool = False
     model: str | None = None
+    strategy: Strategy | None = None
+    fetch: int | None = None
+    balance: float | None = None
     compress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(Ranking):
+            raise ValidationError(f"by is relevance or similarity, not {self.by!r}.", field="by")
+        other, foreign = _FOREIGN[self.by]
+        for name, option in foreign.items():
+            if getattr(self, name) is not None:
+                raise ValidationError(f"{option} is an option of a search by {other}. Leave it out.", field=option)
 
 
 class RelevantPassages:
@@ -66,16 +93,14 @@ class RelevantPassages:
         self._candidates = candidates
         self._threshold = threshold
 
-    async def find(
-        self, search: RelevanceSearch, *, workspace: str, seconds: float
-    ) -> tuple[list[Document], list[Degradation]]:
+    async def find(self, search: Lookup, *, workspace: str, seconds: float) -> tuple[list[Document], list[Degradation]]:
         """All candidates with their relevance, best first, and what failed. There may be more than the `limit`.
 
         `seconds` bound the grading. Raises `ValidationError` for a blank or overlong text, and `ServiceUnavailable`.
         """
-        if not search.text.strip():
+        if not search.question.strip():
             raise ValidationError("A search needs a text.", field="query")
-        refuse_overlong_query(search.text)
+        refuse_overlong_query(search.question)
         repository = (await self._workspaces.open(workspace)).passages
         with left_out() as missing:
             reading, candidates = await self._retrieved(search, repository)
@@ -84,7 +109,7 @@ class RelevantPassages:
             graded = await self._grading.graded(
                 reading, candidates, seconds=seconds, threshold=self._threshold, model=search.model
             )
-            found, degraded = await _compared(search.text, graded.documents, repository), graded.degraded
+            found, degraded = await _compared(search.question, graded.documents, repository), graded.degraded
         else:
             scores = await self._embedded_grader.grade_read(reading, candidates)
             found = by_relevance(candidates, scores)
@@ -92,12 +117,13 @@ class RelevantPassages:
             found = await compressed(reading, found, self._embedded_grader)
         return found, [*missing, *degraded]
 
-    async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> tuple[Reading, list[Document]]:
+    async def _retrieved(self, search: Lookup, repository: RagRepository) -> tuple[Reading, list[Document]]:
         # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.
-        enough = search.limit if search.mode and not search.both else max(search.limit, self._candidates)
+        limit = search.limit or _DEFAULT_LIMIT
+        enough = limit if search.mode and not search.both else max(limit, self._candidates)
         most = _WIDE if search.filter.must else enough
         reading, found = await repository.look_up(
-            search.text, limit=most, mode=search.mode or "mix", wanted=search.filter
+            search.question, limit=most, mode=search.mode or "mix", wanted=search.filter
         )
         if search.mode is not None or len(found) >= enough:
             return reading, found
@@ -177,50 +203,6 @@ class Retriever:
         return list(found)
 
 
-# The entities that a graph is expanded from, and the most in all.
-_SEEDS = 20
-_ENTITIES = 50
-# Passages of a search by relevance that names no number.
-_DEFAULT_LIMIT = 8
-# What neither search accepts: the other one's name, and its options as requests name them.
-_FOREIGN = {
-    "similarity": ("relevance", {"mode": "mode", "least_relevance": "min_relevance", "model": "model"}),
-    "relevance": ("similarity", {"strategy": "strategy", "fetch": "fetch", "balance": "balance"}),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A search. `by` says what ranks the passages, and both least figures hold for those that have the figure.
-
-    By relevance, `mode` is LightRAG's; without one, it retrieves as `/rag` does. For `both` and `model`, see
-    `RelevanceSearch`. By similarity, the other options are those of `SimilaritySearch`, and the workspace's preferences
-    are the defaults of `limit`, `least_similarity` and `strategy`. `compress` reduces a passage to its relevant strips.
-    """
-
-    question: str
-    limit: int | None = None
-    by: Ranking = "relevance"
-    mode: Mode | None = None
-    least_relevance: float | None = None
-    least_similarity: float | None = None
-    filter: Filter = field(default_factory=Filter)
-    both: bool = False
-    model: str | None = None
-    strategy: Strategy | None = None
-    fetch: int | None = None
-    balance: float | None = None
-    compress: bool = False
-
-    def __post_init__(self) -> None:
-        if self.by not in get_args(Ranking):
-            raise ValidationError(f"by is relevance or similarity, not {self.by!r}.", field="by")
-        other, foreign = _FOREIGN[self.by]
-        for name, option in foreign.items():
-            if getattr(self, name) is not None:
-                raise ValidationError(f"{option} is an option of a search by {other}. Leave it out.", field=option)
-
-
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A found passage with its document. `evidence` is its retrieved text, with its figures."""
@@ -262,19 +244,10 @@ class PassageFinder:
         if lookup.by == "similarity":
             hits = await self._stored(await self._similar(lookup, workspace), workspace)
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
-        search = RelevanceSearch(
-            lookup.question,
-            lookup.limit or _DEFAULT_LIMIT,
-            lookup.mode,
-            lookup.filter,
-            both=lookup.both,
-            model=lookup.model,
-            compress=lookup.compress,
-        )
-        documents, degraded = await self._relevant.find(search, workspace=workspace, seconds=seconds)
+        documents, degraded = await self._relevant.find(lookup, workspace=workspace, seconds=seconds)
         hits = await self._stored([each for each in documents if _suffices(each, lookup)], workspace)
         best = documents[0].relevance if documents and not hits else None
-        return Found(hits[: search.limit], degraded, best)
+        return Found(hits[: lookup.limit or _DEFAULT_LIMIT], degraded, best)
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
         """The entities that the passages mention, and all that `depth` steps lead to."""
