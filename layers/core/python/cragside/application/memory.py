@@ -23,8 +23,7 @@ from cragside.domain.exchange import (
     without_thoughts,
 )
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.names import END_USER_FIELD as FIELD
-from cragside.domain.names import exchanges_of, memory_of
+from cragside.domain.names import END_USER_FIELD, exchanges_of, memory_of
 from cragside.domain.outcome import Degradation
 from cragside.domain.query import Mode, SimilaritySearch, refuse_overlong_query
 from cragside.domain.verdict import PLAUSIBLE
@@ -239,7 +238,7 @@ class Memory:
 
 
 def _metadata(end_user: str) -> dict[str, str]:
-    return {**_CONVERSATION, FIELD: end_user} if end_user else _CONVERSATION
+    return {**_CONVERSATION, END_USER_FIELD: end_user} if end_user else _CONVERSATION
 
 
 def _undated(text: str) -> str:

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cragside.application.memory import DEFAULT_LIMIT
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
-from cragside.domain.names import END_USER_FIELD as FIELD
-from cragside.domain.names import end_user_name
+from cragside.domain.names import END_USER_FIELD, end_user_name
 from cragside.domain.query import Mode
 from cragside.entrypoints.end_user_in_request import end_user_of
 from cragside.entrypoints.http.body_limit import BoundedRoute
@@ -142,7 +141,7 @@ async def list_memories(
             at=each.at,
             text=each.text,
             searchable=each.record.searchable,
-            end_user=each.record.metadata.get(FIELD),
+            end_user=each.record.metadata.get(END_USER_FIELD),
         )
         for each in kept
     ]
