@@ -1,4 +1,4 @@
-"""How long a browser's page takes for a frame, read from Chromium's own trace.
+"""Times of a browser's frames, read from Chromium's own trace.
 
 A script in the page marks each frame, and whether input or scrolling came since the one before. Only frames with input
 count: the others have nothing to do. The interval is the time to the next frame; the browser makes 60 a second at most,

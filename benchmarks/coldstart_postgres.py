@@ -55,7 +55,7 @@ _CALLS = {"embed": 1, "grade batch": 1}
 
 @dataclass
 class Figures:
-    """Those of all rounds, in ms."""
+    """Return the times of all rounds, in ms."""
 
     baked_init: list[float] = field(default_factory=list)
     init: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Figures:
 
     @property
     def beyond(self) -> float:
-        """What a warm request takes beyond its model calls, in the median pair."""
+        """Return the time of a warm request beyond its model calls, in the median pair."""
         return statistics.median(warm - calls for warm, calls in zip(self.warm, self.calls, strict=True))
 
 

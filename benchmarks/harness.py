@@ -284,7 +284,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether the figure is within the limit, and nothing failed."""
+        """Return True if the figure is within the limit, and nothing failed."""
         if self.failures:
             return False
         return self.reached <= self.limit if self.at_most else self.reached >= self.limit

@@ -57,7 +57,7 @@ def ask(function: Emulated, question: str, load: Load) -> None:
 
 
 def wrong_with(answer: Any) -> str:
-    """What an answer lacks; nothing if it has the store's evidence and no component failed."""
+    """Return the faults of an answer; none if it has the store's evidence and no component failed."""
     found = answer["metadata"]["rag_context"]
     if found["degraded"]:
         return ", ".join(f"{each['component']}: {each['reason']}" for each in found["degraded"])
@@ -91,7 +91,7 @@ def refusals(log: str) -> list[str]:
 
 
 def targets(loads: Sequence[Load], refused: Sequence[str], sessions: Sessions, limit: int) -> list[Target]:
-    """What has to hold."""
+    """Return the checks that have to hold."""
     failures = [each for load in loads for each in load.failures]
     unanswered = sum(each.startswith("status") for each in failures)
     return [

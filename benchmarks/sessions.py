@@ -24,7 +24,7 @@ _BETWEEN_LOOKS = 0.02
 
 @dataclass
 class Sessions:
-    """What a connection of its own sees, past the pooler, from entering the block to leaving it."""
+    """Watch, on a connection past the pooler, the sessions from entering the block to leaving it."""
 
     uri: str
     looks: int = 0
@@ -66,7 +66,7 @@ class Sessions:
 
 
 def shown(pooler: str, what: str) -> list[dict[str, str]]:
-    """What pgbouncer answers to `SHOW`, for each database other than its own. `pooler` is an address of it."""
+    """Ask pgbouncer's `SHOW` for each database other than its own. `pooler` is an address of it."""
     console = urlunsplit(urlsplit(pooler)._replace(path="/pgbouncer"))
     # Its console speaks only the simple protocol, which no driver of ours does for rows.
     command = [str(programs() / "psql"), "--no-psqlrc", "--csv", "--command", f"SHOW {what}", console]

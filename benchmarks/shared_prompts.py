@@ -22,7 +22,7 @@ APPLICATION = "cragside-benchmark"
 
 @dataclass
 class Prompts:
-    """What `/rag` prompts took, and what cragside used while 100 at once were under way."""
+    """Times of `/rag` prompts, and cragside's consumption under 100 at once."""
 
     single: Load = field(default_factory=Load)
     burst: Load = field(default_factory=Load)

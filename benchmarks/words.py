@@ -74,19 +74,19 @@ class WordSearch:
         self.passages += len(texts)
 
     def spread(self, words: list[str]) -> dict[str, int]:
-        """How many passages have each word."""
+        """Count the passages that have each word."""
         return self._storage._spread(words)
 
     def found(self, question: str) -> Found:
-        """What cragside's search finds, with its scores."""
+        """Return the results of cragside's search with their scores."""
         return self._storage._full_text(question, MOST, self.passages)
 
     def by_all(self, question: str, most: int = MOST) -> Found:
-        """What all words of a question find."""
+        """Return the passages that have all words of a question."""
         return self._by(words_of(asked_words(question)), most)
 
     def by_few(self, question: str) -> Found:
-        """What the words that at most 5 % of the passages have find, or the rarest if there are none."""
+        """Search by the words that at most 5 % of the passages have, or by the rarest word."""
         words = words_of(asked_words(question))
         counts = self.database.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
         spread = dict(counts) if self.passages > 200 else {}

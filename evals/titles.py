@@ -115,7 +115,7 @@ PLACES: dict[str, File] = {
 
 
 async def routes(questions: list[Question], file: File, *, gold: bool) -> list[bool]:
-    """Which answerable questions stay local, with the passages of all questions or without those that answer."""
+    """Count the answerable questions that stay local, with all passages or without the answering ones."""
     answerable = [question for question in questions if question.in_training_half and question.answerable]
     left_out = set() if gold else {question.passage.key for question in answerable}
     passages = {question.passage.key: question.passage for question in questions}

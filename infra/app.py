@@ -85,7 +85,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
 
 
 def servers_of(environment: Environment) -> Servers:
-    """What functions are told of the servers."""
+    """Return the functions' environment for the servers."""
     return Servers(environment.endpoints.variables, environment.endpoints.secret_arns)
 
 

@@ -65,7 +65,7 @@ def _row(what: str, *cells: float | str) -> str:
 
 
 def _milliseconds(text: str) -> float:
-    """What somebody measured. Raises `ArgumentTypeError`."""
+    """Parse a measured figure. Raises `ArgumentTypeError`."""
     try:
         milliseconds = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is deployed, as CloudFormation tells it."""
+"""Describe a deployment, as CloudFormation tells it."""
 
 import os
 import sys

@@ -36,7 +36,7 @@ class LocalContext(Data):
 
     @classmethod
     def of(cls, values: Mapping[str, str | None]) -> "LocalContext":
-        """What .env says of the servers of the compose file. Without a token, one is made."""
+        """Read the servers of the compose file from .env. Make a token if there is none."""
         return cls(
             token=values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
             postgres_password=values.get("CRAGSIDE_POSTGRES_PASSWORD") or None,

@@ -22,7 +22,7 @@ _SECONDS = 35.0  # API Gateway gives up before
 
 
 class Failed(Exception):
-    """What is deployed does not do what it should."""
+    """The deployment does not do its job."""
 
 
 def checks(http: httpx.Client, question: str, token: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ class Block:
 
     @property
     def first_line(self) -> str:
-        """What tells it from the page's other blocks."""
+        """Return the text that tells this block from the other blocks of its page."""
         return self.text.partition("\n")[0]
 
 

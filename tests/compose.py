@@ -41,7 +41,7 @@ def secrets() -> set[str]:
 
 
 def example() -> dict[str, str]:
-    """What .env.example sets."""
+    """Return the settings of .env.example."""
     lines = [line for line in EXAMPLE.read_text().splitlines() if line and not line.startswith("#")]
     return dict(line.split("=", 1) for line in lines)
 
@@ -59,5 +59,5 @@ def filled_in(text: str, given: dict[str, str]) -> str:
 
 
 def is_once(service: dict[str, Any]) -> bool:
-    """Whether the service ends when its work is done."""
+    """Return True if the service ends when its work is done."""
     return service.get("restart") == "no"

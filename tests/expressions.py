@@ -193,7 +193,7 @@ def hostile_texts(pattern: re.Pattern[Any]) -> list[Hostile]:
 
 
 def _shapes(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    """What stands before each repeated part, and what it may repeat."""
+    """Return each repeated part of an expression with the text before it."""
     for operation, argument in tree:
         if operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
             _, most, inner = argument

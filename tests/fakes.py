@@ -260,5 +260,5 @@ class FolderUploadStore(FolderObjectStore):
 
     @property
     def names(self) -> list[str]:
-        """What is there, by name."""
+        """List the stored things by name."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""What a generous reader takes for a heading or a delimiter of ours, by rules of its own."""
+"""Rules of a generous reader for text that looks like a heading or a delimiter of ours."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ def lines_that_look_like_headings(text: str) -> list[str]:
 
 
 def delimiters(text: str, names: str = "evidence") -> list[str]:
-    """What reads as the beginning of a delimiter; `names` are words with bars between them."""
+    """Match the beginning of a delimiter; `names` are words with bars between them."""
     plain = "".join(
         each
         for each in unicodedata.normalize("NFKD", text)

@@ -45,6 +45,6 @@ async def delete(library: Library, indexer: PartIndexer, document_id: str) -> bo
 
 
 async def found(container: Container, question: str) -> list[str]:
-    """What is retrieved for a question in the workspace w."""
+    """Retrieve for a question in the workspace w."""
     repository = (await container.workspaces.open("w")).passages
     return [document.content for document in await repository.retrieve(question, limit=8)]

@@ -123,7 +123,7 @@ class InPostgres:
         return self._rows(f"SELECT {counts} FROM crag.task")[0]  # type: ignore[return-value]
 
     def waiting(self) -> int:
-        """How many changes have not reached other databases for certain."""
+        """Count the changes that may not have reached other databases."""
         return int(self._rows("SELECT count(*) FROM crag.journal")[0][0])
 
     def contents(self, workspace: str) -> dict[str, Any]:
@@ -228,7 +228,7 @@ class InNeo4j(InPostgres):
     def _asked(self, cypher: str, key: str) -> list[Any]:
         import neo4j
 
-        from cragside.adapters.neo4j.address import Neo4jAddress
+        from cragside.adapters.server_addresses import Neo4jAddress
 
         address = Neo4jAddress.parse(self.graphs)
         with neo4j.GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:
@@ -303,13 +303,13 @@ class InRedis(InPostgres):
 
     @staticmethod
     def _value(text: Any) -> dict[str, Any]:
-        """What does not depend on when, and in which order, it was written."""
+        """Return the parts that do not depend on the time and the order of writing."""
         told = json.loads(text)
         return {name: told.get(name) for name in ("content", "status", "file_path", "chunks_count", "count")}
 
 
 def facts(value: str) -> dict[str, Any]:
-    """What a node or an edge says, in any order."""
+    """Return the content of a node or an edge, in an order of its own."""
     known = json.loads(value)
     kept = {name: sorted(str(known[name]).split("<SEP>")) for name in ("source_id", "description", "file_path")}
     return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}

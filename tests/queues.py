@@ -14,7 +14,6 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue
-from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
 from cragside.adapters.local.queue import LocalQueue
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -32,11 +31,6 @@ class Queues:
 
     make: Callable[[], IndexQueue]
     pass_by: Callable[[float], Awaitable[None]]
-
-
-def memory_queues() -> Queues:
-    tasks, clock = MemoryTasks(), MovedClock()
-    return Queues(lambda: MemoryQueue(tasks, lease_seconds=LEASE_SECONDS, clock=clock), _moving(clock))
 
 
 def file_queues(folder: Path) -> Queues:

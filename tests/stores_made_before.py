@@ -1,4 +1,4 @@
-"""What stores answer that a released version of cragside made."""
+"""Questions to stores that a released version of cragside made, with the answers of then."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ _CODE = re.compile(r"(?<=evidence-)\w{6}|(?<=memory-)\w{6}|(?<=\) )\w{6}(?=\n)|(
 
 
 async def answers_of(home: Path) -> dict[str, Any]:
-    """What the routes answer on a copy of a home; asking changes nothing of the original."""
+    """Return the answers of the routes on a copy of a home, so that asking leaves the original alone."""
     copy = home.with_name(f"{home.name}-copy")
     shutil.copytree(home, copy)
     knowledge = Knowledge(copy)

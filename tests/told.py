@@ -1,4 +1,4 @@
-"""What `doctor`, `/health`, `/ready` and the log of a container say of a component."""
+"""Collect the words of `doctor`, `/health`, `/ready` and the log about a component of a container."""
 
 import logging
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ def read(page: str) -> str:
 
 
 def compared(page: str, shown: Iterable[str], there: Iterable[str]) -> Iterator[str]:
-    """What a page lacks, and what it has too much."""
+    """Return the entries that a page lacks, and those that it has too much."""
     shown, there = set(shown), set(there)
     yield from (f"{page} lacks {one}" for one in sorted(there - shown))
     yield from (f"{page} has {one}, which is not there" for one in sorted(shown - there))

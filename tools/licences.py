@@ -51,7 +51,7 @@ def stated(found: Distribution) -> str:
 
 
 def permitted(expression: str, allowed: Collection[str]) -> bool:
-    """Whether an SPDX expression permits the use under only the allowed licences. Raises `Unreadable`."""
+    """Return True if an SPDX expression permits the use under the allowed licences alone. Raises `Unreadable`."""
     try:
         canonicalize_license_expression(expression)
     except InvalidLicenseExpression as error:

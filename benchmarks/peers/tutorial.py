@@ -24,7 +24,7 @@ DOCUMENTS = 4  # what a LangChain retriever returns unless told otherwise
 
 
 class Grade(BaseModel):
-    """Whether a document is relevant to a question."""
+    """Return True if a document is relevant to a question."""
 
     binary_score: str = Field(description="'yes' or 'no'")
 

@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 0.2
 
 @dataclass
 class Burst:
-    """What came of the requests: with local answers while documents are indexed, then such as only the web answers."""
+    """Load of `benchmarks.stack`: local answers while documents are indexed, then answers from the web."""
 
     local: Load = field(default_factory=Load)
     web: Load = field(default_factory=Load)

@@ -1,4 +1,4 @@
-"""What `benchmarks.stack` knows and asks: documents, pages that only the web has, and questions about both."""
+"""Documents, pages that only the web has, and questions about both, for `benchmarks.stack`."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""What `benchmarks.stack` runs on: PostgreSQL, Neo4j, SearXNG and Ollama as the tests start them, tables, documents."""
+"""Servers of `benchmarks.stack`, as the tests start them: PostgreSQL, Neo4j, SearXNG, Ollama."""
 
 import asyncio
 import signal
@@ -67,7 +67,7 @@ def index(address: str, documents: Sequence[tuple[str, str]]) -> None:
 
 
 async def waiting(address: str) -> int:
-    """How many indexing tasks are not done."""
+    """Count the indexing tasks that are not done."""
     queue = await asyncio.to_thread(get_json, f"{address}/v1/queue/dead")
     return int(queue["pending"] + queue["processing"])
 

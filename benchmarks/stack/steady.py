@@ -49,7 +49,7 @@ class Steady:
 
     @property
     def drift(self) -> float:
-        """How much more memory there is in the last quarter than in the second, in percent."""
+        """Return the growth of memory from the second quarter to the last, in percent."""
         return drift(self.samples)
 
 

@@ -1,4 +1,4 @@
-"""What the specification and the contract promise, beside what `benchmarks.stack` measured."""
+"""Promises of the specification and the contract, beside the figures of `benchmarks.stack`."""
 
 from benchmarks.harness import Load, Target
 from benchmarks.stack.answers import Routes

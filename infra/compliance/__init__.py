@@ -1,1 +1,1 @@
-"""What cdk-nag's packs for HIPAA and NIST find in prod, with an answer to each."""
+"""Findings of cdk-nag's packs for HIPAA and NIST in prod, with an answer to each."""

@@ -1,1 +1,1 @@
-"""What stacks are composed of. Constructs take plain keywords, not the environment."""
+"""Constructs that make up the stacks. They take plain keywords, not the environment."""

@@ -33,7 +33,7 @@ _STARTING = Duration.minutes(30)
 
 @dataclass(frozen=True, slots=True)
 class HostFiles:
-    """What a host runs: packaging/ as an archive, and the compose file."""
+    """Files that a host runs: packaging/ as an archive, and the compose file."""
 
     packaging: Asset
     compose: Asset

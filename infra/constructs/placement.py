@@ -1,4 +1,4 @@
-"""Where in a network a function or a server is."""
+"""Place of a function or a server in a network."""
 
 from dataclasses import dataclass
 

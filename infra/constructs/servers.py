@@ -1,4 +1,4 @@
-"""What functions need to know of the servers they reach."""
+"""Addresses and secrets of the servers that functions reach."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

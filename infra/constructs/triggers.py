@@ -1,4 +1,4 @@
-"""What has a function work: the messages of a queue, and the time."""
+"""Triggers of a function: the messages of a queue, and a schedule."""
 
 from aws_cdk import Duration
 from aws_cdk.aws_events import Rule, RuleTargetInput, Schedule

@@ -1,4 +1,4 @@
-"""What is watched: the API, the functions and the queue, with their figures in CloudWatch."""
+"""Figures in CloudWatch of the API, the functions and the queue."""
 
 from dataclasses import dataclass
 
@@ -35,11 +35,11 @@ class Watched:
         return {"Enrich": self.enrich} | ({"Index": self.index} if self.index else {})
 
     def requests(self) -> Metric:
-        """How many requests reached the API."""
+        """Count the requests that reached the API."""
         return self.api.metric_count(period=_PERIOD, statistic="Sum")
 
     def failed_requests(self) -> Metric:
-        """How many of them were answered with 500 and more."""
+        """Count the requests that were answered with 500 and more."""
         return self.api.metric_server_error(period=_PERIOD, statistic="Sum")
 
     def latency(self, statistic: str) -> Metric:
@@ -57,13 +57,13 @@ class Watched:
         )
 
     def errors(self, function: IFunction) -> Metric:
-        """How many invocations ended without an answer."""
+        """Count the invocations that ended without an answer."""
         return function.metric_errors(period=_PERIOD, statistic="Sum")
 
     def invocations(self, function: IFunction) -> Metric:
-        """How many invocations there were."""
+        """Count the invocations."""
         return function.metric_invocations(period=_PERIOD, statistic="Sum")
 
     def throttles(self, function: IFunction) -> Metric:
-        """How many invocations Lambda refused."""
+        """Count the invocations that Lambda refused."""
         return function.metric_throttles(period=_PERIOD, statistic="Sum")

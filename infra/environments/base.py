@@ -1,4 +1,4 @@
-"""What all models of an environment share."""
+"""Base of the models of an environment."""
 
 from ipaddress import IPv4Network
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What would fail after ten minutes of deploying, or later, and can be known before."""
+"""Find faults before a deployment that would show after ten minutes of it, or later."""
 
 from collections.abc import Iterator, Mapping
 
@@ -135,7 +135,7 @@ def _of_operations(environment: Environment) -> Iterator[str]:
 
 
 def _given(environment: Environment) -> Mapping[str, str]:
-    """What fields give, with addresses of no meaning in place of those that are secret or not known yet."""
+    """Return the settings that fields give, with placeholders for secret or unknown addresses."""
     servers, home = environment.servers, {"RAG_HOME": "/tmp/none"}  # noqa: S108 - nothing is opened
     if servers is None or not servers.has_postgres:
         return home

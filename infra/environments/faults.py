@@ -1,4 +1,4 @@
-"""What is wrong with the fields of an environment, in words that need no knowledge of pydantic."""
+"""Faults in the fields of an environment, in words that need no knowledge of pydantic."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _WANTED = {
 
 
 def field_problems(error: ValidationError) -> str:
-    """What is wrong, a line for each field: what was given, and what may be."""
+    """Return the faults, a line for each field: the given value, and the allowed ones."""
     return "\n".join(f"{_path(problem)}: {_what(problem)}" for problem in error.errors(include_url=False))
 
 

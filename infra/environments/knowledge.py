@@ -1,4 +1,4 @@
-"""What a deployment knows: a baked store, or one that documents are brought to."""
+"""Knowledge of a deployment: a baked store, or one that accepts documents."""
 
 from typing import Annotated, Literal
 
@@ -52,7 +52,7 @@ Knowledge = Annotated[
 
 
 class _Field(Data):
-    """What its errors name is the field of an environment."""
+    """Errors name the field of an environment."""
 
     knowledge: Knowledge
 

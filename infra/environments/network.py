@@ -1,4 +1,4 @@
-"""Where functions and servers reach each other."""
+"""Network in which functions and servers reach each other."""
 
 from ipaddress import IPv4Network
 from typing import Annotated, Self

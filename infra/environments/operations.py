@@ -1,4 +1,4 @@
-"""How a deployment is run: who may call it, who hears of trouble, how it changes."""
+"""Operation of a deployment: its callers, its alarms, its changes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -16,7 +16,7 @@ TopicArn = Annotated[
 
 
 class Alarms(Data):
-    """Who is told, and when."""
+    """Recipients of alarms, and the thresholds."""
 
     email: Annotated[str, form(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address")] | None = None
     topic_arn: TopicArn | None = Field(None, description="An existing topic in place of a new one.")

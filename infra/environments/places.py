@@ -1,4 +1,4 @@
-"""Whether all that an environment names is where the environment is."""
+"""Check that all resources of an environment are in its region and account."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _ARN_FIELDS = 6
 
 
 def misplaced(environment: Environment) -> Iterator[str]:
-    """What is in another region or account than the environment, a line each.
+    """Return the resources in another region or account than the environment, a line each.
 
     Where the environment says no region, it is the one that the CDK's command line found; where there is none either,
     everything has to be in the region of the first.

@@ -1,4 +1,4 @@
-"""What functions reach from where they are: the servers, a collector of traces, pages."""
+"""Hosts that functions can reach: the servers, a collector of traces, pages."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_address
@@ -15,7 +15,7 @@ _OF_AWS = ".amazonaws.com"
 
 
 def unreachable(environment: Environment) -> Iterator[str]:
-    """What is out of the functions' reach, a line each."""
+    """Return the hosts that functions cannot reach, a line each."""
     network, knowledge = environment.network, environment.knowledge
     if isinstance(network, NewNetwork) and isinstance(knowledge, Writable) and knowledge.fetch_pages:
         yield (

@@ -103,7 +103,7 @@ class Endpoints(Data):
 
     @property
     def has_postgres(self) -> bool:
-        """Whether documents can be stored here."""
+        """Return True if documents can be stored here."""
         return self.postgres_uri_secret_arn is not None
 
 
@@ -129,7 +129,7 @@ class SelfHosted(Data):
 
     @property
     def has_postgres(self) -> bool:
-        """Whether documents can be stored here."""
+        """Return True if documents can be stored here."""
         return True
 
 

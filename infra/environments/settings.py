@@ -121,7 +121,7 @@ UNSUITED: Mapping[str, str] = {
 
 
 def problems_of(settings: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with an environment's settings, beside those that its fields give."""
+    """Return the faults in an environment's settings, beside those that its fields give."""
     for name in settings:
         if name in BY_FIELD:
             yield f"settings: {name} is set by {BY_FIELD[name]}, not here"

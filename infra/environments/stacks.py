@@ -9,7 +9,7 @@ PIPELINE = "pipeline"
 
 
 def stack_prefix(environment: Environment) -> str:
-    """What the names of all its stacks begin with."""
+    """Return the prefix of the names of all its stacks."""
     return f"cragside-{environment.name}-"
 
 

@@ -42,12 +42,12 @@ _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 def traced(settings: Mapping[str, str]) -> bool:
-    """Whether functions send traces."""
+    """Return True if functions send traces."""
     return settings.get("RAG_TRACES", "").lower() in _TRUE
 
 
 def misused(settings: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with the settings about traces, a line each."""
+    """Return the faults in the settings about traces, a line each."""
     if traced(settings) and not any(settings.get(name) for name in ENDPOINTS):
         yield f"settings: RAG_TRACES sends to the function itself: say in {ENDPOINTS[-1]} where the collector is"
     for name, value in settings.items():

@@ -1,1 +1,1 @@
-"""What the resources of templates cost a month."""
+"""Monthly costs of the resources of templates."""

@@ -1,4 +1,4 @@
-"""What is billed, by type of resource. A month without requests gives what is fixed."""
+"""Charges by type of resource. A month without requests gives the fixed costs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class Bill:
 
 
 def bill(resources: Iterable[Resource], month: Month) -> Bill:
-    """What the resources use in a month. Types without a rule are left out."""
+    """Return the monthly consumption of the resources. Types without a rule are left out."""
     quantities: dict[tuple[str, str], float] = {}
     for resource in resources:
         for charge in RULES.get(resource.type, _nothing)(resource, month):

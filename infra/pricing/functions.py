@@ -1,4 +1,4 @@
-"""What functions cost."""
+"""Costs of functions."""
 
 from collections.abc import Iterator
 

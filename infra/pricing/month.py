@@ -18,7 +18,7 @@ class Month:
 
     @property
     def documents(self) -> float:
-        """How many documents are brought."""
+        """Count the documents of a month."""
         return self.requests * self.usage["documents"]
 
 

@@ -24,7 +24,7 @@ class Price(_Data):
 
     @property
     def checked(self) -> bool:
-        """Whether the figure was read on a page, rather than remembered."""
+        """Return True if the figure was read on a page, rather than remembered."""
         return self.seen is not None
 
 
@@ -54,7 +54,7 @@ class Assumed(_Data):
 
 
 class Usage(_Data):
-    """How much a request uses."""
+    """Consumption of a request."""
 
     measured: dict[str, Measured]
     assumed: dict[str, Assumed]

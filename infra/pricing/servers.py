@@ -1,4 +1,4 @@
-"""What instances and their volumes cost."""
+"""Costs of instances and their volumes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -21,7 +21,7 @@ class Resource:
         return [found for found in self.template.values() if found.type == kind]
 
     def refers_to(self, other: "Resource") -> bool:
-        """Whether a property of this one names the other, itself or by way of its alias."""
+        """Return True if a property of this one names the other, directly or by its alias."""
         aliases = [alias.name for alias in other.beside("AWS::Lambda::Alias") if other.name in _names(alias.properties)]
         return not _names(self.properties).isdisjoint({other.name, *aliases})
 

@@ -1,4 +1,4 @@
-"""What all stacks of an environment have in common."""
+"""Base of all stacks of an environment."""
 
 from functools import cached_property
 

@@ -80,7 +80,7 @@ class KnowledgeStack(EnvironmentStack):
 
     @property
     def for_requests(self) -> Knowledge:
-        """What the function needs beside the servers to take documents in and answer from them."""
+        """Resources beside the servers that functions need to store documents and answer from them."""
         return Knowledge({**self._variables, **self.uploads.variables}, grant_read=self._grant)
 
     @property

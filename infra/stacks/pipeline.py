@@ -1,4 +1,4 @@
-"""What a pipeline deploys with: roles that may assume only those of the CDK's bootstrap."""
+"""Roles of a pipeline, which may assume only those of the CDK's bootstrap."""
 
 import aws_cdk as cdk
 from aws_cdk.aws_iam import CfnOIDCProvider

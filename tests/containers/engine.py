@@ -159,7 +159,7 @@ class Engine:
         return {row[1] for row in rows if len(row) > 3 and row[3] == "0A"}
 
     def entering(self) -> tuple[list[str], dict[str, str]]:
-        """What stands before a command to run it in the daemon's network, and what its clients need to know."""
+        """Prefix of a command that runs in the daemon's network, and the environment of its clients."""
         assert self._process is not None
         return ["nsenter", "--target", str(self._process.pid), "--net"], self._environment()
 

@@ -1,4 +1,4 @@
-"""What the tests of the compose file did, and what they cannot do, in their own words."""
+"""Report which tests of the compose file ran, and which could not."""
 
 SAID: list[str] = []
 NEVER = (

@@ -54,7 +54,7 @@ class Stack:
         self.compose("down", "--timeout", "20", *options)
 
     def container(self, service: str) -> dict[str, Any]:
-        """What the engine knows of the service's container."""
+        """Inspect the service's container."""
         name = f"{PROJECT}-{service}-1"
         found: dict[str, Any] = json.loads(self.engine.docker("container", "inspect", name))[0]
         return found
@@ -65,7 +65,7 @@ class Stack:
         return self.engine.docker("exec", *options, f"{PROJECT}-{service}-1", *command)
 
     def fails(self, service: str, *command: str) -> bool:
-        """Whether the command fails in the service's container."""
+        """Return True if the command fails in the service's container."""
         try:
             self.execute(service, *command)
         except Failed:
@@ -89,7 +89,7 @@ class Stack:
         self.until(lambda: not self.told("GET", "/v1/documents?status=pending")["total"], f"{name} is indexed")
 
     def evidence(self, question: str) -> dict[str, Any]:
-        """What /rag finds for the question."""
+        """Return the evidence that /rag finds for the question."""
         found: dict[str, Any] = self.told("POST", "/v1/enrich", {"prompt": f"/rag {question}"})
         return dict(found["metadata"]["rag_context"])
 
@@ -101,7 +101,7 @@ class Stack:
             time.sleep(0.2)
 
     def is_healthy(self, service: str) -> bool:
-        """Whether the engine calls the service healthy."""
+        """Return True if the engine calls the service healthy."""
         state = self.container(service)["State"]
         return bool(state["Running"] and state.get("Health", {}).get("Status") == "healthy")
 

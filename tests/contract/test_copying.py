@@ -31,7 +31,7 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, delete, take, text
-from tests.services.backends import BACKENDS, THROUGH_POOLER, made
+from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 
 QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge is number 8?")
 
@@ -40,8 +40,8 @@ QUESTIONS = ("Who built Cragside?", "Where did Joseph Swan live?", "Which bridge
 # once, and only neighbours in one database are more.
 PAIRS = [
     *((kind, "sqlite") for kind in (*BACKENDS, THROUGH_POOLER)),
-    *(("sqlite", kind) for kind in BACKENDS if kind != "sqlite"),
-    *pairwise(kind for kind in BACKENDS if not isinstance(kind, str)),
+    *(("sqlite", kind) for kind in SERVERS),
+    *pairwise(SERVERS),
 ]
 
 
@@ -115,7 +115,7 @@ async def fill(container: Container) -> None:
 
 
 async def answers(container: Container) -> dict[str, Any]:
-    """What a workspace and its memory answer."""
+    """Return the answers of a workspace and of its memory."""
     found: dict[str, Any] = {"preferences": dict(await container.preference_store.changes("w"))}
     for name in ("w", memory_of("w")):
         workspace = await container.workspaces.open(name)
@@ -146,7 +146,7 @@ async def answers(container: Container) -> dict[str, Any]:
 
 
 def _telling(found: list[Document]) -> list[Document]:
-    """What may become evidence. Which irrelevant passages come behind it differs from database to database."""
+    """Return the passages that may become evidence. The irrelevant ones behind them differ by database."""
     return [each for each in found if each.score is not None and each.score > 0.01]
 
 

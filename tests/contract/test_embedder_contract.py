@@ -1,4 +1,4 @@
-"""What every `Embedder` promises, held against the embedded one and those of both hosts."""
+"""Promises of every `Embedder`, checked on the embedded one and on those of both hosts."""
 
 import numpy as np
 import pytest

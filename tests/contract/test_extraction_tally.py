@@ -1,4 +1,4 @@
-"""What a model got wrong in an extraction is told with the document."""
+"""Documents show the faults of a model's extraction."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The index queue port: memory, a file, PostgreSQL and a FIFO queue of SQS keep the same contract."""
+"""The index queue port: a file, PostgreSQL and a FIFO queue of SQS keep the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.memory_queue import MemoryQueue
 from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
-from tests.queues import Queues, file_queues, memory_queues, postgres_queues, sqs_queues
+from tests.queues import Queues, file_queues, postgres_queues, sqs_queues
 
 Make = Callable[[], IndexQueue]
 # Lets so many seconds pass for the queues. Their leases take two.
@@ -21,11 +20,9 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
     return Task(workspace, document, f"{document}-sha", part, stage)
 
 
-@pytest.fixture(params=["memory", "file", "sqs", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
+@pytest.fixture(params=["file", "sqs", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
 def queues(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
-    if request.param == "memory":
-        yield memory_queues()
-    elif request.param == "file":
+    if request.param == "file":
         yield file_queues(tmp_path / "home")
     elif request.param == "sqs":
         with sqs_queues(monkeypatch) as made:
@@ -189,7 +186,7 @@ async def test_a_deferred_task_is_received_after_its_delay(queue: IndexQueue, pa
     await pass_by(1.1)
     (again,) = await received(queue)
     assert again.task == task()
-    if isinstance(queue, LocalQueue | MemoryQueue):
+    if isinstance(queue, LocalQueue):
         assert again.attempt == 1
 
 

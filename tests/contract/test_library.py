@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.domain.dating import BEGINNING
@@ -23,7 +22,7 @@ from cragside.domain.query import Condition, Filter, SimilaritySearch
 from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
-from tests.services.backends import BACKENDS, THROUGH_POOLER, made
+from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 
 
 def opened(home: Path, backend: Backend, **replacements: Any) -> Container:
@@ -802,10 +801,11 @@ async def test_a_rebuilt_store_asks_no_model_again_about_a_passage(tmp_path: Pat
 SEVERN = LONG.replace("Coquet", "Severn").replace("William Armstrong", "Thomas Telford")
 
 
-async def test_both_databases_give_the_same_answers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", SERVERS, indirect=True)
+async def test_servers_give_the_answers_of_sqlite(tmp_path: Path, backend: Backend) -> None:
     kept = []
-    for number, backend in enumerate((MemoryBackend(), SqliteBackend())):
-        container = opened(tmp_path / str(number), backend)
+    for number, each in enumerate((backend, SqliteBackend())):
+        container = opened(tmp_path / str(number), each)
         workspace = await container.workspaces.open("w")
         for source in (text("a.md", LONG), text("b.md", SWAN), text("a.md", ARMSTRONG), text("c.md", SEVERN)):
             await take(workspace.documents, workspace.work, source)

@@ -38,7 +38,7 @@ async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
 
 
 def told(answer: Any) -> str:
-    """What the bot puts under `# Relevant Memory`: the field `response`, and nothing of a failure."""
+    """The bot shows the field `response` under `# Relevant Memory`, and nothing of a failure."""
     return str(answer.json()["response"]) if answer.status_code == 200 else ""
 
 

@@ -34,7 +34,7 @@ Candidates = dict[tuple[str, str], list[tuple[str, float]]]
 
 
 async def candidates(home: Path, backend: Backend | None = None) -> Candidates:
-    """What is retrieved for each question in both ways: the beginnings of passages with their grades."""
+    """Retrieve for each question in both ways, and return the beginnings of passages with their grades."""
     container = Container(load_settings({"RAG_HOME": str(home)}), **({} if backend is None else {"backend": backend}))
     passages = (await container.workspaces.open("w")).passages
     files = sorted(CORPUS.iterdir())

@@ -1,4 +1,4 @@
-"""What every `SearchService` promises, held against the fake and SearXNG's, on a stub and on the real server."""
+"""Promises of every `SearchService`, checked on the fake and on SearXNG's, with a stub and the real server."""
 
 import pytest
 

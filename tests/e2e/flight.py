@@ -52,7 +52,7 @@ class Flight:
 
     @cached_property
     def context(self) -> dict[str, str]:
-        """What is deployed in place of dev's own: this machine's processor, a Python that it has, a fresh store."""
+        """Return the deployment in place of dev's: this machine's processor and Python, and a fresh store."""
         knowledge = str(self.folder / "knowledge")
         return {
             "env": "dev",
@@ -109,7 +109,7 @@ class Flight:
         return session.client(service, endpoint_url=self.emulator.url, config=config)
 
     def left(self) -> dict[str, list[Any]]:
-        """What the account has, the CDK's own aside."""
+        """List the resources of the account without the CDK's own."""
         stacks = self.client("cloudformation").list_stacks()["StackSummaries"]
         roles = [role["RoleName"] for role in self.client("iam").list_roles()["Roles"]]
         buckets = [bucket["Name"] for bucket in self.client("s3").list_buckets()["Buckets"]]
@@ -133,7 +133,7 @@ class Flight:
         }
 
     def drifts(self, stack: str) -> dict[str, str]:
-        """What was changed by hand, and how, by the type of the resource."""
+        """Return the changes that were made by hand, by the type of the resource."""
         client = self.client("cloudformation")
         found = client.detect_stack_drift(StackName=stack)["StackDriftDetectionId"]
         told = client.describe_stack_drift_detection_status(StackDriftDetectionId=found)["StackDriftStatus"]
@@ -148,7 +148,7 @@ class Flight:
 
     @cached_property
     def token(self) -> str:
-        """What the secret holds."""
+        """Return the value of the secret."""
         secret = self.client("secretsmanager").get_secret_value(SecretId=self.outputs["TokenSecret"])
         return str(secret["SecretString"])
 

@@ -260,12 +260,12 @@ def test_nothing_is_left_after_the_destruction(flight: WritableFlight) -> None:
 
 
 def nodes_of(document: str, neo4j: Neo4j) -> int:
-    """How many nodes of the graph are from that document alone or from others too."""
+    """Count the nodes of the graph from that document alone, and from others too."""
     with GraphDatabase.driver(neo4j.address, auth=neo4j.auth) as driver:
         asked = "MATCH (n) WHERE n.source_id CONTAINS $document RETURN count(n) AS nodes"
         return int(driver.execute_query(asked, document=document).records[0]["nodes"])
 
 
 def named(calls: set[tuple[str, str]], action: str) -> bool:
-    """Whether one of these calls is that action."""
+    """Return True if one of these calls is that action."""
     return any(each == action for _, each in calls)

@@ -1,4 +1,4 @@
-"""What becomes of the flight where the emulator cannot be had."""
+"""The flight skips where the emulator is missing."""
 
 import pytest
 

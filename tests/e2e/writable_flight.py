@@ -100,7 +100,7 @@ class WritableFlight(Flight):
         return [event["message"] for event in events if f'"level":"{level}"' in event["message"]]
 
     def swept(self) -> int:
-        """How many sweeps the functions logged."""
+        """Count the sweeps that the functions logged."""
         return sum('"message":"swept"' in line for line in self.logged("INFO"))
 
     def permissions(self, name: str) -> dict[str, dict[str, set[str]]]:
@@ -116,7 +116,7 @@ class WritableFlight(Flight):
         return {role: found}
 
     def job(self, event: dict[str, Any]) -> dict[str, Any]:
-        """What the index function answers to an event."""
+        """Return the answer of the index function to an event."""
         name = self.function("Index")
         answer = self.client("lambda").invoke(FunctionName=name, Qualifier="live", Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(answer["Payload"].read())
@@ -143,7 +143,7 @@ class WritableFlight(Flight):
         return body
 
     def evidence(self, question: str) -> dict[str, Any]:
-        """What is said of a request with whole evidence. On a busy machine, Neo4j takes long for its first question."""
+        """Return the answer to a request once its evidence is complete. A busy Neo4j takes long at first."""
 
         def whole() -> dict[str, Any] | None:
             found: dict[str, Any] = self.ask(question)["metadata"]["rag_context"]
@@ -152,7 +152,7 @@ class WritableFlight(Flight):
         return until(whole, "the evidence is whole") or {}
 
     def status(self, document: str) -> str:
-        """What is said of a document's progress."""
+        """Return the progress of a document."""
         answer = self.call("GET", f"/v1/documents/{document}", token=self.token)
         return str(answer.json()["status"]) if answer.status_code == 200 else str(answer.status_code)
 

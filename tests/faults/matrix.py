@@ -1,4 +1,4 @@
-"""What each fault of each component does, as docs/failures.md shows it. The tests assert all but the remedies."""
+"""Table of the effects of each fault, as docs/failures.md shows it. The tests assert all but the remedies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ EVIDENCE: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What becomes of a request and a document while a component has a fault."""
+    """Effects on a request and a document while a component has a fault."""
 
     # What `/rag` goes on with, of `EVIDENCE`.
     evidence: str
@@ -52,7 +52,7 @@ def _cells(
 
 
 def _done(start: str, address: str, busy: str, broken: str) -> dict[str, str]:
-    """What to do by fault. `address` is the setting with the address."""
+    """Return the remedies by fault. `address` is the setting with the address."""
     return {
         "down": f"{start}, or correct `{address}`",
         "silent": f"{busy}; restart it if it hangs",
@@ -123,7 +123,7 @@ CELLS: Mapping[str, Mapping[str, Cell]] = {
 
 
 def passing(component: str, name: str) -> tuple[str, ...]:
-    """How the reasons of `name` in `degraded` may begin while a component flaps."""
+    """Return the beginnings of the reasons that `degraded` may have for `name` while a component flaps."""
     return tuple(CELLS[component][fault].degraded[name] for fault in _NOW_AND_THEN)
 
 

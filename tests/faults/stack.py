@@ -102,7 +102,7 @@ class Stack:
         _wait(enough, "the fault is not there")
 
     def _asks(self, http: httpx.Client, cell: Cell) -> bool:
-        """Whether the request met the fault."""
+        """Return True if the request met the fault."""
         began = time.monotonic()
         found = _enriched(http, self.question)
         assert time.monotonic() - began < self.budget + _SLACK
@@ -120,7 +120,7 @@ class Stack:
         return bool(degraded)
 
     def _serves_others(self, http: httpx.Client) -> None:
-        """What does not need the component is as always."""
+        """Check that requests which do not need the component work as always."""
         if self.spared:
             assert _degraded(_enriched(http, self.spared)) == {}
         plain = {"prompt": "Say hello.", "model": "judge"}
@@ -131,7 +131,7 @@ class Stack:
         assert http.post("/api/chat", json=chat).json()["message"]["content"] == "Hello!"
 
     def _offers(self, http: httpx.Client, cell: Cell) -> bool:
-        """Whether a new document was taken in."""
+        """Return True if a new document was accepted."""
         answer = self._sent_anew(http)
         if cell.document == "accepted" or (cell.sometimes and answer.status_code == 202):
             assert answer.status_code == 202, answer.text

@@ -23,7 +23,7 @@ BUDGET = 15.0
 
 
 def _the_graph_answers(http: httpx.Client) -> bool:
-    """Whether it is told what the document says of the one whom it names."""
+    """Return True if the answer has the document's statement about the person that it names."""
     return DOCUMENT in http.get("/graph/entity/Joseph Swan").text
 
 

@@ -16,7 +16,7 @@ _BOLT_5_4 = b"\x00\x00\x04\x05"
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a wrong server says: `refuse` is an error of the protocol, `babble` is none of its words."""
+    """Answer as a wrong server: `refuse` is an error of the protocol, `babble` breaks the protocol."""
 
     refuse: Answer
     babble: Answer
@@ -33,7 +33,7 @@ def _http(status: str, body: bytes) -> Answer:
 
 
 def _refuse_postgres(connection: socket.socket) -> None:
-    """What a PostgreSQL says that recovers from a crash."""
+    """Return the answer of a PostgreSQL that recovers from a crash."""
     fields = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is in recovery mode\0\0"
     while asked := connection.recv(65536):
         if asked[4:8] == struct.pack("!I", 80877103):  # for TLS
@@ -44,7 +44,7 @@ def _refuse_postgres(connection: socket.socket) -> None:
 
 
 def _refuse_bolt(connection: socket.socket) -> None:
-    """What a Neo4j says whose database is not started."""
+    """Return the answer of a Neo4j whose database is not started."""
     connection.recv(65536)
     connection.sendall(_BOLT_5_4)
     connection.recv(65536)

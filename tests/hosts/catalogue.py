@@ -25,7 +25,7 @@ class Host:
 
     @property
     def node(self) -> bool:
-        """Whether it runs in Node."""
+        """Return True if the host runs in Node."""
         return self.program.endswith(".mjs")
 
     @property
@@ -53,7 +53,7 @@ COMMAND_LINE = "Ollama's command line"
 
 
 def wrong(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program told that is not as it should be."""
+    """Return the faults in the report of a program."""
     return {name: outcome for name, outcome in told.items() if not _is_right(_kind(name), outcome)}
 
 

@@ -14,7 +14,7 @@ _TOKENS = {"input_tokens": 1, "output_tokens": 1}
 
 
 def streams(path: str, body: dict[str, Any]) -> bool:
-    """Whether a request is answered in pieces. Ollama's own routes stream by default."""
+    """Return True if a request is answered in pieces. Ollama's own routes stream by default."""
     return body.get("stream", path.startswith("/api/")) is True
 
 
@@ -24,7 +24,7 @@ def media_type(path: str) -> str:
 
 
 def missing(path: str) -> dict[str, Any]:
-    """What is said of a model that is not there."""
+    """Return the error for a model that is missing."""
     told = {"type": "not_found_error", "message": "model 'missing' not found"}
     if path == "/v1/messages":
         return {"type": "error", "error": told}
@@ -76,7 +76,7 @@ def _slowly(said: Sequence[str]) -> Iterator[str]:
 
 
 def _calls(body: dict[str, Any]) -> bool:
-    """Whether the tool is called: it is offered, beside others that a host may add, and has not answered yet."""
+    """Return True if the tool is to be called: it is offered, and has not answered yet."""
     return '"weather"' in json.dumps(body.get("tools")) and '"18 degrees"' not in json.dumps(body)
 
 

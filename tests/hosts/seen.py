@@ -1,4 +1,4 @@
-"""What the model host has seen of the hosts' requests."""
+"""Record the requests of the hosts to the model host."""
 
 import json
 from typing import Any

@@ -42,7 +42,7 @@ class SmartProxy(Server):
         return [str(packages.python()), "-m", "uvicorn", "main:app", "--app-dir", str(self._program), *listen]
 
     def environment(self) -> dict[str, str]:
-        """Where the model host is. Its own modules are imported from two folders."""
+        """Run the proxy for the model host. Its own modules are imported from two folders."""
         host, _, port = self._upstream.rpartition(":")
         path = os.pathsep.join(map(str, (self._program, self._program / "src", _SOURCES)))
         own = {"OLLAMA_PROXY_OLLAMA_HOST": f"http://{host}", "OLLAMA_PROXY_OLLAMA_PORT": port}

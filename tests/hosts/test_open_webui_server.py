@@ -107,7 +107,7 @@ def saved(user: httpx.Client, text: str) -> dict[str, Any]:
 
 
 def until(found: Callable[[], Any]) -> Any:
-    """What is found as soon as there is something."""
+    """Return the passages as soon as any are found."""
     deadline = time.monotonic() + _MILLISECONDS / 1000
     while not (told := found()):
         assert time.monotonic() < deadline

@@ -115,7 +115,7 @@ def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto
 
 @set_initial_no_auth_action_count(0)
 def enforced(pipeline: boto3.Session) -> list[str]:
-    """What is left of dev, with policies in force."""
+    """Resources of dev that are left, with policies in force."""
     return leftover_stacks.leftover(named("dev"), pipeline)
 
 

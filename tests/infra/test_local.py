@@ -1,4 +1,4 @@
-"""What `sam local start-api` is given, from the templates of two shapes."""
+"""Arguments of `sam local start-api`, from the templates of two shapes."""
 
 import json
 from pathlib import Path

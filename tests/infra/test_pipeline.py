@@ -1,4 +1,4 @@
-"""What a pipeline may do, and what its jobs tell `make`."""
+"""Rights of a pipeline, and the variables that its jobs pass to `make`."""
 
 import json
 import os

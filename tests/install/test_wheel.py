@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, home: Path, *arguments: str) -> str:
-    """What a command prints, with an empty home folder and no other variables."""
+    """Run a command with an empty home folder and no other variables, and return its output."""
     environment = {"HOME": str(home), "PATH": os.defpath, "OLLAMA_HOST": f"127.0.0.1:{free_port()}"}
     ran = subprocess.run([program, *arguments], env=environment, cwd=home, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr

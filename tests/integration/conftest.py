@@ -1,4 +1,4 @@
-"""What several of these files share."""
+"""Fixtures that several of these files share."""
 
 from collections.abc import Iterator
 from typing import Any

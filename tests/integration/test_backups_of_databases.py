@@ -58,7 +58,7 @@ class Databases:
         tools.run(["bash", "-e", "-c", commands], env=environment, inherit=False, cwd=self.home.parent, seconds=120)
 
     def cragside(self, *arguments: str) -> Any:
-        """What a command ends with."""
+        """Run a command, and return its exit code."""
         session = Session(environment=self.settings(), folder=self.home.parent)
         return CliRunner().invoke(app, list(arguments), obj=session)
 
@@ -84,7 +84,7 @@ class Databases:
         self.shell(block("pg_restore").first_line)
 
     def inside(self, work: Callable[[Container], Any]) -> Any:
-        """What something says that a process of its own would do, as it were."""
+        """Return the output of a call that stands in for a process of its own."""
 
         async def working() -> Any:
             container = Container(load_settings(self.settings()))

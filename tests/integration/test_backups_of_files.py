@@ -69,7 +69,7 @@ class Service(CragsideServer):
         return ran.stdout
 
     def knows_all(self) -> bool:
-        """Whether documents, memory and settings are there."""
+        """Return True if documents, memory and settings are there."""
         (exchange,) = self.told("/v1/memories")["memories"]
         assert EXCHANGE["assistant"] in exchange["text"]
         assert self.told("/v1/settings")["threshold"] == 0.42

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis as Client
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.redis.database import RedisFailure
+from cragside.adapters.redis import RedisFailure
 from cragside.bootstrap import Container
 from cragside.entrypoints.failure_traces import trace_of
 from cragside.settings import load_settings
@@ -69,7 +69,7 @@ async def user(redis: "Redis") -> AsyncIterator[User]:
 
 
 async def asked(container: Container) -> str:
-    """What Redis or Qdrant answers, or the failure with all that caused it."""
+    """Return the answer of Redis or Qdrant, or the failure with its causes."""
     redis, vectors = container.redis, container.vectors
     try:
         if redis is not None:

@@ -188,7 +188,7 @@ def graphs(neo4j: "Neo4j", start: Callable[..., Running], user: str, secret: str
 
 
 def asked(running: Running) -> str:
-    """What Neo4j answers, or the failure with all that caused it."""
+    """Return the answer of Neo4j, or the failure with its causes."""
     fenced = running.container.graphs
     assert fenced is not None
     try:

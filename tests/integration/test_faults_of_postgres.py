@@ -1,4 +1,4 @@
-"""What all who tell of PostgreSQL say when it refuses cragside or lacks something: which, why, and what to do."""
+"""All reports on a PostgreSQL that refuses cragside name the fault, its cause and the remedy."""
 
 import os
 from collections.abc import AsyncIterator

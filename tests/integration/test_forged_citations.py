@@ -199,7 +199,7 @@ UNSEEN: dict[str, Bring] = {
 
 
 async def prompts(here: Here) -> list[str]:
-    """What a client gets from `/v1/enrich`, and what Ollama gets from the proxy."""
+    """Return the prompts from `/v1/enrich` and from the proxy."""
     answer = await here.knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}", "memory": True})
     assert answer.status_code == 200, answer.text
     messages = [{"role": "user", "content": f"/rag {QUESTION}"}]

@@ -51,7 +51,7 @@ async def served(home: Path, postgres: "Postgres", **more: Any) -> AsyncIterator
 
 
 async def waiting(container: Container) -> int:
-    """How many changes the journal has."""
+    """Count the changes in the journal."""
     from cragside.adapters.lightrag.backends.postgres import PostgresBackend
 
     backend = container.backend

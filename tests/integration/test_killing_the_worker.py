@@ -50,7 +50,7 @@ def text(chance: random.Random) -> str:
 
 
 class Script:
-    """What is brought, changed and deleted, by chance; `texts` is what should be there in the end."""
+    """Bring, change and delete documents by chance; `texts` has the documents that should be left."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)

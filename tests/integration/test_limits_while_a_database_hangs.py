@@ -1,4 +1,4 @@
-"""What waits for a database outside of PostgreSQL counts towards the limit of bytes."""
+"""Documents that wait for a database outside of PostgreSQL count towards the limit of bytes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from tests.clocks import BEGIN
 from tests.knowledge import Knowledge

@@ -14,8 +14,8 @@ import pytest
 from pydantic import SecretStr
 
 from cragside.adapters import gate
-from cragside.adapters.neo4j.address import Neo4jAddress
-from cragside.adapters.neo4j.database import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
+from cragside.adapters.neo4j import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
+from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.request_id import request_id

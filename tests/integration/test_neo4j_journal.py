@@ -15,10 +15,10 @@ from cragside.adapters.lightrag.ledger.postgres import journal, store
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, ShareLost
 from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j.address import Neo4jAddress
-from cragside.adapters.neo4j.database import Neo4jDatabase, Neo4jFailure
+from cragside.adapters.neo4j import Neo4jDatabase, Neo4jFailure
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.server_addresses import Neo4jAddress
 from tests.contract.opened_storages import opened
 from tests.services.backends import migrated
 
@@ -59,7 +59,7 @@ class Place:
         return [row[0] for row in rows]
 
     async def waiting(self) -> int:
-        """How many changes the journal has."""
+        """Count the changes in the journal."""
         return int(await self.database.value("SELECT count(*) FROM crag.journal"))
 
 

@@ -231,7 +231,7 @@ async def test_questions_are_answered_while_qdrant_is_away_and_what_was_indexed_
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from cragside.adapters import gate
-    from cragside.adapters.qdrant import database as connections
+    from cragside.adapters import qdrant as connections
 
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
     monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.0)

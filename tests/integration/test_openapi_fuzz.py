@@ -55,7 +55,7 @@ SCHEMA = schema()
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the routes are served, on loopback."""
+    """Serve the routes on loopback, and return their address."""
     home = tmp_path_factory.mktemp("home")
     configured = Settings(home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
     built = Container(configured, upload_store=FolderUploadStore(home / ".uploads"))

@@ -1,4 +1,4 @@
-"""Whoever asks is told which database outside of PostgreSQL was left out."""
+"""Answers name the database outside of PostgreSQL that they had to do without."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

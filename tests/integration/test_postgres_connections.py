@@ -8,9 +8,8 @@ import asyncpg
 import pytest
 
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import CONNECT_SECONDS
+from cragside.adapters.postgres.connections import CONNECT_SECONDS, FAILURES, meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from tests.services.postgres import PostgresServer
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.connections import meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import meaning_of
 from tests.services.postgres import Postgres, PostgresServer
 
 _REQUEST = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -55,7 +55,7 @@ def server(started: Callable[..., TlsServer]) -> Iterator[TlsServer]:
 
 
 async def encrypted(server: TlsServer, options: str, host: str = "localhost") -> bool:
-    """Whether a connection with these options is encrypted."""
+    """Return True if a connection with these options is encrypted."""
     uri = f"{server.uri.replace('127.0.0.1', host)}?{options}"
     database = PostgresDatabase(PostgresAddress.parse(uri), most=1)
     try:

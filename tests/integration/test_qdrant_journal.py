@@ -20,8 +20,8 @@ from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing
 from cragside.adapters.lightrag.storages.qdrant import points
 from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-from cragside.adapters.qdrant.address import QdrantAddress
-from cragside.adapters.qdrant.database import QdrantDatabase
+from cragside.adapters.qdrant import QdrantDatabase
+from cragside.adapters.server_addresses import QdrantAddress
 from tests.services.qdrant_server import LastingStandIn, QdrantStandIn
 
 pytestmark = pytest.mark.services

@@ -12,12 +12,12 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import WatchError
 
 from cragside.adapters import gate
+from cragside.adapters import redis as connections
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing
 from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
-from cragside.adapters.redis import database as connections
-from cragside.adapters.redis.address import RedisAddress
-from cragside.adapters.redis.database import RedisDatabase, RedisFailure
+from cragside.adapters.redis import RedisDatabase, RedisFailure
+from cragside.adapters.server_addresses import RedisAddress
 from tests.services.redis_server import RedisServer
 
 KEY = "w0123456789abcdef"

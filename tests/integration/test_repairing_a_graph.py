@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cragside.adapters.neo4j.address import Neo4jAddress
-from cragside.adapters.neo4j.database import Neo4jDatabase
+from cragside.adapters.neo4j import Neo4jDatabase
+from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import load_settings

@@ -15,8 +15,8 @@ from cragside.adapters.lightrag.backends.postgres import PostgresBackend
 from cragside.adapters.lightrag.ledger.postgres import directory
 from cragside.adapters.postgres import connections
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.connections import FAILURES, meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings

@@ -43,7 +43,7 @@ JUDGES = b"Judge whether a question can be answered with a passage."
 
 @dataclass
 class Stack:
-    """What the services stand on."""
+    """Start the databases and the stubs of the services."""
 
     environment: dict[str, str]
     ollama: Way
@@ -52,7 +52,7 @@ class Stack:
 
     @property
     def heard(self) -> str:
-        """What Ollama was asked, to chat or to embed, as text."""
+        """Return the requests to Ollama, to chat or to embed, as text."""
         return self.ollama.heard.decode(errors="replace")
 
 

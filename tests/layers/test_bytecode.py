@@ -1,4 +1,4 @@
-"""What a compiler leaves behind, and how it may end."""
+"""Files that a compiler leaves behind, and the ways it may end."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What is built for Lambda: its size, its content, and that it comes out the same again."""
+"""Layers for Lambda: their size, their content, and that a second build is the same."""
 
 import os
 import shutil

@@ -34,7 +34,7 @@ def run(cragside: CragsideServer, tmp_path: Path) -> Run:
 def run_program(
     cragside: CragsideServer, home: Path, program: str, *arguments: str, python: Path | None = None
 ) -> dict[str, Any]:
-    """What a program of a host told that was called with cragside's address."""
+    """Run a program of a host with cragside's address, and return its report."""
     own = {
         "HOME": str(home),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",

@@ -39,7 +39,7 @@ def answering() -> Iterator[Hostile]:
 
 
 def wrong(told: dict[str, Any], server: Hostile) -> dict[str, Any]:
-    """What a plug made of the answers that it should not have."""
+    """Collect the faults that a plug made of hostile answers."""
     found = {name: told[name] for name in NAMES if not _is_right(name, told[name])}
     paths = [headers["Path"] for headers, _ in server.seen]
     leaks = [headers for headers, _ in server.seen if "Cookie" in headers or "followed" in headers["Path"]]

@@ -39,7 +39,7 @@ def report() -> Report:
 
 
 def violations(page: "Page", script: str) -> list[Violation]:
-    """What axe-core finds in a page as it is now. The page's Content-Security-Policy does not hinder the script."""
+    """Run axe-core in a page as it is now, past its Content-Security-Policy, and return the violations."""
     if not page.evaluate("() => 'axe' in globalThis"):
         page.evaluate(script)
     return [

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
@@ -19,15 +18,14 @@ if TYPE_CHECKING:
 
 # Parameters of a fixture, which gets the backend by `made`.
 POOLED = "pgbouncer"
-BACKENDS = [
-    "memory",
-    "sqlite",
+SERVERS: list[Any] = [
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
     pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
     pytest.param("postgres_qdrant", marks=pytest.mark.services("postgres", "qdrant")),
     pytest.param("postgres_redis", marks=pytest.mark.services("postgres", "redis")),
 ]
+BACKENDS = ["sqlite", *SERVERS]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
 THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
 
@@ -38,9 +36,7 @@ _GRAPHS = {"postgres": "PGTableGraphStorage", "postgres_age": "PGGraphStorage"}
 @contextmanager
 def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """A new database of the kind that the parameter names."""
-    if request.param == "memory":
-        yield MemoryBackend()
-    elif request.param == "sqlite":
+    if request.param == "sqlite":
         yield SqliteBackend()
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")
@@ -86,10 +82,10 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
     from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
     from cragside.adapters.lightrag.storages.neo4j import graph as neo4j_graph
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-    from cragside.adapters.neo4j.address import Neo4jAddress
-    from cragside.adapters.neo4j.database import Neo4jDatabase
+    from cragside.adapters.neo4j import Neo4jDatabase
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.server_addresses import Neo4jAddress
 
     # Neo4j may take long to plan a question on a busy machine, and these suites compare what is found with the graph.
     with migrated(server) as uri, patch.object(neo4j_graph, "PATIENCE_SECONDS", 30.0):
@@ -104,8 +100,8 @@ def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant.address import QdrantAddress
-    from cragside.adapters.qdrant.database import QdrantDatabase
+    from cragside.adapters.qdrant import QdrantDatabase
+    from cragside.adapters.server_addresses import QdrantAddress
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
@@ -124,8 +120,8 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
     from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis.address import RedisAddress
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
+    from cragside.adapters.server_addresses import RedisAddress
 
     # In a thread, because the test's event loop may be running.
     with (

@@ -26,7 +26,7 @@ class Cdk:
         }
 
     def __call__(self, *arguments: str, context: Mapping[str, str]) -> str:
-        """What a command wrote. Raises `Unavailable` when it fails."""
+        """Return the output of a command. Raises `Unavailable` when it fails."""
         app = [] if "--app" in arguments else self._app
         said = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
         quiet = [*app, "--no-notices", "--no-color", "--output", str(self._out)]

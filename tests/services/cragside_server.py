@@ -23,7 +23,7 @@ _INDEXING_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Given:
-    """What a service is started with."""
+    """Return the arguments and the environment of a service."""
 
     token: str = ""
     # Texts by name, searchable before the test begins.
@@ -70,7 +70,7 @@ class CragsideServer(Server):
                 time.sleep(0.05)
 
     def version(self) -> str:
-        """What it calls itself."""
+        """Return name and version as the server tells them."""
         return tools.run([*_PROGRAM, "--version"], env=self.environment(), inherit=False).strip()
 
     def start(self) -> None:

@@ -21,7 +21,7 @@ _WRAPPER = '#!/bin/sh\nexec {loader} --library-path {libraries} --argv0 "$0" {pr
 
 
 def _as_it_is(_: Path) -> None:
-    """What is unpacked needs no more work."""
+    """Skip a package that is unpacked already."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _updated(scratch: Path) -> list[str]:
 
 
 def mirrors() -> list[str]:
-    """Where Debian's packages may be had."""
+    """Return the addresses that serve Debian's packages."""
     if given := os.environ.get("TEST_DEBIAN_MIRROR"):
         return [given]
     listed = tools.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])

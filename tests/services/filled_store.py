@@ -13,8 +13,8 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 from cragside.adapters.lightrag.backends.postgres_tables import migrate
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.query import Mode
@@ -37,7 +37,7 @@ class Filled:
         self.database = database
 
     async def retrieve(self, question: str, mode: Mode = "mix") -> list[Document]:
-        """What is found for a question."""
+        """Return the passages that are found for a question."""
         repository = (await self.container.workspaces.open("default")).passages
         return await repository.retrieve(question, limit=8, mode=mode)
 

@@ -74,7 +74,7 @@ class Servers:
         return self._uri(self._run.report(name, report))
 
     def program(self, name: str, find: Callable[[], Report]) -> str:
-        """Where a program is that tests start themselves. It is looked for once in a run."""
+        """Find a program that tests start themselves, once in a run."""
         return self._uri(self._run.report(name, find))
 
     @contextmanager

@@ -61,12 +61,12 @@ class Neo4jServer(LoggingServer):
 
     @property
     def log(self) -> str:
-        """What it has written since it was started, to its own log too."""
+        """Return its output since it was started, with its own log."""
         own = self.home / "logs" / "neo4j.log"
         return super().log + (own.read_text(errors="replace") if own.exists() else "")
 
     def version(self) -> str:
-        """What it calls itself."""
+        """Return name and version as the server tells them."""
         return Neo4j(self.uri).version()
 
     def start(self) -> None:
@@ -129,7 +129,7 @@ class Neo4j:
             await driver.execute_query(nodes, label=label)
 
     def version(self) -> str:
-        """What it calls itself. Raises `Unavailable` if it does not answer."""
+        """Return name and version as the server tells them. Raises `Unavailable` if it does not answer."""
         try:
             with _driver(self.uri) as driver:
                 asked = "CALL dbms.components() YIELD name, versions, edition RETURN versions[0], edition"

@@ -60,7 +60,7 @@ class OllamaServer(Server):
         return [str(self.binary), "serve"]
 
     def environment(self) -> dict[str, str]:
-        """What server and command line need to find each other, and nothing in the user's home."""
+        """Return the environment by which server and command line find each other, outside of the user's home."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         return {
             **kept,

@@ -54,7 +54,7 @@ class PgbouncerServer(LoggingServer):
         return through(uri, self.port)
 
     def version(self) -> str:
-        """What the program calls itself."""
+        """Return name and version as the program prints them."""
         return run([str(_program()), "--version"]).splitlines()[0]
 
     def command(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands in for Qdrant: its client's own engine behind HTTP, on a free loopback port.
+"""Serve the local engine of Qdrant's client by HTTP, on a free loopback port.
 
 No package registry has Qdrant's server. This is not it: requests have Qdrant's form, and the engine is the one that its
 makers ship for tests. It searches without an index, and takes one request at a time.
@@ -28,7 +28,7 @@ class QdrantStandIn(Server):
         (self.home / "key").write_text(key)
 
     def version(self) -> str:
-        """What it is."""
+        """Describe the server."""
         return f"NOT Qdrant's server, which no registry has: the engine in its client {version('qdrant-client')}"
 
     def command(self) -> list[str]:
@@ -36,12 +36,12 @@ class QdrantStandIn(Server):
         return [sys.executable, "-m", "tests.services.qdrant_stand_in", str(self.port), ":memory:"]
 
     def environment(self) -> dict[str, str]:
-        """Where its modules are, and its key."""
+        """Return the environment: the path of its modules, and its key."""
         return super().environment() | {"PYTHONPATH": str(_ROOT), "KEY": str(self.home / "key")}
 
 
 def version_of(url: str) -> str:
-    """What a server calls itself. Raises `Unavailable` if it does not answer."""
+    """Return name and version as a server tells them. Raises `Unavailable` if it does not answer."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return f"Qdrant {json.load(answer)['version']}"

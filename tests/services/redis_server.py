@@ -48,7 +48,7 @@ class RedisServer(LoggingServer):
         return f"redis://:{self._password}@127.0.0.1:{self.port}/0"
 
     def version(self) -> str:
-        """What it calls itself."""
+        """Return name and version as the server tells them."""
         return Redis(self.uri).version()
 
     def command(self) -> list[str]:
@@ -87,7 +87,7 @@ class Redis:
         return urlunsplit(urlsplit(self.uri)._replace(path=f"/{number}"))
 
     def version(self) -> str:
-        """What it calls itself. Raises `Unavailable` if it does not answer."""
+        """Return name and version as the server tells them. Raises `Unavailable` if it does not answer."""
         try:
             with redis.from_url(self.uri, socket_connect_timeout=5) as client:
                 return f"Redis {client.info('server')['redis_version']}"

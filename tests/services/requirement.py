@@ -1,4 +1,4 @@
-"""What becomes of tests whose server is not there."""
+"""Skip or fail tests whose server is missing."""
 
 from collections.abc import Mapping
 from typing import NoReturn

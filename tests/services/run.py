@@ -1,4 +1,4 @@
-"""What the processes of one test run share: the servers, each started once, and a folder for all that they need.
+"""Share servers, each started once, and a folder among the processes of one test run.
 
 The process that pytest was called in owns the folder, and removes it with all servers at the end. If it was killed, the
 next run does that.
@@ -23,7 +23,7 @@ from tests.services.tools import Unavailable
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a server: its address and version, or the reason why it is not there."""
+    """State of a server: its address and version, or the reason why it is missing."""
 
     name: str
     uri: str = ""
@@ -42,7 +42,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What no other run is called."""
+        """Return a name that no other run has."""
         return self.folder.name.rpartition("-")[2]
 
     @classmethod
@@ -64,7 +64,7 @@ class Run:
         Server.homes = None
 
     def report(self, key: str, start: Callable[[], Report]) -> Report:
-        """What became of the server; the first process that asks starts it, and the others wait."""
+        """Return the state of the server. The first process that asks starts it, and the others wait."""
         note = self.folder / f"{key}.json"
         with FileLock(self.folder / f"{key}.lock"):
             if not note.exists():
@@ -78,7 +78,7 @@ class Run:
         return _read(note)
 
     def reports(self) -> list[Report]:
-        """What became of each server so far, in order of their names."""
+        """Return the states of all servers so far, by name."""
         return sorted(map(_read, self.folder.glob("*.json")), key=lambda report: report.name)
 
 

@@ -143,7 +143,7 @@ class SearxngServer(Server):
         return [str(python), "-m", "searx.webapp"]
 
     def environment(self) -> dict[str, str]:
-        """Where its settings are, which are written for it."""
+        """Write the settings, and return their path."""
         settings = self.home / "settings.yml"
         settings.write_text(json.dumps(self._settings()))  # JSON is YAML
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}

@@ -53,7 +53,7 @@ class Server:
 
     @property
     def log(self) -> str:
-        """What it has written since it was started."""
+        """Return its output since it was started."""
         return (self.home / "log").read_text(errors="replace")
 
     def start(self) -> None:
@@ -69,7 +69,7 @@ class Server:
         raise Unavailable(f"{self.name} did not come up: {self.log.strip()[-400:]}")
 
     def command(self) -> list[str]:
-        """What starts it. Raises `Unavailable`."""
+        """Return the command that starts it. Raises `Unavailable`."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
@@ -77,11 +77,11 @@ class Server:
         return {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
 
     def version(self) -> str:
-        """What runs, for the report at the end. Raises `Unavailable`."""
+        """Describe the running server for the report at the end. Raises `Unavailable`."""
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Whether it is ready for requests."""
+        """Return True if the server is ready for requests."""
         try:
             with urllib.request.urlopen(f"{self.url}{self._health}", timeout=2):
                 return True
@@ -166,7 +166,7 @@ class LoggingServer(Server):
     ready: ClassVar[str]
 
     def answers(self) -> bool:
-        """Whether the line was logged."""
+        """Return True if the line was logged."""
         return self.ready in self.log
 
 

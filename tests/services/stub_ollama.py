@@ -134,7 +134,7 @@ class StubOllama:
         return web.json_response({**card, **self.cards.get(name, {})})
 
     async def _load(self, request: web.Request) -> web.Response:
-        """What Ollama does without a prompt."""
+        """Answer a request without a prompt as Ollama does."""
         asked = await request.json()
         self.loaded[asked["model"]] = self.default_context
         return web.json_response({"model": asked["model"], "response": "", "done": True, "done_reason": "load"})

@@ -12,7 +12,7 @@ _SECONDS = 60
 
 @contextmanager
 def in_a_thread(opened: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """What an asynchronous context yields; its loop runs in a thread until the block ends."""
+    """Yield the value of an asynchronous context, whose loop runs in a thread until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

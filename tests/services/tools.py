@@ -1,4 +1,4 @@
-"""Where the real servers of the tests come from: a cache folder, and virtual environments of their own in it."""
+"""Install the real servers of the tests into a cache folder, each in a virtual environment of its own."""
 
 import os
 import pwd

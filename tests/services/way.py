@@ -40,7 +40,7 @@ class Way:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Count the open connections."""
         return len(self._open)
 
     async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What a client makes of answers, and of addresses."""
+"""The client reads answers and addresses."""
 
 import asyncio
 import ssl

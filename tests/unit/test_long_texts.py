@@ -1,4 +1,4 @@
-"""What is done with a whole text takes time in proportion to its length, whatever the text is."""
+"""Work on a whole text takes time in proportion to its length, for any text."""
 
 import re
 from collections.abc import Callable

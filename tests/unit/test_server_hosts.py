@@ -77,7 +77,7 @@ class Host:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def called(self, program: str) -> list[str]:
-        """How a program was called."""
+        """Return the arguments of a program."""
         return [line for line in self.calls.read_text().splitlines() if line.startswith(f"{program} ")]
 
     def read(self, path: str) -> str:

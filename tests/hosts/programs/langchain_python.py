@@ -11,7 +11,7 @@ TEMPLATE = "Answer the question based only on the following context:\n{context}\
 
 
 class Fuel(BaseModel):
-    """What burns."""
+    """The fuel of the lamp."""
 
     fuel: str
 

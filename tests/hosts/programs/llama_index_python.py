@@ -8,7 +8,7 @@ from telling import ADDRESS, ENDLESS, QUESTION, pieces, some, tell
 
 
 class Fuel(BaseModel):
-    """What burns."""
+    """The fuel of the lamp."""
 
     fuel: str
 

@@ -1,4 +1,4 @@
-"""What the programs of the hosts share: the question, and how they tell what their library made of the answers."""
+"""Shared by the programs of the hosts: the question, and the report on their library's answers."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def pieces(texts: Iterable[str | None]) -> list[str]:
 
 
 def some(texts: Iterable[str | None]) -> int:
-    """How many pieces were read before the reader went away."""
+    """Count the pieces that were read before the reader went away."""
     return len(list(islice((text for text in texts if text), 2)))
 
 

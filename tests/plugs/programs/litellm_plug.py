@@ -56,7 +56,7 @@ async def with_callback() -> dict[str, Any]:
 
 
 def at_start(how: dict[str, Any]) -> str:
-    """What is logged soon after a guardrail is made. Without a message there is an error."""
+    """Return the first log line after a guardrail was made. Raises an error if none comes."""
     logged: queue.Queue[logging.LogRecord] = queue.Queue()
     handler = logging.handlers.QueueHandler(logged)
     logging.getLogger("cragside.plugins").addHandler(handler)

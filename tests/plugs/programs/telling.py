@@ -1,4 +1,4 @@
-"""How the programs tell what came of each call."""
+"""Report the result of each call from a program to its test."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What goes wrong with a bucket, told so that somebody can act on it."""
+"""Failures of a bucket are reported so that an operator can act on them."""
 
 import io
 import sys

@@ -19,7 +19,7 @@ _LOGGER.setLevel(logging.NOTSET)
 
 @pytest.fixture(autouse=True)
 def log() -> Iterator[io.StringIO]:
-    """What a function logs."""
+    """Return the log of a function."""
     stream = io.StringIO()
     _HANDLER.setStream(stream)
     _LOGGER.addHandler(_HANDLER)

@@ -1,4 +1,4 @@
-"""What stands in for Lambda in the tests: its context, its events, and a container of fakes."""
+"""Stand-ins for Lambda: its context, its events, and a container of fakes."""
 
 import json
 from collections.abc import Mapping

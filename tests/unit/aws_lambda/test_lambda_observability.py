@@ -21,7 +21,7 @@ Started = Callable[[Container], Function]
 
 
 class Said:
-    """What a function has said: its log, and its metrics, which Powertools prints."""
+    """Collect the log of a function and its metrics, which Powertools prints."""
 
     def __init__(self, log: io.StringIO, capsys: pytest.CaptureFixture[str]) -> None:
         self._log = log

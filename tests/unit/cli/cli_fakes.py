@@ -1,4 +1,4 @@
-"""What stands in the container of a command for models, stores and workers."""
+"""Stand-ins for models, stores and workers in the container of a command."""
 
 import asyncio
 import os
@@ -78,7 +78,7 @@ class CountingContainer(Container):
 
 @dataclass
 class Replacements:
-    """What the container of a command has in place of its models, its store and its worker."""
+    """Container of a command with stand-ins for its models, its store and its worker."""
 
     host: Any = None
     search: Any = None

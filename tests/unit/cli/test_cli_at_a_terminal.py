@@ -1,4 +1,4 @@
-"""What people see at a terminal: progress on standard error, and lines broken at words. Pipes get neither."""
+"""A terminal shows progress on standard error and breaks lines at words. Pipes get neither."""
 
 import json
 import os

@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there_names_the_command_that_makes_it(run, tokens, a
 
 
 def test_the_command_line_itself_needs_no_token(run, tokens):
-    """Whoever runs a command may read the files; only servers ask."""
+    """Commands need no token, as they may read the files; servers ask for one."""
     assert run("status").exit_code == 0
 
 

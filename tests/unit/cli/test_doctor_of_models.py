@@ -1,4 +1,4 @@
-"""What doctor finds of hosts with OpenAI's API and of rerank endpoints, and what it says to do."""
+"""Doctor reports on hosts with OpenAI's API and on rerank endpoints, with remedies."""
 
 import asyncio
 from dataclasses import replace

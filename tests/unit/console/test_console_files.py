@@ -1,4 +1,4 @@
-"""How the console's files are served."""
+"""The console's files are served."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What kind of document a text is, and what tier 1 says of it."""
+"""The kind of a document's text, and its tier 1."""
 
 # ruff: noqa: E501 - samples are what they are
 import pytest

@@ -1,4 +1,4 @@
-"""What became of each candidate."""
+"""Fate of each candidate."""
 
 from cragside.domain.document import Document
 from cragside.domain.outcome import considered

@@ -1,4 +1,4 @@
-"""How the section of a passage is cited."""
+"""Citation of the section of a passage."""
 
 import pytest
 

@@ -78,7 +78,7 @@ def test_the_least_length_is_a_setting() -> None:
 
 
 def told(*contents: str, budget: int = 200) -> str:
-    """What is told between the delimiters."""
+    """Text between the delimiters of an exchange."""
     text = recollect([memory(content) for content in contents], budget=budget, count_tokens=words, code=CODE)
     head, opening, rest = text.partition(f"<memory-{CODE}>\n")
     inside, closing, after = rest.rpartition(f"\n</memory-{CODE}>")

@@ -1,4 +1,4 @@
-"""What hostile documents forge: headings, delimiters, metadata, control tokens."""
+"""Hostile documents forge headings, delimiters, metadata and control tokens."""
 
 import re
 import unicodedata

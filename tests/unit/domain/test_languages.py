@@ -1,4 +1,4 @@
-"""What is said of a question in another language than the documents."""
+"""Notes on a question in another language than the documents."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a search goes on without reaches whoever asked."""
+"""The answer names the components that a search had to do without."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Where passages stand in the text of their document."""
+"""Places of passages in the text of their document."""
 
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import Passage, place_of

@@ -1,4 +1,4 @@
-"""What a person typed is found in the templates of real hosts, and never in a document beside it."""
+"""Find the text that a person typed in the templates of real hosts, never in a document beside it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which names a workspace can have."""
+"""Names that a workspace can have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What rules say of passages and documents: quoted, never invented."""
+"""Rules annotate passages and documents with quotations, and invent nothing."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How the grader relates the words of German and French questions and passages."""
+"""The grader relates the words of German and French questions and passages."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Whether a passage supports a sentence."""
+"""The judge tells if a passage supports a sentence."""
 
 import pytest
 

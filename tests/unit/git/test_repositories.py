@@ -1,4 +1,4 @@
-"""What is indexed of a repository, and what a hostile one cannot do."""
+"""Files of a repository that are indexed, and attacks of a hostile one."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What the audit log says of requests to our own routes."""
+"""The audit log records requests to our own routes."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.audit_log import AuditFile
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
 from cragside.entrypoints.http.route_rules import RULES

@@ -1,4 +1,4 @@
-"""What a console asks first: the workspaces of its token, the samples, and how the components do."""
+"""The console asks first for the workspaces of its token, the samples and the state of the components."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Whoever counts a workspace's documents counts the same, at each moment of their indexing."""
+"""All counts of a workspace's documents agree at each moment of their indexing."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What `doctor`, `/health`, `/ready` and the log say of a component that cannot be used: which, why, and what to do."""
+"""`doctor`, `/health`, `/ready` and the log name a component that cannot be used, the cause and the remedy."""
 
 import sqlite3
 from collections.abc import Callable

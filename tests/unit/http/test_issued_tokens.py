@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, new_token
 from cragside.entrypoints.proxy import server

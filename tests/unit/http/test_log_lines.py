@@ -1,4 +1,4 @@
-"""What a client sends is not written to the log as it is."""
+"""Text from a client reaches the log only in escaped form."""
 
 from pathlib import Path
 from unittest.mock import AsyncMock

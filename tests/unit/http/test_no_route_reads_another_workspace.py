@@ -231,7 +231,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Tenants]:
 
 
 def leaks(answer: httpx.Response, known: dict[str, str]) -> list[str]:
-    """What of the other workspace an answer holds beside what the request said itself."""
+    """Return the texts of the other workspace in an answer, without those that the request had itself."""
     said = (
         answer.request.url.path + unquote_plus(answer.request.url.query.decode()) + answer.request.content.decode()
     ).lower()
@@ -266,7 +266,7 @@ async def test_no_way_of_naming_it_opens_another_workspace(own: Tenants) -> None
 
 
 def refusal(answer: httpx.Response) -> Any:
-    """What a refusal says, without its own id and time."""
+    """Return a refusal without its own id and time."""
     return {name: value for name, value in answer.json().items() if name not in ("id", "timestamp")}
 
 

@@ -1,4 +1,4 @@
-"""Whether the databases outside of PostgreSQL answer, as `/health` and the log tell it."""
+"""`/health` and the log tell if the databases outside of PostgreSQL answer."""
 
 import asyncio
 from pathlib import Path

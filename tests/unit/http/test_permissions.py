@@ -1,4 +1,4 @@
-"""Who else on the machine can read what is stored: nobody, whatever the umask and whoever made the folders."""
+"""Nobody else on the machine can read the store, with any umask and any maker of the folders."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def open_to_others(*places: Path) -> dict[str, str]:
-    """What others may read, write or enter, with its permissions."""
+    """Return the paths that others may read, write or enter, with their permissions."""
     found = [path for place in places for path in (place, *place.rglob("*"))]
     modes = {str(path): stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
     return {path: oct(mode) for path, mode in modes.items() if mode & 0o077}

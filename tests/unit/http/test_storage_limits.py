@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden
 from cragside.domain.indexing import DocumentKey
@@ -47,7 +47,7 @@ class Place:
         return {"X-API-Key": self.file.create(made)[0]}
 
     async def documents(self, workspace: str = "w") -> int:
-        """How many documents and exchanges there are."""
+        """Count the documents and the exchanges."""
         stores = self.knowledge.container.workspaces
         held = [await stores.stored(name) for name in (workspace, memory_of(workspace))]
         return sum(each.documents for each in held)

@@ -1,4 +1,4 @@
-"""What is below our own paths and no route is 404 in our own shape, whether or not an Ollama is there."""
+"""Unknown paths below our own are 404 in our own shape, with and without an Ollama."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is stored as JSON comes back as it was."""
+"""Values stored as JSON come back unchanged."""
 
 import math
 

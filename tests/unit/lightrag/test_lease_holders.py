@@ -1,4 +1,4 @@
-"""Whether a lease still has a holder."""
+"""A lease has a holder, or its holder has died."""
 
 import os
 import sqlite3

@@ -4,14 +4,13 @@ import asyncio
 from pathlib import Path
 
 from cragside.adapters.holders import new_holder
-from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.leases import Leases
 from tests.clocks import MovedClock
 
 
 async def test_two_tasks_of_one_store_wait_for_each_other(tmp_path: Path) -> None:
-    ledger = await MemoryBackend().open_ledger(tmp_path, "w", search_text=str.lower)
+    ledger = await SqliteBackend().open_ledger(tmp_path, "w", search_text=str.lower)
     leases = Leases(ledger, 60)
     first = await leases.take("part")
     assert await leases.take_if_free("part") is None

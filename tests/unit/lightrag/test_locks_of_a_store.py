@@ -1,4 +1,4 @@
-"""What other processes see of the locks that this one has on an open store."""
+"""Other processes see the locks that this one has on an open store."""
 
 import sqlite3
 import subprocess

@@ -1,4 +1,4 @@
-"""What `drafts.py` needs of LightRAG's inside. When this fails after an upgrade, read each method anew."""
+"""Private methods of LightRAG that drafts use. When this fails after an upgrade, read each method anew."""
 
 import inspect
 from collections.abc import Callable

@@ -35,7 +35,7 @@ def workspaces(home: Path, backend: Backend) -> EmbeddedWorkspaces:
 Build = Callable[[], EmbeddedWorkspaces]
 
 
-@pytest.fixture(params=["sqlite", "memory", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     with made(request) as backend:
         yield backend

@@ -1,4 +1,4 @@
-"""What only the SQLite store can show of the library: its rows, its transactions and other processes."""
+"""Rows, transactions and other processes of the SQLite store."""
 
 import asyncio
 import json
@@ -258,7 +258,7 @@ class LetterEmbedder:
 
 
 async def perform(home: Path, step: Step) -> bool:
-    """Whether the step was done, rather than ended by a failure of the store."""
+    """Return True if the step was done, False if a failure of the store ended it."""
     workspaces = cheap(home)
     try:
         await step((await workspaces.open("w")).documents, (await workspaces.open("w")).work)

@@ -1,4 +1,4 @@
-"""What the log says when a deletion leaves the graph to a worker."""
+"""The log tells when a deletion leaves the graph to a worker."""
 
 from typing import Any
 

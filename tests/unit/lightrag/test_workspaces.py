@@ -401,7 +401,7 @@ async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_on
 
 
 async def known(library: Library) -> list[object]:
-    """What the library says of each document, but for what is still to be done and when it was done."""
+    """Return the records of all documents without their progress and times."""
     records, _ = await library.documents()
     return [
         (

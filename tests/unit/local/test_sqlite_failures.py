@@ -1,4 +1,4 @@
-"""What SQLite really says of files that are damaged, and of places where a file cannot be used."""
+"""Real errors of SQLite for damaged files, and for places where a file cannot be used."""
 
 import resource
 import sqlite3

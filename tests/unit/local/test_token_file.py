@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.token_file import TokenFile
+from cragside.adapters.local.tokens import TokenFile
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import ALL_SCOPES, IssuedToken, Limits, new_token
 from tests.clocks import BEGIN, MovedClock

@@ -1,4 +1,4 @@
-"""What a hostile client, document or address can do by the Model Context Protocol: nothing beyond the HTTP routes."""
+"""Hostile clients, documents and addresses get no further by the Model Context Protocol than by HTTP."""
 
 import asyncio
 import gc

@@ -65,7 +65,7 @@ async def over_stdio(home: Path, errors: TextIO, *arguments: str) -> AsyncIterat
 
 
 async def called(client: Client, tool: str, **arguments: Any) -> Any:
-    """What a tool returns."""
+    """Return the result of a tool."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     return result.structured_content

@@ -11,11 +11,11 @@ import pytest
 from cragside.adapters.gate import ServerFailure
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai.host import OpenAIHost
-from cragside.adapters.qdrant.address import QdrantAddress
-from cragside.adapters.qdrant.database import QdrantDatabase
+from cragside.adapters.qdrant import QdrantDatabase
 from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank.endpoint import RerankEndpoint
 from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.server_addresses import QdrantAddress
 from cragside.client import Client
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from tests.services.http_proxy import HttpProxy

@@ -9,7 +9,7 @@ import pytest
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j.database import Neo4jFailure
+from cragside.adapters.neo4j import Neo4jFailure
 
 
 class Database:

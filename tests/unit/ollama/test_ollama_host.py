@@ -285,7 +285,7 @@ NONSENSE = [
 
 
 async def everything(host):
-    """What each call comes to: its answer, or the failure that callers are prepared for."""
+    """Each call gives its answer, or the failure that callers are prepared for."""
     calls = [
         host.version(),
         host.models(),

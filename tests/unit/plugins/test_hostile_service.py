@@ -1,4 +1,4 @@
-"""What plugs do when something else than a cragside of good will answers them."""
+"""Plugs survive answers that are not from a well-behaved cragside."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""What Open WebUI's filter makes of passages."""
+"""Open WebUI's filter shows passages."""
 
 from cragside.plugins.open_webui_filter import _sources
 

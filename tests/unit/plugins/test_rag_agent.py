@@ -45,7 +45,7 @@ class ScriptedEnricher:
 
 
 def proxy_context(text: str, *agents: str) -> dict[str, Any]:
-    """What ollama-smart-proxy hands to a plugin for a chat."""
+    """Build the arguments that ollama-smart-proxy hands to a plugin for a chat."""
     return {
         "model": "m",
         "messages": [{"role": "user", "content": text}],

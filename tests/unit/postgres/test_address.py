@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.server_addresses import BadAddress
 
 
 @pytest.mark.parametrize(

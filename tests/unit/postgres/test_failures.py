@@ -1,9 +1,9 @@
-"""What failures of PostgreSQL tell, and what to do about them."""
+"""Failures of PostgreSQL name their cause and the remedy."""
 
 import asyncpg
 import pytest
 
-from cragside.adapters.postgres.failures import meaning_of
+from cragside.adapters.postgres.connections import meaning_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is tried once more when a connection ends before the answer has come."""
+"""Statements that only read run again when a connection ends before the answer has come."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

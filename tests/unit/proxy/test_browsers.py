@@ -1,4 +1,4 @@
-"""What a browser gets where Ollama's clients get Ollama's answer."""
+"""Browsers get a page where Ollama's clients get Ollama's answer."""
 
 from collections.abc import Awaitable, Callable
 

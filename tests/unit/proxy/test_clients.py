@@ -1,4 +1,4 @@
-"""What clients can do to keep a server busy without asking it anything: real sockets against the real server."""
+"""Clients try to keep a server busy without asking it anything: real sockets against the real server."""
 
 import asyncio
 import resource

@@ -21,7 +21,7 @@ SECONDS = 20
 
 
 def heard(work: Callable[[Sequence[str]], None], ask: Callable[[Run], Awaitable[object]]) -> object:
-    """What `ask` returns in a forked server, while this process is the parent of both."""
+    """Run `ask` against a forked server, whose parent is this process, and return the result."""
     ours, theirs = FORK.Pipe(duplex=False)
     with Forker(work) as forker:
         server = FORK.Process(target=_serve, args=(forker, ask, theirs), name="server")

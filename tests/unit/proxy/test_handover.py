@@ -49,7 +49,7 @@ class Workers:
         return connection
 
     def hears(self) -> str:
-        """What is said next; empty when parent and workers have all ended."""
+        """Return the next line; empty when parent and workers have all ended."""
         assert self.said.poll(20), "Nothing was said."
         try:
             return str(self.said.recv())

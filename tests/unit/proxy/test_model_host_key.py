@@ -24,7 +24,7 @@ BY_REFERENCE = {"RAG_MODEL_HOST": "openai+http://gpu/v1", "OPENAI_API_KEY_SECRET
 
 
 class Secrets:
-    """What the container asks of AWS' client."""
+    """Record the container's requests to AWS' client."""
 
     def __init__(self, **texts):
         self.texts = texts

@@ -28,7 +28,7 @@ Start = Callable[..., Awaitable[Proxied]]
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> Iterator[Lines]:
-    """What has been written to standard error since the last call, as JSON from the level info on."""
+    """Return the lines on standard error since the last call, as JSON from the level info on."""
     with logged("info", "json"):
         yield lambda: capsys.readouterr().err
 

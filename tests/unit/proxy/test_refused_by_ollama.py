@@ -1,4 +1,4 @@
-"""What Ollama refuses for its form alone passes through to it, with nothing retrieved."""
+"""Requests that Ollama refuses for their form pass through to it, with nothing retrieved."""
 
 import json
 from typing import Any

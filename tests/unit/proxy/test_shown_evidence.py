@@ -205,7 +205,7 @@ def test_links_carry_no_mark_up() -> None:
 
 
 async def sent_on(path: str, pieces: list[bytes], kind: bytes = b"") -> bytes:
-    """What a client gets of a stream in these pieces, or of an answer of another kind."""
+    """Send a stream in these pieces, or another kind of answer, and return what the client gets."""
     got: list[bytes] = []
 
     async def send(message: Message) -> None:
@@ -258,7 +258,7 @@ def chunk(piece: str, index: int = 0, *, ends: bool = False) -> bytes:
 
 
 def annotated(line: bytes) -> list[int]:
-    """Where the citations begin that a chunk has annotations for."""
+    """Return the beginnings of the citations that a chunk has annotations for."""
     delta = json.loads(line.removeprefix(b"data: "))["choices"][0]["delta"]
     return [each["url_citation"]["start_index"] for each in delta.get("annotations", ())]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cragside.adapters.bad_address import BadAddress
-from cragside.adapters.qdrant.address import QdrantAddress
+from cragside.adapters.server_addresses import BadAddress, QdrantAddress
 
 
 def test_messages_have_no_key() -> None:

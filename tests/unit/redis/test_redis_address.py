@@ -2,8 +2,7 @@
 
 import pytest
 
-from cragside.adapters.bad_address import BadAddress
-from cragside.adapters.redis.address import RedisAddress
+from cragside.adapters.server_addresses import BadAddress, RedisAddress
 
 
 @pytest.mark.parametrize(

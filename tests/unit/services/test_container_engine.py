@@ -1,4 +1,4 @@
-"""Where the compose file cannot be brought up, the reason is told. A changed image is built again."""
+"""Report why the compose file cannot be brought up. Build a changed image again."""
 
 import os
 import sys

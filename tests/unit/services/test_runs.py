@@ -1,4 +1,4 @@
-"""How the tests share real servers, shown with a server that is a small Python program."""
+"""Tests share real servers; here the server is a small Python program."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which rows the table of hosts has after a run."""
+"""The table of hosts has its rows after a run."""
 
 import pytest
 

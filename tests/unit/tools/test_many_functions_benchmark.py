@@ -1,4 +1,4 @@
-"""How `benchmarks.many_functions` judges: what was refused, left or lacking never counts as an answer."""
+"""`benchmarks.many_functions` counts no answer that was refused, abandoned or incomplete."""
 
 import json
 from typing import Any

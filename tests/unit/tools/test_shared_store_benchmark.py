@@ -1,4 +1,4 @@
-"""How `benchmarks.shared_store` asks and judges, without its servers: a wrong answer never counts as a fast one."""
+"""`benchmarks.shared_store` asks and judges, without its servers: a wrong answer never counts as a fast one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How `benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
+"""`benchmarks.stack` asks and judges, without its servers: a wrong answer never counts as a fast one."""
 
 import json
 import signal

@@ -42,7 +42,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """What programs write that log all that reaches the root. pytest's own handler gets more."""
+    """Collect the log as a program with a handler at the root writes it. pytest's own handler gets more."""
     written = io.StringIO()
     logging.getLogger("opentelemetry").handlers.clear()  # what it told for another test, it would not tell again
     handler = logging.StreamHandler(written)

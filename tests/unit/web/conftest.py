@@ -1,4 +1,4 @@
-"""What the tests of fetching share."""
+"""Fixtures of the tests of fetching."""
 
 import pytest
 

@@ -14,7 +14,7 @@ SECRET = b"the victim's secret"
 
 
 class Watch(list[tuple[str, object]]):
-    """What opens a socket. Threads that other tests have left running count for nothing."""
+    """Record the code that opens a socket, without threads that other tests left running."""
 
     def __init__(self):
         super().__init__()
@@ -123,5 +123,5 @@ class Net:
 
     @property
     def connected(self):
-        """Where sockets of this process went, the names that the operating system was asked for included."""
+        """Return the addresses that sockets of this process reached, and the names that were looked up."""
         return {seen if isinstance(seen, str | bytes) else seen[0] for _, seen in self.watch}

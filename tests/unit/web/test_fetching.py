@@ -1,4 +1,4 @@
-"""What is fetched, and where a fetch ends."""
+"""Pages that are fetched, and the limits of a fetch."""
 
 import asyncio
 import gzip

@@ -245,7 +245,7 @@ class Container(Stores):
         """The issued tokens, None when no file is configured for them."""
         if self.settings.tokens_file is None:
             return None
-        from cragside.adapters.local.token_file import TokenFile
+        from cragside.adapters.local.tokens import TokenFile
 
         return TokenFile(self.settings.tokens_file, clock=self.clock)
 

@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.neo4j.address import Neo4jAddress
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant.address import QdrantAddress
-    from cragside.adapters.redis.address import RedisAddress
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
+    from cragside.adapters.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
 
@@ -36,7 +34,7 @@ def configured(variable: str, *, extra: str = "servers", use: str = "is set") ->
 
     What is missing comes with the `extra`. `use` says why it is needed.
     """
-    from cragside.adapters.bad_address import BadAddress  # here: a store in files needs no adapter of a database
+    from cragside.adapters.server_addresses import BadAddress  # here: a store in files needs no adapter of a database
 
     try:
         yield
@@ -86,7 +84,7 @@ def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresA
 
 def neo4j_address(settings: "Settings") -> "Neo4jAddress":
     """Read NEO4J_URI and what is set beside it."""
-    from cragside.adapters.neo4j.address import Neo4jAddress
+    from cragside.adapters.server_addresses import Neo4jAddress
 
     return Neo4jAddress.parse(
         _text(settings.neo4j_uri),
@@ -99,7 +97,7 @@ def neo4j_address(settings: "Settings") -> "Neo4jAddress":
 
 def qdrant_address(settings: "Settings", key: str | None = None) -> "QdrantAddress":
     """Read QDRANT_URL, with this key or the one in QDRANT_API_KEY."""
-    from cragside.adapters.qdrant.address import QdrantAddress
+    from cragside.adapters.server_addresses import QdrantAddress
 
     apart = settings.qdrant_api_key_secret is not None
     return QdrantAddress.parse(_text(settings.qdrant_url), key or _text(settings.qdrant_api_key), key_apart=apart)
@@ -107,7 +105,7 @@ def qdrant_address(settings: "Settings", key: str | None = None) -> "QdrantAddre
 
 def redis_address(settings: "Settings", uri: str | None = None) -> "RedisAddress":
     """Read this address or the one in REDIS_URI."""
-    from cragside.adapters.redis.address import RedisAddress
+    from cragside.adapters.server_addresses import RedisAddress
 
     return RedisAddress.parse(uri or _text(settings.redis_uri))
 
@@ -178,7 +176,7 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     """Describe Redis, and tell if it keeps its data. Raises `ServiceUnavailable`."""
-    from cragside.adapters.redis.database import RedisFailure
+    from cragside.adapters.redis import RedisFailure
 
     try:
         info = await redis.run(lambda client: client.info())

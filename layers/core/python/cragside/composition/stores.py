@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.local.spare_room import SpareFile
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis.database import RedisDatabase
+    from cragside.adapters.redis import RedisDatabase
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2
@@ -125,7 +125,7 @@ class Stores(Models):
         with configured("NEO4J_URI"):
             address = neo4j_address(settings)
             from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-            from cragside.adapters.neo4j.database import Neo4jDatabase
+            from cragside.adapters.neo4j import Neo4jDatabase
         passwords, most = self._secret("neo4j_password", str), settings.neo4j_connections or usual_connections()
         database = Neo4jDatabase(address, most=most, passwords=passwords, figures=self.figures, clock=self.clock)
         graphs = FencedGraph(database)
@@ -139,7 +139,7 @@ class Stores(Models):
             return None
         with configured("REDIS_URI"):
             address = self._secret("redis_uri", partial(redis_address, settings)) or redis_address(settings)
-            from cragside.adapters.redis.database import RedisDatabase
+            from cragside.adapters.redis import RedisDatabase
         most = settings.redis_connections or usual_connections()
         database = RedisDatabase(address, most=most, figures=self.figures, clock=self.clock)
         return self._connected(database, database.close)
@@ -153,7 +153,7 @@ class Stores(Models):
         with configured("QDRANT_URL"):
             address = qdrant_address(settings)
             from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-            from cragside.adapters.qdrant.database import QdrantDatabase
+            from cragside.adapters.qdrant import QdrantDatabase
         keys = self._secret("qdrant_api_key", lambda key: qdrant_address(settings, key).api_key)
         most = settings.qdrant_connections or usual_connections()
         database = QdrantDatabase(address, most=most, keys=keys, figures=self.figures, clock=self.clock)
@@ -168,7 +168,7 @@ class Stores(Models):
 
     @cached_property
     def backend(self) -> "Backend":
-        """Stores the knowledge bases: in PostgreSQL, or in SQLite."""
+        """Stores the knowledge bases: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
         if self.database is not None:
             from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from cragside.domain.document import DocType, SourceText
 
@@ -208,31 +208,7 @@ STATUSES: tuple[DocumentStatus, ...] = ("failed", "pending", "searchable", "enri
 _LATEST_FIRST: tuple[DocumentSort, ...] = ("added", "changed")
 
 
-class Listed(Protocol):
-    """A document that can be listed, such as a `DocumentRecord`."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def source(self) -> str: ...  # noqa: D102
-    @property
-    def file_type(self) -> str: ...  # noqa: D102
-    @property
-    def unread(self) -> str: ...  # noqa: D102
-    @property
-    def created_at(self) -> str: ...  # noqa: D102
-    @property
-    def updated_at(self) -> str: ...  # noqa: D102
-    @property
-    def passages(self) -> int: ...  # noqa: D102
-    @property
-    def status(self) -> DocumentStatus: ...  # noqa: D102
-
-
-Each = TypeVar("Each", bound=Listed)
-_KEYS: dict[DocumentSort, Callable[[Listed], str | int]] = {
+_KEYS: dict[DocumentSort, Callable[[DocumentRecord], str | int]] = {
     "added": lambda record: record.created_at,
     "changed": lambda record: record.updated_at,
     "name": lambda record: record.name.casefold(),
@@ -263,14 +239,14 @@ class Listing:
         """Tell if the order is a descending one."""
         return self.sort in _LATEST_FIRST if self.descending is None else self.descending
 
-    def takes(self, record: Listed) -> bool:
+    def takes(self, record: DocumentRecord) -> bool:
         """Tell if a document is listed."""
         if self.file_type not in (None, record.file_type) or (self.unread and not record.unread):
             return False
         wanted = self.search.casefold()
         return not wanted or any(wanted in text.casefold() for text in (record.name, record.title, record.source))
 
-    def ordered(self, records: Iterable[Each]) -> list[Each]:
+    def ordered(self, records: Iterable[DocumentRecord]) -> list[DocumentRecord]:
         """Documents that come in the order in which they were accepted, in the order of the list."""
         given = list(records)
         if self.reverse:

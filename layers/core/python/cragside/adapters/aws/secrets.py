@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from cragside.adapters.aws.client import make_client
-from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.renewable import Unreadable
+from cragside.adapters.server_addresses import BadAddress
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 

@@ -1,1 +1,1 @@
-"""What one machine needs no server for."""
+"""Queues, tokens, preferences and logs in files of this machine."""

@@ -19,7 +19,7 @@ class Conversations:
         self._home = home
 
     def last(self, workspace: str) -> list[Message]:
-        """The messages of the last conversation, `{"role", "content"}` each. Raises `ValidationError`."""
+        """Return the messages of the last conversation, `{"role", "content"}` each. Raises `ValidationError`."""
         try:
             kept = json.loads(self._file(workspace).read_text("utf-8"))
             return [{"role": str(turn["role"]), "content": str(turn["content"])} for turn in kept]

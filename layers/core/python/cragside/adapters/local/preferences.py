@@ -23,7 +23,7 @@ _Stamp = tuple[int, int, int]
 
 
 class PreferenceFile(PreferenceStore):
-    """The changes of all workspaces in `folder/.settings.json`, which is replaced as a whole.
+    """Keeps the changed settings of all workspaces in `folder/.settings.json`, which is replaced as a whole.
 
     The first change creates the file. If the file cannot be read, there are no changes, and the log says why.
     """
@@ -61,7 +61,7 @@ class PreferenceFile(PreferenceStore):
         return new
 
     def _undamaged(self) -> dict[str, dict[str, Any]]:
-        """What is saved. Raises `ServiceUnavailable` if the file is damaged: a change would lose all of it."""
+        """Return the saved preferences. Raises `ServiceUnavailable` for a damaged file: a change would lose it."""
         try:
             return self._stored()
         except (ValueError, RecursionError) as error:

@@ -1,13 +1,66 @@
-"""Where a PostgreSQL database is, and how to connect to it."""
+"""The address of a PostgreSQL database, and how to connect to it."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 
-from cragside.adapters.bad_address import ENCODED, BadAddress, check_host, split_address
-from cragside.adapters.postgres.tls import tls_of
+from cragside.adapters.server_addresses import ENCODED, BadAddress, check_host, split_address
+
+_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_FILES = ("sslrootcert", "sslcert", "sslkey")
+_SYSTEM = "system"
+
+
+def tls_of(options: Mapping[str, str]) -> ssl.SSLContext | str:
+    """Return the argument `ssl` of `asyncpg.connect`. Raises `BadAddress`.
+
+    `require` encrypts and does not verify. `verify-ca` verifies the certificate, and `verify-full` the host's name too.
+    Both trust the system's authorities if no `sslrootcert` is given, where libpq looks for a file.
+    """
+    mode = options.get("sslmode", "prefer")
+    if mode not in _MODES:
+        raise BadAddress(f"sslmode has to be one of {', '.join(_MODES)}")
+    verifies = mode.startswith("verify-")
+    for name in _FILES:
+        if name in options and not Path(options[name]).is_file() and not _is_system(name, options[name]):
+            raise BadAddress(f"the file of {name} is not there")
+    if "sslrootcert" in options and not verifies:
+        raise BadAddress("sslrootcert needs sslmode=verify-full or verify-ca")
+    if "sslkey" in options and "sslcert" not in options:
+        raise BadAddress("sslkey needs sslcert")
+    if "sslcert" in options and not verifies and mode != "require":
+        raise BadAddress("sslcert needs sslmode=require, verify-ca or verify-full")
+    return _context(mode, options) if verifies or mode == "require" else mode
+
+
+def _is_system(name: str, value: str) -> bool:
+    return name == "sslrootcert" and value == _SYSTEM
+
+
+def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = mode == "verify-full"
+    if mode == "require":
+        context.verify_mode = ssl.CERT_NONE
+    try:
+        roots = options.get("sslrootcert", _SYSTEM)
+        if mode != "require" and roots == _SYSTEM:
+            context.load_default_certs()
+        elif mode != "require":
+            context.load_verify_locations(roots)
+    except (ssl.SSLError, OSError):
+        raise BadAddress("the file of sslrootcert holds no certificate that can be read") from None
+    try:
+        if "sslcert" in options:
+            # An empty password: otherwise a key with one would be asked for on the terminal.
+            context.load_cert_chain(options["sslcert"], options.get("sslkey"), password="")
+    except (ssl.SSLError, OSError):
+        raise BadAddress("sslcert and sslkey are no certificate with its key, or the key has a password") from None
+    return context
+
 
 _FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
 _OPTIONS = (
@@ -45,7 +98,7 @@ class PostgresAddress:
 
     @classmethod
     def parse(cls, uri: str) -> "PostgresAddress":
-        """The parts of a URI, with its certificates read. Raises `BadAddress`."""
+        """Parse a URI and read its certificates. Raises `BadAddress`."""
         parts = split_address(uri, "postgresql", "postgres")
         options = _options(parts.query)
         host, port = _place(parts, options)
@@ -72,7 +125,7 @@ class PostgresAddress:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `asyncpg.connect`, but for the time that it may take and its statements."""
+        """Return the arguments of `asyncpg.connect`, but for the time that it may take and its statements."""
         return {
             "host": self.host,
             "port": self.port,
@@ -85,7 +138,7 @@ class PostgresAddress:
         }
 
     def __str__(self) -> str:
-        """For messages: without user and password."""
+        """Return the address for messages: without user and password."""
         if self.host.startswith("/"):
             return f"postgresql:///{self.database}?host={self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -93,7 +146,7 @@ class PostgresAddress:
 
 
 def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
-    """Host and port. `hostname` of the standard library has no upper case, which the path of a socket may have."""
+    """Return host and port. `hostname` of the standard library is lower case, but the path of a socket may not be."""
     place = parts.netloc.rpartition("@")[2]
     if "," in place:
         raise BadAddress("name one host. Use a name or a proxy that leads to the server in charge")

@@ -1,10 +1,11 @@
-"""The connections to one PostgreSQL database: how many, for how long, and what happens when they break."""
+"""Connections to one PostgreSQL database, and what their failures mean."""
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -12,9 +13,30 @@ import asyncpg
 
 from cragside.adapters.closing import close_quietly
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.statements import kind_of
-from cragside.adapters.renewable import Renewable
-from cragside.ports.telemetry import DatabaseFigures
+from cragside.adapters.renewable import Renewable, Unreadable
+from cragside.ports.telemetry import DatabaseFigures, StatementKind
+
+_WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"})
+_TRANSACTION = frozenset({"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"})
+_DATA = frozenset({"SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "COPY"})
+
+
+def only_reads(sql: str) -> bool:
+    """Return True if a statement writes nothing, so that it may run again after its answer was lost."""
+    words = set(sql.split())
+    return "SELECT" in words and not words & _WRITES
+
+
+@lru_cache(maxsize=256)
+def kind_of(sql: str) -> StatementKind:
+    """Classify a statement by its first word. A function that it calls may do more."""
+    first = next(iter(sql.split(maxsplit=1)), "").rstrip(";").upper()
+    if first in _TRANSACTION:
+        return "transaction"
+    if first not in _DATA:
+        return "other"
+    return "read" if only_reads(sql) else "write"
+
 
 CONNECT_SECONDS = 3.0
 # How long a caller waits while all connections are in use.
@@ -84,17 +106,17 @@ class Connections:
 
     @property
     def session_changes(self) -> bool:
-        """Whether a pooler may run two statements in two sessions, unless they are in one transaction."""
+        """Return True if a pooler may run two statements outside a transaction in two sessions."""
         return self._direct is False and not (self.address and self.address.statement_cache_size)
 
     @property
     def bounds(self) -> str:
-        """What a transaction has to set so that the server bounds it, "" if its session is bounded."""
+        """Return the settings by which the server bounds a transaction, "" if its session is bounded."""
         return _bounds(self._statement_seconds, "LOCAL ") if self._direct is False else ""
 
     @asynccontextmanager
     async def one(self, user: str = "") -> AsyncIterator[asyncpg.Connection]:
-        """A connection for this block, and for one of several users if it is named.
+        """Yield a connection for this block, and for one of several users if it is named.
 
         Raises `AllBusy`, `ConnectionLost`, `Unreadable`, and what connecting raises.
         """
@@ -118,7 +140,7 @@ class Connections:
 
     @asynccontextmanager
     async def _place(self, user: str) -> AsyncIterator[None]:
-        """A place among those of the user, and one among all."""
+        """Hold one of the user's places and one of all places."""
         free = [self._free]
         if user:
             free.insert(0, self._free_of.setdefault(user, asyncio.Semaphore(self._share)))
@@ -214,7 +236,7 @@ def _count_statement(figures: DatabaseFigures, ended: Any) -> None:
 
 
 def _bounds(statement_seconds: float, local: str = "") -> str:
-    """A client that is stopped or cut off keeps no locks, and waits for none, for longer than this."""
+    """Bound how long a client that is stopped or cut off keeps locks or waits for them."""
     bounds = {
         "statement_timeout": 2 * statement_seconds,  # the client gives up first
         "lock_timeout": statement_seconds * 2 / 3,
@@ -224,7 +246,7 @@ def _bounds(statement_seconds: float, local: str = "") -> str:
 
 
 async def _is_direct(connection: asyncpg.Connection) -> bool:
-    """Whether the process that we talk to is the one that runs statements. A pooler has numbers of its own."""
+    """Return True if the process at the other end runs the statements itself. A pooler has numbers of its own."""
     # `execute` prepares no statement, which a pooler might refuse.
     found = await connection.execute(f"SELECT 1 WHERE pg_backend_pid() = {connection.get_server_pid()}")
     return bool(found == "SELECT 1")
@@ -238,7 +260,7 @@ def _is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
 
 
 async def _given_back(pool: asyncpg.Pool, connection: asyncpg.Connection) -> None:
-    """Give it back when the server has confirmed a cancelled statement, else drop it."""
+    """Give a connection back when the server has confirmed a cancelled statement, else drop it."""
     try:
         await pool.release(connection, timeout=CLEANUP_SECONDS)
     except _FAILURES:
@@ -248,4 +270,94 @@ async def _given_back(pool: asyncpg.Pool, connection: asyncpg.Connection) -> Non
 
 
 async def _as_it_is(_: asyncpg.Connection) -> None:
-    """Nothing here changes a session, so that nothing has to be reset, which would cost a round trip each time."""
+    """Skip the reset of a session, which would cost a round trip: nothing here changes one."""
+
+
+# What a statement may raise. `TimeoutError` and refused connections are `OSError`.
+FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+_MEANINGS = (
+    (
+        (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError, asyncpg.InvalidSchemaNameError),
+        "its tables are missing",
+        "has no tables yet. Run `cragside migrate`",
+    ),
+    (
+        asyncpg.InsufficientPrivilegeError,
+        "the role may not do that",
+        "may not be used by the role in POSTGRES_URI. Grant it the rights in docs/postgresql.md",
+    ),
+    (
+        asyncpg.LockNotAvailableError,
+        "another client locks what is needed",
+        "waits for another client of PostgreSQL, which locks what is needed. Try again; pg_stat_activity shows it",
+    ),
+    (
+        asyncpg.ReadOnlySQLTransactionError,
+        "PostgreSQL is read-only",
+        "cannot be written: PostgreSQL is read-only. Use the primary server, or see why this one became read-only",
+    ),
+    (asyncpg.DiskFullError, "its disk is full", "has a full disk. Free some of it on PostgreSQL's machine"),
+    (
+        (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError),
+        "a pooler gives statements to other connections",
+        "is behind a pooler that keeps no prepared statements: add statement_cache_size=0 to POSTGRES_URI",
+    ),
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        "the user or the password is wrong",
+        "refuses the user or the password in POSTGRES_URI. Correct them, or let the user in with pg_hba.conf",
+    ),
+    (
+        Unreadable,
+        "its secret cannot be read",
+        "is out of reach: what POSTGRES_URI_SECRET names cannot be read. The log has the reason",
+    ),
+    (
+        asyncpg.InvalidCatalogNameError,
+        "there is no such database",
+        "has no database: the one that POSTGRES_URI names is not there. Create it, or correct POSTGRES_URI",
+    ),
+    (
+        AllBusy,
+        "all connections are in use",
+        "is busy: all connections to PostgreSQL are in use. Try again, or raise RAG_POSTGRES_CONNECTIONS",
+    ),
+    (
+        ssl.SSLError,
+        "TLS failed",
+        "is out of reach: TLS failed. Check PostgreSQL's certificate, and sslmode and sslrootcert in POSTGRES_URI",
+    ),
+    (
+        asyncpg.CannotConnectNowError,
+        "PostgreSQL is starting, stopping or recovering",
+        "is out of reach: PostgreSQL is starting, stopping or recovering. Wait, or see its log",
+    ),
+    (
+        asyncpg.TooManyConnectionsError,
+        "it has too many connections",
+        "has too many connections to PostgreSQL. Lower RAG_POSTGRES_CONNECTIONS, or raise its max_connections",
+    ),
+)
+# asyncpg has no class of its own for this.
+_NO_TLS = "rejected SSL upgrade"
+_WITHOUT_TLS = (
+    "PostgreSQL takes no TLS, or something else answers",
+    "is out of reach: what answers takes no TLS, which sslmode in POSTGRES_URI asks for, or is no PostgreSQL. Set up "
+    "its certificate, choose another sslmode, or correct the address",
+)
+
+
+def meaning_of(error: BaseException) -> tuple[str, str]:
+    """Return the reason of a failure, and the end of the sentence 'The store …' with cause and remedy.
+
+    Neither holds what was asked: that may be somebody's text.
+    """
+    if type(error) is ConnectionError and _NO_TLS in str(error):
+        return _WITHOUT_TLS
+    for kinds, reason, unusable in _MEANINGS:
+        if isinstance(error, kinds):
+            return reason, unusable
+    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
+        return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL. See its log"
+    remedy = "Start it, or correct POSTGRES_URI"
+    return "PostgreSQL does not answer", f"is out of reach: PostgreSQL does not answer. {remedy}"

@@ -5,13 +5,18 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import asyncpg
 
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import CLEANUP_SECONDS, WAIT_SECONDS, ConnectionLost, Connections
-from cragside.adapters.postgres.statements import only_reads
+from cragside.adapters.postgres.connections import (
+    CLEANUP_SECONDS,
+    WAIT_SECONDS,
+    ConnectionLost,
+    Connections,
+    only_reads,
+)
 from cragside.adapters.renewable import Renewable, renewable
 from cragside.ports.telemetry import DatabaseFigures
 
@@ -45,32 +50,32 @@ class PostgresDatabase:
         self._user = ""
 
     def of(self, user: str) -> Self:
-        """This database for one of several users, who share its connections fairly. Transactions are common to all."""
+        """Return the same database for one of several users, who share its connections fairly."""
         mine = copy(self)
         mine._user = user
         return mine
 
     async def all(self, sql: str, *values: Any, repeat: bool = True) -> list[Any]:
-        """All rows of a query. One whose functions write must not `repeat` after its answer was lost."""
+        """Return all rows of a query. Pass `repeat=False` if a function of it writes: its answer may get lost."""
         return await self._run("fetch", sql, values, repeat=repeat)  # type: ignore[no-any-return]
 
     async def one(self, sql: str, *values: Any) -> Any:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         return await self._run("fetchrow", sql, values)
 
     async def value(self, sql: str, *values: Any) -> Any:
-        """The first column of the first row of a query, or None."""
+        """Return the first column of the first row of a query, or None."""
         return await self._run("fetchval", sql, values)
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """A statement for each of the rows. Only within a transaction."""
+        """Run a statement for each of the rows, within a transaction only."""
         connection = self._held.get()
         assert connection is not None  # noqa: S101 (a defect of the caller's)
         await connection.executemany(sql, [[*map(_without_nul, row)] for row in rows], timeout=self._seconds)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """The connection of this task's transaction, or one for this block alone."""
+        """Yield the connection of this task's transaction, or one for this block alone."""
         if (held := self._held.get()) is not None:
             yield held
             return
@@ -84,7 +89,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[None]:
-        """Everything or nothing. With `snapshot`, nothing is written and all queries see one state."""
+        """Commit everything in the block or nothing. With `snapshot` the block only reads, and sees one state."""
         if self._held.get() is not None:
             raise RuntimeError("This task is in a transaction already.")
         options: dict[str, Any] = {"isolation": "repeatable_read", "readonly": True} if snapshot else {}
@@ -99,7 +104,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection of its own that only reads, and sees one state however long that takes.
+        """Yield a connection of its own that only reads, and sees one state for as long as the block lasts.
 
         Statements of this task are no part of it.
         """
@@ -115,12 +120,12 @@ class PostgresDatabase:
 
     @property
     def address(self) -> str:
-        """Where it is, for messages: without user and password."""
+        """Return the address for messages: without user and password."""
         return str(self._connections.address or self.addresses)
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler answered, which gives sessions to others. False before the first connection."""
+        """Return True if a pooler answered, which shares sessions. False before the first connection."""
         return bool(self._connections.bounds)
 
     async def close(self) -> None:
@@ -144,7 +149,7 @@ class PostgresDatabase:
     async def _connected_and_begun(
         self, stack: AsyncExitStack, options: dict[str, Any]
     ) -> tuple[asyncpg.Connection, Any]:
-        """A connection with a new transaction. If the connection turns out to be dead, another one."""
+        """Begin a transaction on a connection; on another one if the first turns out to be dead."""
         try:
             return await self._entered(stack, options)
         except ConnectionLost:
@@ -193,7 +198,7 @@ async def _finished(begun: Any, connection: asyncpg.Connection, seconds: float) 
 
 
 def _without_nul(value: Any) -> Any:
-    """Texts, also in lists, with a blank for the one character that PostgreSQL cannot hold. `storable` has one too."""
+    """Replace NUL, the one character that PostgreSQL cannot hold, by a blank in texts and lists, as `storable` does."""
     if isinstance(value, str):
         return value.replace("\0", " ")
     if isinstance(value, list) and isinstance(next(iter(value), None), str):
@@ -204,3 +209,31 @@ def _without_nul(value: Any) -> Any:
 def _drop(connection: asyncpg.Connection) -> None:
     with suppress(asyncpg.InterfaceError):  # it is closed already
         connection.terminate()
+
+
+_STATE = """SELECT split_part(current_setting('server_version'), ' ', 1),
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+    (SELECT extversion FROM pg_extension WHERE extname = 'age'),
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    current_setting('max_connections')::integer,
+    (SELECT count(*) FROM pg_class WHERE relkind = 'r'
+        AND (relnamespace = to_regnamespace('crag')
+            OR relnamespace = to_regnamespace('public') AND relname LIKE 'lightrag\\_%')
+        AND NOT has_table_privilege(oid, 'SELECT') OR relkind = 'r' AND relnamespace = to_regnamespace('crag')
+        AND relname <> 'schema_version' AND NOT has_table_privilege(oid, 'INSERT'))"""
+
+
+class ServerState(NamedTuple):
+    """`vector` and `age` are versions, None if they are not there. `forbidden` tables may not be used by the role."""
+
+    version: str
+    vector: str | None
+    age: str | None
+    connections: int
+    most_connections: int
+    forbidden: int
+
+
+async def state_of(database: PostgresDatabase) -> ServerState:
+    """Ask the server for its state. A role without a monitor's rights sees that a connection exists, no more."""
+    return ServerState(*await database.one(_STATE))

@@ -8,8 +8,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from cragside.adapters.postgres.connections import FAILURES, meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.application.preferences import Check, PreferenceStore, anything
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
@@ -25,7 +25,7 @@ _CHANGE = """INSERT INTO crag.preference VALUES ($1, jsonb_strip_nulls($2::text:
 
 
 class PostgresPreferences(PreferenceStore):
-    """The changes of all workspaces, which are read together."""
+    """Keeps the changed settings of all workspaces, which are read together."""
 
     def __init__(self, database: PostgresDatabase, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -19,9 +19,8 @@ from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as S
 from cragside.adapters.lightrag.ledger.postgres.standing import standing_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
-from cragside.adapters.postgres import preferences, queue_schema
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.versions import ServerState, state_of
+from cragside.adapters.postgres import preferences, queue
+from cragside.adapters.postgres.database import PostgresDatabase, ServerState, state_of
 from cragside.ports.telemetry import Standing
 
 
@@ -55,7 +54,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             await _make_schema(connection)
             await connection.execute(TABLES)
             await connection.execute(SEARCH_TABLES)
-            await connection.execute(queue_schema.TABLES)
+            await connection.execute(queue.TABLES)
             await connection.execute(preferences.TABLES)
             await make_tables(connection)
             await record_version(database)

@@ -26,7 +26,7 @@ from cragside.ports.models import LanguageModel
 
 T = TypeVar("T")
 
-# LightRAG's default, which our storages in SQLite and in memory use: all databases have to find the same passages.
+# LightRAG's default, which our storage in SQLite uses: all databases have to find the same passages.
 COSINE_FLOOR = 0.2
 
 

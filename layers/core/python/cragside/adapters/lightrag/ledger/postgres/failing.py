@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
+from cragside.adapters.postgres.connections import FAILURES, meaning_of
 
 
 @asynccontextmanager

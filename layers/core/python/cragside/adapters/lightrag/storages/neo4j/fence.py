@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, Outside
-from cragside.adapters.neo4j.database import Neo4jDatabase, Neo4jFailure, Run
+from cragside.adapters.neo4j import Neo4jDatabase, Neo4jFailure, Run
 
 # One node for each store. Writing to it locks it until the transaction ends.
 _FENCE = """MATCH (fence:CragsideFence {workspace: $key}) SET fence.locked = true

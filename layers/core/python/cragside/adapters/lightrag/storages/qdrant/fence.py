@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, O
 from cragside.adapters.lightrag.storages.qdrant import points
 from cragside.adapters.lightrag.storages.qdrant.changes import unpacked
 from cragside.adapters.lightrag.storages.qdrant.points import NAMESPACES, collection_of
-from cragside.adapters.qdrant.database import QdrantDatabase, QdrantFailure
+from cragside.adapters.qdrant import QdrantDatabase, QdrantFailure
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, Outside
-from cragside.adapters.redis.database import RedisDatabase, RedisFailure
+from cragside.adapters.redis import RedisDatabase, RedisFailure
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

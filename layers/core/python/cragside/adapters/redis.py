@@ -20,8 +20,8 @@ from redis.exceptions import ConnectionError as ConnectionBroken
 
 from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
-from cragside.adapters.redis.address import RedisAddress
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
+from cragside.adapters.server_addresses import RedisAddress
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import DatabaseFigures
 
@@ -61,7 +61,7 @@ class RedisDatabase:
 
     @property
     def address(self) -> str:
-        """Where it is, for messages: without user and password."""
+        """Return the address for messages: without user and password."""
         return str(self._address or self._addresses)
 
     async def run(self, work: Callable[[Redis], Awaitable[T]]) -> T:
@@ -147,7 +147,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _failure(error: BaseException) -> RedisFailure:
-    """What it means for whoever runs cragside."""
+    """Translate an error of the driver into what an operator has to know."""
     if isinstance(error, Unreadable):
         unread = "what REDIS_URI_SECRET names cannot be read"
         return RedisFailure(unread, f"is out of reach: {unread}. The log has the reason")

@@ -1,8 +1,4 @@
-"""Issued tokens in a JSON file, by their hashes.
-
-A token has 256 random bits, so it cannot be guessed from its SHA-256. A slow hash, as for passwords, would only cost
-time.
-"""
+"""Tokens of the API in a file."""
 
 import hashlib
 import json
@@ -13,17 +9,85 @@ import secrets
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
+from typing import Annotated, Literal
 
 from filelock import FileLock, Timeout
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
 from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
-from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken, Limits, TokenScope, in_order
 from cragside.ports.access import TokenStore
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+
+_Most = Annotated[int | None, Field(ge=0)]
+
+
+class LimitsBody(BaseModel):
+    """The most that may be stored; null is no limit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workspaces: _Most = None
+    documents: _Most = None
+    bytes: _Most = None
+
+
+class TokenEntry(BaseModel):
+    """A token. `workspaces` null means all, `expires` null never."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    id: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    scopes: list[TokenScope]
+    workspaces: list[str] | None
+    expires: AwareDatetime | None
+    created: AwareDatetime
+    limits: LimitsBody = LimitsBody()
+
+
+class TokensBody(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    version: Literal[1]
+    tokens: list[TokenEntry]
+
+
+def token_of(entry: TokenEntry) -> IssuedToken:
+    """Return the token of an entry."""
+    return IssuedToken(
+        id=entry.id,
+        name=entry.name,
+        digest=bytes.fromhex(entry.sha256),
+        scopes=frozenset(entry.scopes),
+        workspaces=None if entry.workspaces is None else tuple(entry.workspaces),
+        created=entry.created,
+        expires=entry.expires,
+        limits=Limits(**entry.limits.model_dump()),
+    )
+
+
+def entry_of(token: IssuedToken) -> TokenEntry:
+    """Return the entry of a token."""
+    limits = token.limits
+    return TokenEntry(
+        id=token.id,
+        name=token.name,
+        sha256=token.digest.hex(),
+        scopes=in_order(token.scopes),
+        workspaces=None if token.workspaces is None else list(token.workspaces),
+        expires=None if token.expires is None else token.expires.astimezone(UTC),
+        created=token.created.astimezone(UTC),
+        limits=LimitsBody(workspaces=limits.workspaces, documents=limits.documents, bytes=limits.bytes),
+    )
+
 
 # Every process notices a change within this time (seconds).
 _LOOKS_EVERY = 1.0

@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import Gate, ServerFailure
-from cragside.adapters.qdrant.address import QdrantAddress
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
+from cragside.adapters.server_addresses import QdrantAddress
 from cragside.domain.forward_proxy import signed_proxy
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import DatabaseFigures
@@ -52,7 +52,7 @@ class QdrantDatabase:
         figures: DatabaseFigures | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`keys` come before the one in the address."""
+        """Take `keys` rather than the one in the address."""
         self.address = address
         self._keys = keys or Fixed(address.api_key)
         self._key = address.api_key
@@ -142,12 +142,12 @@ class _Bounded(httpx.AsyncHTTPTransport):
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether others need not try. A request that takes too long says nothing of the server."""
+    """Return True if other requests would fail too. A request that takes too long tells nothing about the server."""
     return isinstance(error, httpx.HTTPError) and not isinstance(error, _SLOW)
 
 
 def _failure(error: BaseException) -> QdrantFailure:
-    """What it means for whoever runs cragside."""
+    """Translate an error of the client into what an operator has to know."""
     if isinstance(error, Unreadable):
         unread = "what QDRANT_API_KEY_SECRET names cannot be read"
         return QdrantFailure(unread, f"is out of reach: {unread}. The log has the reason")

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import neo4j
+from neo4j.auth_management import AsyncAuthManager
 from neo4j.exceptions import (
     AuthError,
     ClientError,
@@ -21,13 +22,33 @@ from neo4j.exceptions import (
 
 from cragside.adapters.closing import close_quietly
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
-from cragside.adapters.neo4j.address import Neo4jAddress
-from cragside.adapters.neo4j.login import Login
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
+from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.adapters.shares import Shares
 from cragside.domain.request_id import request_id
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import DatabaseFigures
+
+_WRONG = "Neo.ClientError.Security.Unauthorized"
+
+
+class Login(AsyncAuthManager):
+    """A user with a password that may be exchanged. The driver asks for it before each use of a connection."""
+
+    def __init__(self, user: str, passwords: Renewable[str]) -> None:
+        self._user = user
+        self._passwords = passwords
+
+    async def get_auth(self) -> neo4j.Auth:
+        """Return the user and the current password. Raises `Unreadable`."""
+        return neo4j.basic_auth(self._user, await self._passwords.current())
+
+    async def handle_security_exception(self, auth: object, error: Neo4jError) -> bool:
+        """Return True if there is another password to try again with."""
+        if error.code != _WRONG or not isinstance(auth, neo4j.Auth) or auth.credentials is None:
+            return False
+        return await self._passwords.after_refusal(auth.credentials) is not None
+
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
@@ -67,7 +88,7 @@ class Neo4jDatabase:
         figures: DatabaseFigures | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`passwords` come before the one in the address."""
+        """Take `passwords` rather than the one in the address."""
         self.address = address
         self._login = Login(address.user, passwords or Fixed(address.password))
         self._most = most
@@ -80,7 +101,7 @@ class Neo4jDatabase:
 
     @asynccontextmanager
     async def share_of(self, user: str) -> AsyncIterator[None]:
-        """In this block, `user` uses one of the connections. All of his blocks at once have half of them at most."""
+        """Hold one of the connections for `user` in this block. All blocks of one user hold at most half of them."""
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(self._shares.turn(user, wait_seconds=WAIT_SECONDS))
@@ -90,7 +111,7 @@ class Neo4jDatabase:
             yield
 
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
-        """The records of a query that only reads."""
+        """Return the records of a query that only reads."""
 
         async def read(session: neo4j.AsyncSession) -> list[Any]:
             return [record async for record in await session.run(self._bounded(cypher), values)]
@@ -185,12 +206,12 @@ class Neo4jDatabase:
 
 
 def _metadata() -> dict[str, str]:
-    """What Neo4j's query log and SHOW TRANSACTIONS have of a statement beside itself."""
+    """Name the program and the request, for Neo4j's query log and SHOW TRANSACTIONS."""
     return {"app": "cragside", "request": request_id.get()}
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether others need not try. A statement that takes too long says nothing of the server."""
+    """Return True if other requests would fail too. A statement that takes too long tells nothing about the server."""
     if isinstance(error, TimeoutError):
         return False
     gone = isinstance(error, ServiceUnavailable | SessionExpired | DatabaseUnavailable | OSError)
@@ -202,7 +223,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _failure(error: BaseException) -> Neo4jFailure:
-    """What it means for whoever runs cragside."""
+    """Translate an error of the driver into what an operator has to know."""
     if isinstance(error, UnsupportedServerProduct):
         wrong = "what answers at NEO4J_URI is no Neo4j that can be used"
         return Neo4jFailure(wrong, f"has no graph: {wrong}")

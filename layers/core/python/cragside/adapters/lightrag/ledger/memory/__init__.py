@@ -1,1 +1,0 @@
-"""The ledger of a workspace in memory. It lasts as long as its backend."""

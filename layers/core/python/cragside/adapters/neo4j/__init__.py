@@ -1,1 +1,0 @@
-"""Connections to Neo4j."""
