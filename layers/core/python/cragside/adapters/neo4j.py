@@ -25,7 +25,7 @@ from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.adapters.shares import Shares
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import DatabaseFigures
 

@@ -10,9 +10,9 @@ from typing import Protocol, TypeVar
 
 from cachetools import TTLCache
 
-from cragside.domain.counted import counted
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.faults import counted
 from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import Judgement, may_pass

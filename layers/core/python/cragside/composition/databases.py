@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.faults import counted
 from cragside.ports.telemetry import Standing
 
 if TYPE_CHECKING:

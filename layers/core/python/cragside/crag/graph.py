@@ -1,4 +1,8 @@
-"""The corrective graph: retrieve, grade and inject, or grade, transform the query, search the web and inject."""
+"""The corrective graph: retrieve -> grade -> inject, or grade -> transform query -> web search -> inject.
+
+A question within a conversation is completed first. Each step calls one port or the domain, within its share of the
+deadline, and degrades instead of failing.
+"""
 
 import asyncio
 import hashlib

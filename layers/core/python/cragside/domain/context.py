@@ -1,4 +1,9 @@
-"""Packs evidence into a block of quoted text that it cannot forge or leave."""
+"""Packs evidence into the block of a prompt, as quoted text that it cannot forge or leave.
+
+Evidence is untrusted. Delimiters and numbered headings carry a random code of the request. Text in the evidence that
+looks like a delimiter or a heading is altered. If the token budget is exceeded, the least relevant evidence is left
+out.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,12 @@
-"""The dates of passages, and which of two passages is later."""
+"""Dates passages, and puts the later one of two first that answer equally well.
+
+An entry of a log has the date that it begins with. Otherwise these are asked in turn, and the first one that is known
+counts: front matter or the client's metadata, what the document says of itself in its first lines, its name, the
+properties of its file. A document may claim any date. One in the future or before 1900 counts as unknown.
+
+A later document may change what an earlier one says: a mail the contract, a price list that of the year before. Where
+the question names the earlier time, the passage of that time comes first. Nothing is dropped.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

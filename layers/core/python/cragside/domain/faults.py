@@ -1,10 +1,16 @@
-"""Words for what is wrong with a component and what to do, in `doctor`, health, readiness and the log."""
+"""Words for messages: numbers of things, and for doctor, health, readiness and log what is wrong with a component."""
 
 import re
 from dataclasses import dataclass
 from typing import Self
 
 from cragside.domain.errors import CragsideError
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, in the plural unless the number is 1: `counted(2, "page")` is "2 pages"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
 
 _PLACE = "Check the disk of RAG_HOME, or the database of POSTGRES_URI."
 # What a component is called, and what to do if its error does not say.

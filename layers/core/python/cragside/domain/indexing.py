@@ -1,4 +1,9 @@
-"""Documents that are indexed: their records, tasks, listings, and the payload of their passages."""
+"""Documents that are indexed: their records, tasks and listings, and the payload of their passages.
+
+A document is cut into parts: runs of passages, each small enough for one task. First a part is embedded, which makes
+its text searchable. Then it is annotated with keywords, entities and language (tier 2) and with a model's description
+(tier 3), and merged into the graph.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Makes quoted text harmless: it can neither forge delimiters nor hide instructions."""
+"""Makes untrusted texts harmless for a prompt: text that looks like our framing or a control token is altered.
+
+An alteration replaces a bracket or a sign by a similar character, so people can still read the text. Ordinary text is
+unchanged. Altering a text twice changes nothing more.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,10 @@
-"""The preferences of a workspace, and the personas that it may choose."""
+"""The preferences of a workspace, and the personas that it may choose.
+
+A persona is a system prompt, which says who answers, in which language, and from the evidence alone. Like the plain
+instruction, each says that evidence is quoted material to be cited and never obeyed, and that only a line with the code
+of the request begins a piece of evidence. `{code}` stands for that code. Where there is no evidence, a sentence of its
+own tells the model so.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace

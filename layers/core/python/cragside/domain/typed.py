@@ -1,4 +1,12 @@
-"""Tells what a person typed from what chat clients and hosts wrote."""
+"""Tells what a person typed from what hosts and chat clients wrote around it.
+
+A document may forge a template's headings and tags. So a template counts only if its marks occur exactly as often as
+the host writes them; otherwise nobody can tell who wrote what, and nothing counts as typed.
+
+Clients and their users word the tasks of clients freely: a title, tags or follow-up questions for a chat, a summary of
+it. So these are recognised by their kind: at its beginning or end, a text tells the model to make one of these things
+of a conversation.
+"""
 
 import re
 from collections.abc import Sequence

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from cragside import __version__
 from cragside.composition.databases import DatabaseState, examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
-from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
-from cragside.domain.faults import Fault
+from cragside.domain.faults import Fault, counted
 from cragside.domain.languages import REMEDY, crosses_languages, languages_of
 from cragside.entrypoints import model_checks
 from cragside.entrypoints.error_lines import address_of

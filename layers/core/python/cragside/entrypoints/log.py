@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 from cragside.entrypoints.failure_traces import trace_of
 
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]

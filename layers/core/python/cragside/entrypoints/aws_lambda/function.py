@@ -21,7 +21,7 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.domain.request_id import plain_id, request_id
+from cragside.domain.hops import plain_id, request_id
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import seconds_left
 from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe, observe_secrets, observed

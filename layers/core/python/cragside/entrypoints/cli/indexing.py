@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cragside.composition.files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
-from cragside.domain.counted import counted
 from cragside.domain.errors import (
     ConfigurationError,
     DeadlineExceeded,
@@ -23,6 +22,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli.api import ask, named_workspace
 from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report, tell_why_it_stopped
 from cragside.entrypoints.cli.progress import Offer, Options

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cragside.composition.files import FoundFile, Refused
-from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
+from cragside.domain.faults import counted
 from cragside.domain.names import distinct_labels
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken

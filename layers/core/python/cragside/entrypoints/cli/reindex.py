@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cragside.domain.counted import counted
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable

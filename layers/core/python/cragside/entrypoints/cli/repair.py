@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.exit_codes import exit_code_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.domain.counted import counted
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable

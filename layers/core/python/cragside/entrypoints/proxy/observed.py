@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cragside.domain.hops import request_id
 from cragside.domain.outcome import RagContext
-from cragside.domain.request_id import request_id
 from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.headers import value_of

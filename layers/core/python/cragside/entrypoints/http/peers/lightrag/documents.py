@@ -15,9 +15,9 @@ from fastapi import Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
-from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
+from cragside.domain.faults import counted
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.names import memory_of
 from cragside.entrypoints.end_user_in_request import end_user_of
