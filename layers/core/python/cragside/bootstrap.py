@@ -270,7 +270,7 @@ class Container(Stores):
         return "secrets" in vars(self) and self.secrets.unreadable
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
-        """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
+        """Return the tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
         return () if self.tokens is None else self.tokens.tokens()
 
     @cached_property

@@ -166,7 +166,7 @@ class StorageLimits:
         )
 
     async def _stored(self, workspace: str, wanted: Sequence[_Held]) -> Stored:
-        """The sizes of a workspace. They are read again if `wanted` documents go to it."""
+        """Return the sizes of a workspace. They are read again if `wanted` documents go to it."""
         looked, known = self._known.get(workspace, (0.0, None))
         here = [held for held in wanted if held.workspace == workspace]
         if known is None or here or self._clock.monotonic() - looked > _REMEMBERED:
@@ -181,13 +181,13 @@ class StorageLimits:
 
 
 def weight(source: SourceText) -> int:
-    """The bytes of a document: those of its file or its text, whichever is larger, and of its metadata."""
+    """Return the bytes of a document: those of its file or its text, whichever is larger, and of its metadata."""
     text = len(source.text.encode(errors="replace"))
     return max(source.size or 0, text) + metadata_weight(source.metadata)
 
 
 def metadata_weight(metadata: Mapping[str, Any]) -> int:
-    """The bytes of metadata."""
+    """Return the bytes of metadata."""
     return len(json.dumps(dict(metadata), default=str)) if metadata else 0
 
 

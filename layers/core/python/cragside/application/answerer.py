@@ -71,7 +71,7 @@ class CitationChecker:
     async def check(
         self, answer: str, passages: Mapping[int, CitedPassage], *, holder: str = ""
     ) -> list[CheckedCitation]:
-        """Each citation of an answer in its order. Raises `DeadlineExceeded`, and `ValidationError` over 1,000."""
+        """Check the citations of an answer, in order. Raises `DeadlineExceeded`, and `ValidationError` over 1,000."""
         try:
             own = self._turns.setdefault(holder, asyncio.Lock())
             async with asyncio.timeout(self._timeout), own, self._turn:
@@ -140,7 +140,7 @@ class Answerer:
     async def answer(
         self, question: str, *, history: Sequence[Message] = (), model: str | None = None, workspace: str
     ) -> Answer:
-        """The answer to a question after the messages of a conversation. The command before the question is optional.
+        """Answer a question after the messages of a conversation. The command before the question is optional.
 
         Evidence is found even where no model can write an answer. Raises what `Enricher.enrich` raises, and
         `ServiceUnavailable("ollama", ...)` when the model that was named cannot be used.
@@ -171,7 +171,7 @@ class Answerer:
         return Answer(enriched.rag_context, reason=reason)
 
     def _room(self, longest: int | None, answer_tokens: int, messages: Sequence[Message]) -> int:
-        """Tokens of evidence that fit into the model's window besides the conversation and the answer."""
+        """Return tokens of evidence that fit into the model's window besides the conversation and the answer."""
         if longest is None:
             return self._evidence_tokens
         taken = sum(most_tokens(message["content"]) for message in messages) + answer_tokens

@@ -35,7 +35,7 @@ class Annotator(Protocol):
         """`{"entities": [{"text", "label"}], "keywords": [at most 10], "language": ISO 639-1 or None}`; no model."""
 
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        """The fields of tier 3 for the type, such as `{"summary", "key_entities"}` for a text.
+        """Return the fields of tier 3 for the type, such as `{"summary", "key_entities"}` for a text.
 
         `by` names what found them. Raises `ServiceUnavailable("annotator", ...)` if the model does not answer. If its
         answer is invalid, rules find the fields instead, and `degraded` says so.
@@ -80,7 +80,7 @@ class Indexer:
             raise
 
     async def _tier3(self, task: Task, passages: Sequence[Passage]) -> Mapping[str, Any] | None:
-        """The model's description of the document, with its first part. Other parts have none: one call a document."""
+        """Describe the document by the model, with its first part. Other parts have none: one call a document."""
         if task.part > 0 or not passages:
             return None
         library = (await self._workspaces.open(task.workspace)).documents
@@ -193,7 +193,7 @@ class Attempts:
         self._stores = defaultdict[tuple[Stage, str], Circuit](circuit)
 
     def wait_of(self, task: Task) -> float:
-        """Seconds for which a task cannot succeed, because the store of its workspace is down."""
+        """Return seconds for which a task cannot succeed, because the store of its workspace is down."""
         return self._store(task).left
 
     async def handle(self, delivery: Delivery, *, wait: bool = True) -> Handled:
@@ -239,7 +239,7 @@ class Attempts:
         return self._stores[task.stage, task.workspace]
 
     def _broken(self, task: Task, error: Exception) -> Circuit:
-        """The circuit of a failure: the workspace's, or that of what all workspaces need."""
+        """Return the circuit of a failure: the workspace's, or that of what all workspaces need."""
         of_all = isinstance(error, ServiceUnavailable) and error.component != "knowledge_base"
         return self._circuits[task.stage] if of_all else self._store(task)
 
@@ -260,11 +260,11 @@ class Attempts:
         return True
 
     def delay(self, attempt: int) -> float:
-        """Seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
+        """Return seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
         return float(min(2.0 ** min(attempt, 10), self._longest_pause) * (1 + self._chance() / 4))
 
     def _most(self, error: Exception, circuit: Circuit) -> int:
-        """The attempts of a task that failed with this error."""
+        """Return the attempts of a task that failed with this error."""
         if isinstance(error, (ValidationError, NotFound)):
             return 0
         return self._attempts * (OUTAGE_PATIENCE if _is_outage(error) and circuit.down else 1)
@@ -275,7 +275,7 @@ def _is_outage(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """The reason in a dead letter. Messages of foreign errors are left out, as they may quote anything."""
+    """Return the reason in a dead letter. Messages of foreign errors are left out, as they may quote anything."""
     if isinstance(error, ServiceUnavailable):
         return f"{error.component}: {error.message}"
     if isinstance(error, CragsideError):

@@ -126,7 +126,7 @@ class Enricher:
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
         watch: Watch | None = None,
     ) -> Enriched:
-        """The request with evidence for its question, within `timeout` seconds and the configured time budget.
+        """Return the request with evidence for its question, within `timeout` seconds and the configured time budget.
 
         `question` is that of the request, if the caller has read it already. `persona`, `memory` and `tell_none` (tell
         the model where there is no evidence) are defaults for the fields of the request. `end_user`, else the field

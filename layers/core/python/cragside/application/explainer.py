@@ -72,11 +72,11 @@ class Explainer:
         return await self.explained(enriched, run, deadline)
 
     def deadline(self, timeout: float | None = None) -> Deadline:
-        """The time of a run and its explanation: that of the settings, `timeout` at most."""
+        """Return the time of a run and its explanation: that of the settings, `timeout` at most."""
         return Deadline(self._timeout if timeout is None else min(self._timeout, timeout), self._clock)
 
     async def explained(self, enriched: Enriched, run: "WatchedRun", deadline: Deadline) -> Explanation:
-        """A run that was watched, with its explanation. Once the deadline is over, strips are left out."""
+        """Return a run that was watched, with its explanation. Once the deadline is over, strips are left out."""
         context = enriched.rag_context
         assert context is not None  # noqa: S101 (the run had a question)
         reading = enriched.reading or Reading(context.standalone_question or context.query)
@@ -99,7 +99,7 @@ class Explainer:
         return Reasons(words, strip, (*read, *reading.read_in(document.whole)))
 
     async def _strip(self, question: str, document: Document) -> Strip:
-        """The best strip of a passage. Without its title, which describes all of them."""
+        """Return the best strip of a passage. Without its title, which describes all of them."""
         text = document.content
         places = strip_places(text)
         pieces = [

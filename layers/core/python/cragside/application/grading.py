@@ -37,7 +37,7 @@ class Deadline:
         return max(0.0, self._ends - self._clock.monotonic())
 
     def share(self, fraction: float) -> float:
-        """The seconds of a step that gets this fraction of the remaining time."""
+        """Return the seconds of a step that gets this fraction of the remaining time."""
         return self.remaining() * fraction
 
 
@@ -52,7 +52,7 @@ _SHARE_OF_BEST = 0.3
 
 
 def strips_of(text: str) -> list[str]:
-    """The text as at most 48 runs of whole sentences, each of about 17 words or more."""
+    """Return the text as at most 48 runs of whole sentences, each of about 17 words or more."""
     return [text[start:end] for start, end in strip_places(text)]
 
 
@@ -78,7 +78,7 @@ def strip_places(text: str) -> list[tuple[int, int]]:
 
 
 async def compressed(reading: Reading, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
-    """The documents with only their relevant strips, joined by ` … ` at gaps. Scores stay.
+    """Return the documents with only their relevant strips, joined by ` … ` at gaps. Scores stay.
 
     Each keeps at least its best strip. One call of `grader` rates all strips, so the grader should be a cheap one. It
     gets no titles: they describe the whole passage and would make the scores of its strips alike.
@@ -98,7 +98,7 @@ async def compressed(reading: Reading, documents: Sequence[Document], grader: Re
 
 
 async def best_strips(question: str, document: Document, grader: RelevanceGrader, *, characters: int) -> Document:
-    """The document with its best strips in their order, as many as have room in so many characters.
+    """Return the document with its best strips in their order, as many as have room in so many characters.
 
     A strip that is longer is cut.
     """
@@ -113,7 +113,7 @@ async def best_strips(question: str, document: Document, grader: RelevanceGrader
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of the text without the blanks at its ends."""
+    """Return the part of the text without the blanks at its ends."""
     part = text[start:end]
     begin = start + len(part) - len(part.lstrip())
     return begin, max(begin, start + len(part.rstrip()))
@@ -139,17 +139,17 @@ class PassageJudge(Protocol):
     """Asks a chat model if a passage answers a question. The model sees no other passage, and reads all of this one."""
 
     async def ready(self, requested: str | None) -> str | None:
-        """The chat model that judges, once it is loaded; None if there is none, or only one that is too small,
+        """Return the chat model that judges, once it is loaded; None if there is none, or only one that is too small,
         or that lately gave no judgement.
 
         `requested` is the model of the request. Raises `ServiceUnavailable("grader", ...)`.
         """
 
     def seconds(self, model: str) -> float:
-        """The seconds that the model needed for its last judgement; 0.0 if that is not known, or long ago."""
+        """Return the seconds that the model needed for its last judgement; 0.0 if that is not known, or long ago."""
 
     async def probability(self, model: str, question: str, passage: Document) -> float:
-        """The probability (0..1) that the passage answers the question.
+        """Return the probability (0..1) that the passage answers the question.
 
         Raises `ServiceUnavailable("grader", ...)`.
         """
@@ -297,17 +297,17 @@ def _contradiction(judgements: Sequence[Judgement]) -> Degradation:
 
 
 def by_relevance(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
-    """The documents with these scores, best first; equal ones stay in their order."""
+    """Return the documents with these scores, best first; equal ones stay in their order."""
     return by_score([document.graded(score) for document, score in zip(documents, scores, strict=True)])
 
 
 def by_score(documents: Sequence[Document]) -> list[Document]:
-    """The graded documents, best first; equal ones stay in their order."""
+    """Return the graded documents, best first; equal ones stay in their order."""
     return sorted(documents, key=lambda document: -(document.score or 0.0))
 
 
 async def within(seconds: float, component: str, step: Awaitable[T]) -> T:
-    """The result of a step. If its time runs out, the component counts as unavailable."""
+    """Return the result of a step. If its time runs out, the component counts as unavailable."""
     try:
         async with asyncio.timeout(seconds):
             return await step

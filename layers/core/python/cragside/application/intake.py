@@ -18,7 +18,7 @@ _MOST_LISTED = 10
 
 
 async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
-    """The documents that `called` may mean: an id, a source, a label or a name. `path` is `called` as a file's source.
+    """Find the documents that `called` may mean: by id, source, label or name. `path` is `called` as a file's source.
 
     Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
     """
@@ -36,7 +36,7 @@ async def documents_meant(library: Library, called: str, *, path: str = "") -> l
 
 
 def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
-    """The error for an ambiguous reference."""
+    """Return the error for an ambiguous reference."""
     listed = ", ".join(f"{record.label} ({record.id})" for record in meant[:_MOST_LISTED])
     more = f" and {len(meant) - _MOST_LISTED} more" if len(meant) > _MOST_LISTED else ""
     return ValidationError(
@@ -230,14 +230,14 @@ class Intake:
         return store is not None and await self.delete(identifier, workspace=store)
 
     async def _store_with(self, identifier: str, workspace: str) -> str | None:
-        """The store, of documents or of memory, that contains this id."""
+        """Return the store, of documents or of memory, that contains this id."""
         for name in (workspace, memory_of(workspace)):
             if await (await self._workspaces.open(name)).documents.document(identifier) is not None:
                 return name
         return None
 
     async def backlog(self, workspace: str) -> QueueStats:
-        """The unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
+        """Return the unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
         documents, memory = await self._waiting(workspace), await self._waiting(memory_of(workspace))
         return QueueStats(
             documents.pending + memory.pending,
@@ -246,7 +246,7 @@ class Intake:
         )
 
     async def given_up(self, workspace: str, *, limit: int) -> list[DeadLetter]:
-        """The dead letters of a workspace's documents and of its memory, latest first."""
+        """Return the dead letters of a workspace's documents and of its memory, latest first."""
         stores = workspace, memory_of(workspace)
         letters = [letter for name in stores for letter in await self._queue.dead(workspace=name, limit=limit)]
         return sorted(letters, key=lambda letter: letter.at, reverse=True)[:limit]
@@ -288,7 +288,7 @@ class Intake:
 
 
 def _sent(text: SourceText, source: str, doc_type: DocType | None, metadata: Mapping[str, Any] | None) -> SourceText:
-    """The text with what its client says of it, which comes before what was detected."""
+    """Return the text with what its client says of it, which comes before what was detected."""
     detected = doc_type or text.doc_type
     return replace(text, source=source, doc_type=detected, metadata={**text.properties, **(metadata or {})})
 

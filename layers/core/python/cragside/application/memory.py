@@ -149,7 +149,7 @@ class Memory:
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
 
     async def _known(self, exchange: Exchange, workspace: str) -> str | None:
-        """The id of the same exchange of the same user, if it is among the latest."""
+        """Return the id of the same exchange of the same user, if it is among the latest."""
         text, metadata = exchange.text, _metadata(exchange.end_user)
         library = (await self._workspaces.open(memory_of(workspace))).documents
         for record in (await library.documents(limit=_LATEST))[0]:
@@ -163,7 +163,7 @@ class Memory:
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT, end_user: str = ""
     ) -> Recollection:
-        """At most `limit` passages for a question, most promising first.
+        """Return at most `limit` passages for a question, most promising first.
 
         Raises `ValidationError` for a blank or overlong question.
         """
@@ -209,7 +209,7 @@ class Memory:
         return Recollection(packed.block, packed.documents)
 
     async def exchanges(self, *, workspace: str, limit: int = 100, offset: int = 0) -> tuple[list[KeptExchange], int]:
-        """A page of the exchanges, latest first, and their total number. Raises `ServiceUnavailable`."""
+        """Return a page of the exchanges, latest first, and their total number. Raises `ServiceUnavailable`."""
         library = (await self._workspaces.open(memory_of(workspace))).documents
         records, total = await library.documents(limit=limit, offset=offset)
         kept: list[KeptExchange] = []

@@ -94,7 +94,7 @@ class RelevantPassages:
         self._threshold = threshold
 
     async def find(self, search: Lookup, *, workspace: str, seconds: float) -> tuple[list[Document], list[Degradation]]:
-        """All candidates with their relevance, best first, and what failed. There may be more than the `limit`.
+        """Return all candidates with their relevance, best first, and what failed. There may be more than the `limit`.
 
         `seconds` bound the grading. Raises `ValidationError` for a blank or overlong text, and `ServiceUnavailable`.
         """
@@ -166,7 +166,7 @@ class Retriever:
         balance: float | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
-        """A search, with the workspace's preferences as defaults.
+        """Return a search, with the workspace's preferences as defaults.
 
         Raises `ValidationError` for a blank or overlong text.
         """
@@ -185,7 +185,7 @@ class Retriever:
         )
 
     async def search(self, search: SimilaritySearch, *, workspace: str, compress: bool = False) -> list[Document]:
-        """Passages with their similarity, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
+        """Return passages with their similarity, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
 
         `compress` reduces each passage to its relevant strips.
         """
@@ -240,7 +240,7 @@ class PassageFinder:
         self._relevant = relevant
 
     async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
-        """The passages, without those whose document was just deleted. `seconds` bound the grading."""
+        """Return the passages, without those whose document was just deleted. `seconds` bound the grading."""
         if lookup.by == "similarity":
             hits = await self._stored(await self._similar(lookup, workspace), workspace)
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
@@ -250,7 +250,7 @@ class PassageFinder:
         return Found(hits[: lookup.limit or _DEFAULT_LIMIT], degraded, best)
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
-        """The entities that the passages mention, and all that `depth` steps lead to."""
+        """Return the entities that the passages mention, and all that `depth` steps lead to."""
         if not hits:
             return Neighbourhood()
         graph = (await self._workspaces.open(workspace)).graph
@@ -258,7 +258,7 @@ class PassageFinder:
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
     async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
-        """The entities that the passages mention, each with its passages in order."""
+        """Return the entities that the passages mention, each with its passages in order."""
         graph = (await self._workspaces.open(workspace)).graph
         names = await graph.of_each_passage([hit.passage.id for hit in hits], limit=_SEEDS)
         mentioned: dict[str, list[Hit]] = {}

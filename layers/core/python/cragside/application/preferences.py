@@ -22,7 +22,7 @@ class PreferenceStore(Protocol):
     """Stores changes by workspace. It is cheap enough for every request."""
 
     async def changes(self, workspace: str) -> Mapping[str, Any]:
-        """The changed values, by the names of the preferences."""
+        """Return the changed values, by the names of the preferences."""
 
     def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
         """Give the result of `changes` if it is known without waiting, else None."""
@@ -50,7 +50,7 @@ class WorkspacePreferences:
         self._last: LRUCache[str, Preferences] = LRUCache(_REMEMBERED)
 
     async def of(self, workspace: str) -> Preferences:
-        """The workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
+        """Return the workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
         return self._valid(workspace, await self._store.changes(workspace))
 
     def _valid(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
@@ -61,7 +61,7 @@ class WorkspacePreferences:
             return self._defaults
 
     async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
-        """The workspace's preferences, and "". A request goes on without their store, so nothing is raised.
+        """Return the workspace's preferences, and "". A request goes on without their store, so nothing is raised.
 
         If they cannot be read within so many seconds: those that this process read last, else the defaults, and why.
         """

@@ -69,7 +69,7 @@ class SimilarEvidence(EvidenceFinder):
         )
 
     async def _search(self, question: str, workspace: str, compress: bool) -> tuple[list[Document], list[Document]]:
-        """The passages that are similar enough; or else the nearest, whatever their similarity."""
+        """Return the passages that are similar enough; or else the nearest, whatever their similarity."""
         search = await self._retriever.search_for(question[:LONGEST_QUERY], workspace=workspace)
         looking = partial(self._retriever.search, workspace=workspace, compress=compress)
         if found := await looking(search):
@@ -87,7 +87,7 @@ class NoEvidence(EvidenceFinder):
 
 
 class _Steps:
-    """Measures steps, and tells whoever watches of each when it ends."""
+    """Measures steps, and reports each to the watcher when it ends."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.timings_ms: dict[str, float] = {}

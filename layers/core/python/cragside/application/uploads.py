@@ -50,7 +50,7 @@ class Uploads:
         self._clock = clock
 
     async def offer(self, workspace: str) -> UploadOffer:
-        """A form for a file. Raises `Forbidden` if the client has no room for another document.
+        """Return a form for a file. Raises `Forbidden` if the client has no room for another document.
 
         Raises `ValidationError` if uploads are not configured, and `ReadOnlyStore` for a baked store.
         """

@@ -42,7 +42,7 @@ class Sweeper:
         return Swept(workspaces, tasks)
 
     async def sweep_if_idle(self) -> Swept | None:
-        """The same, or None if the queue has tasks: a queue that keeps duplicates would get them all again."""
+        """Return the same, or None if the queue has tasks: a queue that keeps duplicates would get them all again."""
         stats = await self._queue.stats()
         return None if stats.pending + stats.processing else await self.sweep()
 

@@ -159,7 +159,7 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
 
 
 async def standing(database: "PostgresDatabase") -> Standing:
-    """The leases and the waiting changes there. Raises `ServiceUnavailable`."""
+    """Return the leases and the waiting changes there. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.backends.postgres_tables import standing as found
 
     return await found(database)

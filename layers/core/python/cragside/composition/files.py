@@ -48,7 +48,7 @@ __all__ = [
 
 
 def ocr_of(settings: "Settings") -> Ocr | None:
-    """The settings of OCR; None if the extra `ocr` is not installed."""
+    """Return the settings of OCR; None if the extra `ocr` is not installed."""
     if not available():
         return None
     data = str(settings.ocr_data.expanduser().absolute()) if settings.ocr_data else ""
@@ -87,7 +87,7 @@ class TextDigests:
         await self._loader.close()
 
     async def of(self, file: FoundFile, is_stored: IsStored | None = None) -> str | Refused:
-        """The `content_hash` that a document of this file has, or why the file cannot be used.
+        """Return the `content_hash` that a document of this file has, or why the file cannot be used.
 
         A digest that an earlier process has computed of the same bytes is used only if a document has it.
         """
@@ -127,7 +127,7 @@ class TextDigests:
 
 
 def text_digests(settings: "Settings") -> TextDigests:
-    """The digests for commands that compare files with documents. They are remembered where RAG_HOME can be written."""
+    """Make the digests for commands that compare files with documents. RAG_HOME remembers them if it can be written."""
     from cragside.adapters.lightrag.files.manifest import is_baked
 
     home = settings.home if isinstance(settings.home, Path) and not is_baked(settings.home) else None

@@ -52,7 +52,7 @@ class Members:
 
     @classmethod
     def names(cls) -> list[str]:
-        """The members' names."""
+        """Return the members' names."""
         classes = reversed(cls.__mro__)
         return [name for each in classes for name, value in vars(each).items() if isinstance(value, cached_property)]
 
@@ -97,7 +97,7 @@ class Models(Members):
 
     @cached_property
     def clock(self) -> Clock:
-        """The time."""
+        """Tells the time."""
         return SYSTEM_CLOCK
 
     @cached_property
@@ -320,7 +320,7 @@ class Models(Members):
         return self._connected(host, host.close)
 
     def _key(self, field: str) -> "Renewable[str]":
-        """The key in a field or in its secret; "" if there is none."""
+        """Return the key in a field or in its secret; "" if there is none."""
         from cragside.adapters.renewable import renewable
 
         key = getattr(self.settings, field)

@@ -34,7 +34,7 @@ def raise_limit() -> int:
 
 
 def limit() -> int:
-    """The limit of open files of this process."""
+    """Return the limit of open files of this process."""
     if sys.platform == "win32":
         return _UNKNOWN
     import resource
@@ -44,12 +44,12 @@ def limit() -> int:
 
 
 def most_stores(wanted: int | None = None) -> int:
-    """The most stores to keep open: as many as wanted, within a quarter of the limit."""
+    """Return the most stores to keep open: as many as wanted, within a quarter of the limit."""
     return max(4, min(wanted or _STORES, _free() // 4 // _A_STORE))
 
 
 def most_connections(wanted: int | None = None) -> int:
-    """The most client connections: as many as wanted, within half of the limit."""
+    """Return the most client connections: as many as wanted, within half of the limit."""
     return max(8, min(wanted or _CONNECTIONS, _free() // 2 // _A_CONNECTION))
 
 

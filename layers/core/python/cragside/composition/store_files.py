@@ -32,7 +32,7 @@ class Copies:
     target: Stores
 
     async def workspaces(self) -> list[str]:
-        """The workspaces of the source, in order."""
+        """Return the workspaces of the source, in order."""
         return await _place_of(self.source).workspaces()
 
     async def in_the_way(self, workspace: str) -> int:
@@ -88,7 +88,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 def outside_checks(stores: "Stores") -> dict[str, Check]:
-    """A check of each database that is configured, by its component. It asks for something small.
+    """Return a check of each database that is configured, by its component. It asks for something small.
 
     A check raises `ServiceUnavailable`, whose message has the remedy if there is one.
     """
@@ -131,7 +131,7 @@ def _check(component: str, server: str, ask: Callable[[], Awaitable[object]]) ->
 
 
 def damage_in(home: Path) -> str:
-    """The differences from a baked store's manifest, by hash. "" if there are none, or no baked store."""
+    """Return the differences from a baked store's manifest, by hash. "" if there are none, or no baked store."""
     found = read_manifest(home)
     return "" if found is None else damage_of(home, found[0], hashes=True)
 

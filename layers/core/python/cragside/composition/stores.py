@@ -95,7 +95,7 @@ class Stores(Models):
 
     @cached_property
     def figures(self) -> DatabaseFigures | None:
-        """Counts what is done with databases, None where nobody watches."""
+        """Counts the use of databases, None where no server exports the figures."""
         return None
 
     @cached_property
@@ -182,7 +182,7 @@ class Stores(Models):
         return SqliteBackend(self.clock)
 
     def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
-        """The databases that have a share of each store, by the roles of LightRAG's storages."""
+        """Return the databases that have a share of each store, by the roles of LightRAG's storages."""
         outside: dict[str, FencedGraph | FencedRedis | FencedVectors] = {}
         if self.graphs is not None:
             outside["graph"] = self.graphs

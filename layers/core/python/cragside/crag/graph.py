@@ -49,7 +49,7 @@ class Node(Protocol):
     __name__: str
 
     async def __call__(self, state: CragState, runtime: Runtime[CragContext]) -> Update:
-        """The changes of the state."""
+        """Return the changes of the state."""
 
 
 # Each step's share of the remaining time; that of grading is `GRADE_SHARE`. Completing a question is a short call.
@@ -75,7 +75,7 @@ _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
 
 
 def timed(node: Node) -> Node:
-    """The node, which also reports its time in milliseconds, and the step to whoever watches the run."""
+    """Wrap a node: it also reports its time in milliseconds, and its step to the watcher of the run."""
 
     @wraps(node)
     async def run(state: CragState, runtime: Runtime[CragContext]) -> Update:
@@ -93,7 +93,7 @@ def timed(node: Node) -> Node:
 
 @timed
 async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The question as one that stands alone. Rules replace a model that fails."""
+    """Make the question stand alone. Rules replace a model that fails."""
     context, question, turns = runtime.context, state["question"], runtime.context.request.turns
     completing = context.tools.follow_ups.standalone(question, turns, model=context.request.model)
     degraded: list[Degradation] = []
@@ -107,7 +107,7 @@ async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> 
 
 @timed
 async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Candidate passages from the workspace's graph and vectors, for the question and each of its parts."""
+    """Find candidate passages in the workspace, for the question and each of its parts."""
     context, question = runtime.context, state["question"]
     asked = context.tools.read_parts(question)
     most = context.tools.candidates * (CANDIDATES_OF_A_LIST if asked.a_list else 1)
@@ -143,7 +143,7 @@ def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, lis
 
 @timed
 async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The probability that each passage is relevant."""
+    """Grade each passage with the probability that it is relevant."""
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
@@ -174,7 +174,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The question as a query for a search engine."""
+    """Turn the question into a query for a search engine."""
     context, question = runtime.context, state["question"]
     if context.tools.search is None:
         return {"search_query": question}
@@ -188,7 +188,7 @@ async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Up
 
 @timed
 async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Passages from the web. The embedded grader rates them, which saves a model call."""
+    """Search the web. The embedded grader rates the pages, which saves a model call."""
     context = runtime.context
     if context.tools.search is None:
         reason = "SEARXNG_HOST is not set, so the web was not searched."
@@ -205,7 +205,7 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The best evidence, packed into one block. If there is none, the nearest local passages, which are not packed."""
+    """Pack the best evidence into one block. If there is none, name the nearest local passages."""
     context = runtime.context
     local, web, asked = state["local"], state.get("web", []), state["asked"]
     good = context.policy.beside(local) if asked.several else context.policy.passing(local)
@@ -251,7 +251,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 
 async def _nearest(state: CragState, context: CragContext) -> list[Document]:
-    """The passages that are nearest to a question that retrieval found nothing for. None after an outage."""
+    """Return the passages that are nearest to a question that retrieval found nothing for. None after an outage."""
     question, tools = state["reading"].text, context.tools
     if any(lost.component == "knowledge_base" for lost in state.get("degraded", ())):
         return []
@@ -271,7 +271,7 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
 async def _packed(
     best: Sequence[Document], state: CragState, context: CragContext, instruction: str, ordered: Order = list
 ) -> tuple[Sequence[Document], PackedContext]:
-    """The documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
+    """Return the documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
     tools = context.tools
     if context.request.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)
@@ -301,7 +301,7 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
 
 @cache
 def build_graph(*, conversation: bool = True) -> Any:
-    """The compiled graph, one for all. It holds no ports; each run brings its own.
+    """Return the compiled graph, one for all. It holds no ports; each run brings its own.
 
     Without a conversation, it begins with `retrieve`. A branch in one graph would cost each request 0.3 ms.
     """

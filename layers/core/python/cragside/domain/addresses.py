@@ -68,7 +68,7 @@ _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """The address, or None if it is not canonical: no zones, no octal, hexadecimal or shortened IPv4."""
+    """Return the address, or None if it is not canonical: no zones, no octal, hexadecimal or shortened IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -95,7 +95,7 @@ def is_metadata(address: IpAddress) -> bool:
 
 
 def _carried(address: IpAddress) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that packets to an IPv6 address may reach."""
+    """Yield the IPv4 addresses that packets to an IPv6 address may reach."""
     if isinstance(address, IPv4Address):
         return
     octets, number = address.packed, int(address)
@@ -147,7 +147,7 @@ def nearness(host: str) -> Nearness:
 
 
 def host_address(host: str) -> IpAddress | None:
-    """The address that a host is, also in the shortened forms that operating systems read, such as 127.1."""
+    """Return the address that a host is, also in the shortened forms that operating systems read, such as 127.1."""
     address = _written_out(host)
     if address is None:
         try:
@@ -258,7 +258,7 @@ def origin_patterns(text: str) -> tuple[OriginPattern, ...]:
 
 
 def _host(written: str) -> str | None:
-    """The host in canonical form; None for an invalid IPv6 address."""
+    """Return the host in canonical form; None for an invalid IPv6 address."""
     if not written.startswith("["):
         return written
     try:

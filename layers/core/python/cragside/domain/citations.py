@@ -23,7 +23,7 @@ class Mark(NamedTuple):
 
 
 def marks_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Mark]:
-    """The marks in a text, or in a part of it, in their order. Each is looked for when it is asked for."""
+    """Yield the marks in a text, or in a part of it, in their order. Each is looked for when it is asked for."""
     for mark in MARK.finditer(text, start, len(text) if end is None else end):
         numbers = list(_NUMBER.finditer(text, *mark.span()))
         for number in numbers:
@@ -74,7 +74,7 @@ class Cited:
 
 
 def citations_in(answer: str) -> Iterator[Cited]:
-    """All citations in their order. Each sentence is read when its citations are asked for.
+    """Yield all citations in their order. Each sentence is read when its citations are asked for.
 
     The claim of a citation is its sentence. If the sentence has citations in several places, each has the part of the
     sentence that ends with it, unless that has fewer than three words.
@@ -84,7 +84,7 @@ def citations_in(answer: str) -> Iterator[Cited]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, without citations."""
+    """Return the sentences of a text, without citations."""
     return [claim for start, end in _sentences(text) if (claim := _claim(text[start:end]))]
 
 
@@ -125,6 +125,6 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
 
 
 def _claim(text: str) -> str:
-    """A part of an answer without citations and list marks."""
+    """Return a part of an answer without citations and list marks."""
     claim = " ".join(MARK.sub(" ", text).split())
     return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", claim).lstrip("-*•# ").lstrip(",;:. ").strip()

@@ -26,12 +26,12 @@ _CLOSING = re.compile(r"^</(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
 
 
 def new_code() -> str:
-    """A random code. A guess is right at most once in 280 million."""
+    """Return a random code. A guess is right at most once in 280 million."""
     return _spelt(secrets.token_bytes(CODE_LENGTH))
 
 
 def code_for(text: str) -> str:
-    """A code that is equal for equal texts while the process lives, so that equal prompts get equal answers.
+    """Return a code that is equal for equal texts while the process lives, so that equal prompts get equal answers.
 
     It depends on the text and a secret of the process, so the author of the text cannot know it.
     """
@@ -43,13 +43,13 @@ def _spelt(data: bytes) -> str:
 
 
 def quoted(name: str, text: str, code: str, **attributes: object) -> str:
-    """The text between the lines `<name-code>` and `</name-code>`. It must be neutral: see `domain.neutral`."""
+    """Return the text between the lines `<name-code>` and `</name-code>`. It must be neutral: see `domain.neutral`."""
     stated = "".join(f' {attribute}="{value}"' for attribute, value in attributes.items())
     return f"<{name}-{code}{stated}>\n{text}\n</{name}-{code}>"
 
 
 def behind_blocks(text: str) -> str:
-    """The part of a prompt after its last block of evidence or memory; the whole prompt if there is no block."""
+    """Return the part of a prompt after its last block of evidence or memory; the whole prompt if there is no block."""
     opened = {found[1] for found in _OPENING.finditer(text)}
     ends = [found.end() for found in _CLOSING.finditer(text) if found[1] in opened]
     return text[ends[-1] :].lstrip("\n") if ends else text
@@ -120,7 +120,7 @@ def pack(
 
 @lru_cache(maxsize=64)
 def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
-    """The tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
+    """Return the tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
     code = "2" * CODE_LENGTH
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
@@ -134,28 +134,28 @@ def _heading(before: Sequence[Document], document: Document, code: str) -> str:
 
 
 def _time(before: Sequence[Document], document: Document) -> tuple[str, ...]:
-    """The date of the passage if it is known, and the number of a later one that answers as well."""
+    """Return the date of the passage if it is known, and the number of a later one that answers as well."""
     date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), before)
     shown = (as_name(str(date), _LONGEST_PLACE) if date else "", f"earlier than [{later}]" if later else "")
     return tuple(filter(None, shown))
 
 
 def _figure(document: Document) -> tuple[str, ...]:
-    """The relevance of the passage, or its similarity where nobody graded it."""
+    """Return the relevance of the passage, or its similarity where nobody graded it."""
     if document.score is not None:
         return (f"relevance {document.score:.2f}",)
     return () if document.similarity is None else (f"similarity {document.similarity:.2f}",)
 
 
 def _place(document: Document) -> tuple[str, ...]:
-    """The page and the section of the passage, if they are known."""
+    """Return the page and the section of the passage, if they are known."""
     page, section = document.metadata.get("page"), document.metadata.get("section")
     shown = (f"p. {page}" if page else "", f"section {section}" if section else "")
     return tuple(as_name(part, _LONGEST_PLACE) for part in shown if part)
 
 
 def cut(text: str, budget: int, count_tokens: CountTokens) -> tuple[str, int]:
-    """The text, cut at a word to at most `budget` tokens, and the number of its tokens."""
+    """Return the text, cut at a word to at most `budget` tokens, and the number of its tokens."""
     total = count_tokens(text)
     while total > budget and text:
         keep = int(len(text) * budget / total * 0.95)

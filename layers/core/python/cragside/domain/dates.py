@@ -16,7 +16,7 @@ DAYS_OF_A_YEAR = 12 * LONGEST_MONTH
 
 
 def month_and_day(days: int) -> tuple[int, int]:
-    """The month and the day of so many days after the start of a year, each month with 31 days."""
+    """Return the month and the day of so many days after the start of a year, each month with 31 days."""
     return days // LONGEST_MONTH % 12 + 1, days % LONGEST_MONTH + 1
 
 
@@ -29,20 +29,20 @@ class Period(NamedTuple):
 
     @classmethod
     def of(cls, year: int | None, month: int = 0, day: int = 0) -> "Period":
-        """A year, a month or a day of a calendar."""
+        """Return a year, a month or a day of a calendar."""
         first = max(month - 1, 0) * LONGEST_MONTH + max(day - 1, 0)
         return cls(year, first, first if day else first + (LONGEST_MONTH if month else DAYS_OF_A_YEAR) - 1)
 
     @classmethod
     def of_month(cls, year: int | None, month: int) -> "Period | None":
-        """A month, None for one that no calendar has."""
+        """Return a month, None for one that no calendar has."""
         if not 1 <= month <= 12 or (year is not None and not 1800 <= year <= 2099):
             return None
         return cls.of(year, month)
 
     @classmethod
     def of_days(cls, year: int | None, month: int, day: int, last: int = 0) -> "Period | None":
-        """The days of a month from one to the last, None for those that no calendar has."""
+        """Return the days of a month from one to the last, None for those that no calendar has."""
         if not 1 <= month <= 12 or (year is not None and not 1000 <= year <= 2999):
             return None
         last = max(day, last)
@@ -99,7 +99,7 @@ class Date(NamedTuple):
 
 
 def year_of(digits: str) -> int:
-    """The year that four digits or the last two are."""
+    """Return the year that four digits or the last two are."""
     number = int(digits)
     return number if len(digits) == 4 else number + (1900 if number >= 70 else 2000)
 
@@ -248,7 +248,7 @@ def _is_year(text: str, behind: re.Match[str], start: int, *, has_days: bool) ->
 
 
 def _short_year(text: str, name: re.Match[str]) -> int | None:
-    """The year that a number of two digits behind a month may be, if no word says that it is a day."""
+    """Return the year that a number of two digits behind a month may be, if no word says that it is a day."""
     found = _SHORT_YEAR.match(text, name.end())
     if not found or name[0] == _ENGLISH[MONTHS[name[0]] - 1]:
         return None
@@ -256,7 +256,7 @@ def _short_year(text: str, name: re.Match[str]) -> int | None:
 
 
 def _days_before(text: str, end: int) -> tuple[int, list[tuple[int, int]]]:
-    """The days before a month's name, as ranges, and where they begin: `4 and 5` of 4 and 5 May."""
+    """Return the days before a month's name, as ranges, and where they begin: `4 and 5` of 4 and 5 May."""
     match = _DAY_BEFORE.search(text[max(0, end - _BESIDE) : end])
     day = _numeral(match[1] or match[2]) if match else 0
     if not match or not day:
@@ -273,7 +273,7 @@ def _days_before(text: str, end: int) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _days_after(text: str, start: int) -> tuple[int, list[tuple[int, int]]]:
-    """The days behind a month's name, as ranges, and where they end."""
+    """Return the days behind a month's name, as ranges, and where they end."""
     match = _DAY_AFTER.match(text, start)
     if not match or not (day := _numeral(match[1])):
         return start, []
@@ -287,7 +287,7 @@ def _days_after(text: str, start: int) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _numeral(word: str) -> int:
-    """A day of a month; 0 if it is none."""
+    """Return a day of a month; 0 if it is none."""
     number = int(word) if word.isdecimal() else DAYS.get(word, 0)
     return number if number <= LONGEST_MONTH else 0
 
@@ -321,7 +321,7 @@ _MOST = 1_000
 
 
 def dates_in(text: str, *, every_name: bool = False) -> list[Date]:
-    """The dates of a text in lower case, in order; of a very long text the first thousand.
+    """Return the dates of a text in lower case, in order; of a very long text the first thousand.
 
     A day and its month, or a month, with or without a year. A range is one date. With `every_name`, names of months
     that are also other words ("may", "march") are months wherever they stand.
@@ -338,7 +338,7 @@ def dates_in(text: str, *, every_name: bool = False) -> list[Date]:
 
 
 def times_in(text: str) -> list[Date]:
-    """The years, months and days of a text in lower case that are written with their year, each with one period.
+    """Return the years, months and days of a text in lower case that are written with their year, each with one period.
 
     In 03/04/2025 only the year is sure. Of 4 and 18 May 2024 the last day counts, and both ends of a longer range.
     """
@@ -354,7 +354,7 @@ def times_in(text: str) -> list[Date]:
 
 
 def time_in(text: str) -> Period | None:
-    """The first year, month or day of a text in any case that is written with its year."""
+    """Return the first year, month or day of a text in any case that is written with its year."""
     return next((each.periods[0] for each in times_in(text.lower())), None)
 
 
@@ -371,7 +371,7 @@ def _last_day(periods: Sequence[Period]) -> Period:
 
 
 def _apart(text: str, *, every_name: bool = False) -> Iterator[Date]:
-    """The dates of a text, those at the ends of a range apart unless they share a month."""
+    """Yield the dates of a text, those at the ends of a range apart unless they share a month."""
     end = 0
     for each in sorted((*_in_digits(text), *named_dates(text, every_name=every_name))):
         if each.start >= end:
@@ -380,7 +380,7 @@ def _apart(text: str, *, every_name: bool = False) -> Iterator[Date]:
 
 
 def _joined(text: str, first: Date, last: Date) -> Date | None:
-    """The period from one date to the next, if the text has no more than a word such as "to" between them."""
+    """Return the period from one date to the next, if the text has no more than a word such as "to" between them."""
     between = text[first.end : last.start] if last.start - first.end <= _LONGEST_BETWEEN else ""
     if not between or not _BETWEEN.fullmatch(between):
         return None
@@ -421,7 +421,7 @@ def _in_digits(text: str) -> Iterator[Date]:
 
 
 def _read(first: str, sign: str, second: str, third: str, *, is_named: bool, both: bool) -> list[Period | None]:
-    """The readings of a date in digits. `both` says that its day or its month may come first."""
+    """Return the readings of a date in digits. `both` says that its day or its month may come first."""
     a, b = int(first), int(second)
     if len(first) == 4:
         if len(second) > 2 or len(third) > 2 or (sign in "._" and 1 in (len(second), len(third))):

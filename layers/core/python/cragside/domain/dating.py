@@ -64,7 +64,7 @@ _LINE_START = re.compile(r"^[ \t#*_>\[(-]{0,8}(?:[^\W\d_]{2,10}[.,]{0,2} )?(?=[0
 
 
 def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None:
-    """The date of what a passage quotes, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
+    """Return the date of what a passage quotes, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
     beginning = record.beginning or (passage.text[:BEGINNING] if passage.index == 0 else "")
     told = record.file_type not in _TABLES and record.doc_type != "code"
     entry = _of_entry(record, passage, beginning) if told else None
@@ -97,7 +97,7 @@ def _properties(record: DocumentRecord) -> tuple[str, ...]:
 def _claims(
     properties: tuple[str, ...], sent: str, beginning: str, published: str, name: str, title: str, created: str
 ) -> tuple[Period, ...]:
-    """All dates that a document claims, the most trusted first."""
+    """Return all dates that a document claims, the most trusted first."""
     said = (*map(time_in, properties), time_in(sent), *_said(beginning.lower()), time_in(published))
     named = (_of_name(text.lower()) for text in (name, title))
     return tuple(time for time in (*said, *named, time_in(created)) if time is not None)
@@ -118,7 +118,7 @@ def _said(beginning: str) -> Iterator[Period]:
 
 
 def _of_name(text: str) -> Period | None:
-    """The most exact of the dates in a title or a name, and of several the last one."""
+    """Return the most exact of the dates in a title or a name, and of several the last one."""
     found = [time for start, _, (time,) in times_in(text) if not _OTHER.search(text[:start])]
     return max(found, key=lambda time: (time.first - time.last, time), default=None)
 
@@ -180,7 +180,7 @@ def are_dated_apart(documents: Sequence[Document]) -> bool:
 def later_first(
     question: str, documents: Sequence[Document], found: Sequence[Iterable[str]], threshold: float
 ) -> list[Document]:
-    """The passages, best first, with a later one before an earlier one of another document that answers equally.
+    """Return the passages, best first, with a later one before an earlier one of another document that answers equally.
 
     `found` has the words of the question that stand near each other in each. The metadata of each earlier one names, as
     `earlierThan`, the id of a later one that stands before it.
@@ -276,7 +276,7 @@ class _Asked:
 
 
 def _time_of_document(question: str) -> Period | None:
-    """The month, or its day, of a document that the question names: the March minutes."""
+    """Return the month, or its day, of a document that the question names: the March minutes."""
     for start, end, periods in dates_in(question, every_name=True):
         behind = _BEHIND_DOCUMENT.search(question, max(0, start - _BEFORE_A_MONTH), start)
         if behind or _AHEAD_OF_DOCUMENT.match(question, end):

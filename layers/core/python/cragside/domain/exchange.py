@@ -36,7 +36,7 @@ _ANSWERED = re.compile(r"<\|(?:return|end|call)\|>")
 
 
 def without_thoughts(text: str) -> str:
-    """The answer without the thoughts ahead of it or between its paragraphs. Empty if it was cut off in the first."""
+    """Cut the thoughts ahead of an answer and between its paragraphs. Empty if the answer ends in the first thought."""
     if _CHANNEL.match(text):
         answer = _ANSWERS.search(text)
         return _ANSWERED.split(text[answer.end() :], maxsplit=1)[0] if answer else ""
@@ -152,7 +152,7 @@ def _has_form(text: str) -> bool:
 
 
 def moment_of(name: str, text: str) -> str | None:
-    """The time of an exchange, ISO 8601 in UTC, from its name or its text; None if neither has it."""
+    """Return the time of an exchange, ISO 8601 in UTC, from its name or its text; None if neither has it."""
     for found, form in ((_FILE.fullmatch(name), "%Y%m%d_%H%M%S"), (_FORM.match(text), "%Y-%m-%d %H:%M")):
         if found is not None:
             with suppress(ValueError):
@@ -198,7 +198,7 @@ def earlier_conversation(
 def _quoting(
     documents: Sequence[Document], ahead: str, budget: int, count_tokens: CountTokens, code: str | None
 ) -> PackedContext:
-    """The text `ahead` and the memories between delimiters, with the documents that fit."""
+    """Return the text `ahead` and the memories between delimiters, with the documents that fit."""
     code = code or new_code()
     ahead = ahead.replace(CODE, code)
     left = budget - count_tokens(f"{ahead}\n{quoted(_NAME, '', code)}")
@@ -217,7 +217,7 @@ def _quoting(
 
 
 def _of_one_exchange(text: str) -> str:
-    """A memory with each label once, in order. Other texts that look like labels are altered."""
+    """Return a memory with each label once, in order. Other texts that look like labels are altered."""
     cleaned, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):

@@ -61,7 +61,7 @@ class Explanation:
     reasons: Sequence[Reasons]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form of `POST /v1/explain`."""
+        """Return the JSON form of `POST /v1/explain`."""
         context = self.context.as_dict()
         shared = ("threshold", "verdict", "search_performed", "degraded", "processing_time_ms")
         messages = self.request.get("messages")
@@ -124,7 +124,7 @@ def _candidate(candidate: Candidate, reasons: Reasons, packed: Sequence[Document
 
 
 def _cosine(document: Document) -> float | None:
-    """The similarity of a passage that nobody graded."""
+    """Return the similarity of a passage that nobody graded."""
     return None if document.score is not None or document.similarity is None else round(document.similarity, 4)
 
 
@@ -133,13 +133,13 @@ _TICKS = re.compile("`+")
 
 
 def step_line(step: Step) -> str:
-    """A step as an item of a list."""
+    """Return a step as an item of a list."""
     facts = [f"{name} {in_line(str(value))}" for name, value in step.facts.items() if value is not None]
     return f"- {step.name}: {step.ms:.1f} ms{''.join(f', {each}' for each in facts)}\n"
 
 
 def rest_of(explanation: Explanation) -> Iterator[str]:
-    """An explanation without its steps, a piece for each candidate."""
+    """Yield an explanation without its steps, a piece for each candidate."""
     context = explanation.context
     searched = context.standalone_question
     yield f"\n**Verdict: {context.verdict}** for {in_line(context.query)}"
@@ -156,14 +156,14 @@ def rest_of(explanation: Explanation) -> Iterator[str]:
 
 
 def in_line(text: str) -> str:
-    """A text as code within a line."""
+    """Return a text as code within a line."""
     line = as_name(text, _LONGEST_NAME) or " "
     fence = "`" * (_longest_run(line) + 1)
     return f"{fence} {line} {fence}"
 
 
 def in_block(text: str) -> str:
-    """A text as a block of code, which it cannot end."""
+    """Return a text as a block of code, which it cannot end."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}text\n{text}\n{fence}"
 

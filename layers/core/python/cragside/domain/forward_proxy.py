@@ -54,7 +54,7 @@ class ForwardProxy:
 
 
 def forward_proxy(url: str) -> ForwardProxy | None:
-    """The proxy for `url`, None if its host is asked directly.
+    """Return the proxy for `url`, None if its host is asked directly.
 
     Hosts of this machine and of local networks are asked directly. A proxy that is not an HTTP proxy is not used; the
     log says so.
@@ -75,13 +75,13 @@ def forward_proxy(url: str) -> ForwardProxy | None:
 
 
 def signed_proxy(url: str) -> str | None:
-    """The address of the proxy for `url` with its credentials, for libraries that make a header of them."""
+    """Return the address of the proxy for `url` with its credentials, for libraries that make a header of them."""
     proxy = forward_proxy(url)
     return proxy.signed_url if proxy else None
 
 
 def way_to(url: str) -> str:
-    """The words for messages about a host that does not answer: " through ..." if a proxy is on the way."""
+    """Return the words for messages about a host that does not answer: " through ..." if a proxy is on the way."""
     proxy = forward_proxy(url)
     return f" through the proxy {proxy.url}" if proxy else ""
 

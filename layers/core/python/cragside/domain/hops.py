@@ -38,7 +38,7 @@ def answering(header: str) -> Iterator[None]:
 
 
 def marked() -> str:
-    """The header's value for a request to a model host."""
+    """Return the header's value for a request to a model host."""
     return ", ".join((*_travelled.get(), _OWN_MARK))
 
 

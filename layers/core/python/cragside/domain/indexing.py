@@ -263,7 +263,7 @@ LATEST = Listing()
 
 
 def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
-    """The payload of a passage. It includes the client's metadata, which cannot replace our fields."""
+    """Return the payload of a passage. It includes the client's metadata, which cannot replace our fields."""
     part = record.parts[passage.part] if passage.part < len(record.parts) else None
     ours = {
         "text": passage.text,
@@ -298,7 +298,7 @@ _MOST_CARRIED = 3
 
 
 def place_of(passage: Passage, passages: Sequence[Passage], source: SourceText) -> tuple[int, int] | None:
-    """The offsets of a passage in the text of its document, None if it is not there.
+    """Return the offsets of a passage in the text of its document, None if it is not there.
 
     `passages` are all of the document in their order. A text may have the same lines several times. So each passage is
     looked for after the beginning of the one before it, and on its own page.
@@ -318,7 +318,7 @@ def place_of(passage: Passage, passages: Sequence[Passage], source: SourceText) 
 
 
 def _found(text: str, passage: str, begin: int, near: int) -> tuple[int, int]:
-    """The start of a passage in the text, and its length without the header of a table that it carries."""
+    """Return the start of a passage in the text, and its length without the header of a table that it carries."""
     kept = passage
     for _ in range(_MOST_CARRIED + 1):
         if kept and (found := text.find(kept, begin, near)) >= 0:

@@ -27,7 +27,7 @@ def is_shaped_like_a_name(text: str) -> bool:
 
 
 def workspace_name(given: object) -> str:
-    """The name in lower case: case makes no difference. Raises `ValidationError` for an invalid name."""
+    """Return the name in lower case: case makes no difference. Raises `ValidationError` for an invalid name."""
     if not isinstance(given, str) or not is_shaped_like_a_name(given):
         raise _refused(
             "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or "
@@ -52,7 +52,7 @@ _MEMORY = "~memory"
 
 
 def memory_of(workspace: str) -> str:
-    """The name under which the exchanges of a workspace are stored."""
+    """Return the name under which the exchanges of a workspace are stored."""
     return f"{workspace}{_MEMORY}"
 
 
@@ -62,19 +62,19 @@ def is_memory(name: str) -> bool:
 
 
 def owner_of(name: str) -> str:
-    """The workspace that a store of documents or exchanges belongs to."""
+    """Return the workspace that a store of documents or exchanges belongs to."""
     return name.removesuffix(_MEMORY)
 
 
 def store_name(given: object) -> str:
-    """The name of a workspace or of its memory, in lower case. Raises `ValidationError` for an invalid name."""
+    """Return the name of a workspace or of its memory, in lower case. Raises `ValidationError` for an invalid name."""
     if isinstance(given, str) and is_memory(given):
         return memory_of(workspace_name(owner_of(given)))
     return workspace_name(given)
 
 
 def spoken(name: str) -> str:
-    """The name of a store in messages."""
+    """Return the name of a store in messages."""
     return f"{owner_of(name)} (its memory)" if is_memory(name) else name
 
 
@@ -84,7 +84,7 @@ _LONGEST = 128
 
 
 def end_user_name(given: object) -> str:
-    """The name of a user as memory keeps it, "" for none.
+    """Return the name of a user as memory keeps it, "" for none.
 
     A name that is long, unprintable or no text is replaced by its digest.
     """
@@ -98,7 +98,7 @@ def end_user_name(given: object) -> str:
 
 
 def exchanges_of(name: str) -> Filter:
-    """The exchanges of a user; for "" those that name no user."""
+    """Return the exchanges of a user; for "" those that name no user."""
     return Filter((Condition(END_USER_FIELD, name) if name else Condition(END_USER_FIELD, None, how="absent"),))
 
 
@@ -109,7 +109,7 @@ MOST_NAMESAKES = 200
 def distinct_labels(
     name: str, sources: Collection[str], *, taken: Callable[[Collection[str]], Collection[str]]
 ) -> dict[str, str]:
-    """A label for each source of one name: the name with as much of the source as makes it unique.
+    """Return a label for each source of one name: the name with as much of the source as makes it unique.
 
     For paths these are the nearest parent folders: "w1/todo.md" and "w2/todo.md". `taken` returns those of the given
     labels that other documents already have.
@@ -134,14 +134,14 @@ def names_below(path: str) -> list[str]:
 
 
 def in_full(name: str, source: str) -> str:
-    """The name with the whole source, unless the source ends with the name."""
+    """Return the name with the whole source, unless the source ends with the name."""
     if source == name or source.endswith(f"/{name}"):
         return source
     return f"{name} ({source})"
 
 
 def _longer(name: str, source: str) -> Iterator[str]:
-    """The name with one, two, ... of its parent folders. Nothing if the source is not a path to it."""
+    """Yield the name with one, two, ... of its parent folders. Nothing if the source is not a path to it."""
     if not source.endswith(f"/{name}"):
         return
     for folder in reversed(source.removesuffix(f"/{name}").split("/")):

@@ -64,19 +64,19 @@ class Folded:
     positions: range | list[int]
 
     def span(self, start: int, end: int) -> slice:
-        """The part of the original text that a part of the folded text stands for."""
+        """Return the part of the original text that a part of the folded text stands for."""
         return slice(self.positions[start], self.positions[end - 1] + 1)
 
 
 def visible(text: str) -> str:
-    """The text without invisible characters, with line feeds as line ends. Joiners inside words and emoji stay."""
+    """Remove invisible characters, and write line ends as line feeds. Joiners inside words and emoji stay."""
     if not text.isascii() or _CONTROL.search(text):
         text = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
     return text if text.isascii() else _JOINER.sub(_joining, text)
 
 
 def fold(text: str) -> Folded:
-    """The text with all digits as 0 to 9, all spaces as spaces, and Latin letters without accents."""
+    """Return the text with all digits as 0 to 9, all spaces as spaces, and Latin letters without accents."""
     if text.isascii():
         return Folded(text, range(len(text)))
     folded = text.translate(_FOLDING)
@@ -285,12 +285,12 @@ _SPEAKER = re.compile(
 
 
 def neutralise(text: str) -> str:
-    """The text without invisible characters, with control tokens and look-alikes of our delimiters altered."""
+    """Return the text without invisible characters, with control tokens and look-alikes of our delimiters altered."""
     return _altered(visible(text), *_FRAMING)
 
 
 def as_passage(text: str) -> str:
-    """A neutral text in which no line looks like the heading of a piece of evidence."""
+    """Return a neutral text in which no line looks like the heading of a piece of evidence."""
     return _as_passage(text) if len(text) <= _REMEMBERED else _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
@@ -301,19 +301,19 @@ def _as_passage(text: str) -> str:
 
 
 def as_name(text: str, limit: int) -> str:
-    """A title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
+    """Return a title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
     # The end of a word shows where a control token ends, so the text is cut before it is altered.
     line = " ".join(visible(text[: limit * 4]).split())[:limit]
     return _altered(line, *_FRAMING, *_NAMES)[:limit]
 
 
 def as_memory(text: str) -> str:
-    """A neutral text that neither opens a section nor looks like a piece of evidence."""
+    """Return a neutral text that neither opens a section nor looks like a piece of evidence."""
     return _altered(visible(text), *_FRAMING, *_HEADINGS, *_SECTIONS)
 
 
 def unlabelled(text: str, labels: str = SPEAKERS) -> str:
-    """The text with altered colons after labels such as `User:` at the start of a line.
+    """Return the text with altered colons after labels such as `User:` at the start of a line.
 
     `labels` are lower-case words separated by bars. Speakers in brackets or tags, as in `[User] x`, are altered too.
     """

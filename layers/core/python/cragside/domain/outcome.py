@@ -159,7 +159,7 @@ class RagContext:
     asked: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The contract's JSON form."""
+        """Return the contract's JSON form."""
         graded = {"grader": self.grader, "judge": self.judge, "asked": self.asked}
         return {
             "query": self.query,
@@ -178,7 +178,7 @@ class RagContext:
 
 
 def recalled(passage: Document) -> dict[str, Any]:
-    """The id and the time of the exchange that a passage belongs to."""
+    """Return the id and the time of the exchange that a passage belongs to."""
     metadata = passage.metadata
     at = moment_of(str(metadata.get("filename", "")), passage.content) or metadata.get("uploadTimestamp")
     return {"id": metadata.get("documentId", passage.id), "at": at}
@@ -258,7 +258,7 @@ ONE_THING = Asked()
 
 
 def nearest_question(found: Mapping[str, Sequence[Document]]) -> dict[str, list[Document]]:
-    """The passages by the question that each has the highest score for. `found` has those of each question."""
+    """Return the passages by the question that each has the highest score for. `found` has those of each question."""
     best: dict[str, tuple[str, Document]] = {}
     for question, documents in found.items():
         for document in documents:
@@ -272,7 +272,7 @@ def nearest_question(found: Mapping[str, Sequence[Document]]) -> dict[str, list[
 
 
 def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> list[Document]:
-    """The passages, best first, but the best one of each question before any second one.
+    """Return the passages, best first, but the best one of each question before any second one.
 
     `question_of` has the question that a passage, given by its id, belongs to. Those of other passages are one more.
     """

@@ -78,12 +78,12 @@ _GERMAN = frozenset(instruction for name, instruction in PERSONAS.items() if nam
 
 
 def instruction_of(persona: str | None) -> str:
-    """The instruction of a persona; the plain instruction for None. Raises `ValidationError` for an unknown persona."""
+    """Return a persona's instruction; the plain one for None. Raises `ValidationError` for an unknown persona."""
     return PERSONAS[_known(persona)]
 
 
 def doubting(instruction: str) -> str:
-    """The instruction of a persona for evidence that did not pass the threshold."""
+    """Return the instruction of a persona for evidence that did not pass the threshold."""
     return f"{instruction} {_DOUBT_DE if instruction in _GERMAN else _DOUBT_EN}"
 
 
@@ -151,7 +151,7 @@ class Preferences:
     prompts: Prompts = "command"
 
     def changed(self, **changes: Any) -> "Preferences":
-        """The preferences with these values. Raises `ValidationError` with the range of an invalid one."""
+        """Return the preferences with these values. Raises `ValidationError` with the range of an invalid one."""
         for name, value in changes.items():
             if (choices := _CHOICES.get(name)) is not None:
                 if value not in choices:

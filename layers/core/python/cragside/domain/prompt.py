@@ -14,7 +14,7 @@ Request = Mapping[str, Any]
 
 
 def user_text(request: Request) -> str | None:
-    """The last text of the user, or None. Raises `ValidationError` for fields of a wrong type."""
+    """Return the last text of the user, or None. Raises `ValidationError` for fields of a wrong type."""
     messages = request.get("messages")
     if messages is not None:
         index = last_user(_checked(messages))
@@ -26,13 +26,13 @@ def user_text(request: Request) -> str | None:
 
 
 def question_in(request: Request, prefix: str) -> str | None:
-    """The question after the command: "" for none, None if the request does not begin with the command."""
+    """Return the question after the command: "" for none, None if the request does not begin with the command."""
     text = user_text(request)
     return None if text is None else question_of(text, prefix)
 
 
 def any_question_in(request: Request, prefix: str) -> str | None:
-    """The question of a request with or without the command: "" for none, None without a text of the user."""
+    """Return the question of a request with or without the command: "" for none, None without a text of the user."""
     text = user_text(request)
     if text is None:
         return None
@@ -41,7 +41,7 @@ def any_question_in(request: Request, prefix: str) -> str | None:
 
 
 def explained_question_in(request: Request, prefix: str) -> str:
-    """The question of a request that is explained, with the command, with `/rag?` or without either.
+    """Return the question of a request that is explained, with the command, with `/rag?` or without either.
 
     Raises `ValidationError` for a request without a text of the user.
     """
@@ -53,7 +53,7 @@ def explained_question_in(request: Request, prefix: str) -> str:
 
 
 def inject(request: Request, block: str, question: str) -> dict[str, Any]:
-    """A copy of the request without the command and with the block. Other fields are unchanged.
+    """Return a copy of the request without the command and with the block. Other fields are unchanged.
 
     In a `prompt`, the block precedes the question. In `messages`, it is a system message before the last user message.
     An empty block adds nothing.
@@ -76,12 +76,12 @@ def _checked(messages: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def last_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
-    """The index of the last message of the user."""
+    """Return the index of the last message of the user."""
     return next((i for i in range(len(messages) - 1, -1, -1) if messages[i].get("role") == "user"), None)
 
 
 def text_of(content: Any) -> str | None:
-    """The text of a message's content. Raises `ValidationError` for content of a wrong type."""
+    """Return the text of a message's content. Raises `ValidationError` for content of a wrong type."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -120,7 +120,7 @@ class ChatTurn:
 
 
 def earlier_turns(request: Request, prefix: str) -> tuple[ChatTurn, ...]:
-    """The last turns before the question of a chat request, oldest first; () for a request without `messages`.
+    """Return the last turns before the question of a chat request, oldest first; () for a request without `messages`.
 
     Turns without text and turns of more than 40,000 characters are left out. So are other roles: evidence of earlier
     requests has the role `system`.

@@ -22,7 +22,7 @@ def _pattern(prefix: str) -> re.Pattern[str]:
 
 
 def question_of(text: str, prefix: str = DEFAULT_PREFIX) -> str | None:
-    """The text after the command, or None if the text does not begin with the command.
+    """Return the text after the command, or None if the text does not begin with the command.
 
     The command may follow blanks, is case-insensitive, and must be a whole word (`/rag`, not `/ragtime`).
     """
@@ -31,7 +31,7 @@ def question_of(text: str, prefix: str = DEFAULT_PREFIX) -> str | None:
 
 
 def asks_why(text: str, prefix: str = DEFAULT_PREFIX) -> str | None:
-    """The text after the command with a question mark (`/rag?`), or None if the text does not begin with it."""
+    """Return the text after the command with a question mark (`/rag?`), or None if the text does not begin with it."""
     return question_of(text, prefix + WHY)
 
 
@@ -110,7 +110,7 @@ class SimilaritySearch:
 
 
 def least_similarity(embedding_model: str) -> float:
-    """The least cosine that fits an embedding model. Names are Ollama's, with or without a tag."""
+    """Return the least cosine that fits an embedding model. Names are Ollama's, with or without a tag."""
     return _LEAST_SIMILARITY.get(embedding_model.partition(":")[0], _LEAST_OF_OTHERS)
 
 
@@ -145,7 +145,7 @@ def refuse_overlong_query(text: str) -> None:
 
 
 def ask(identifier: str, text: str, *, workspace: str, limit: int) -> Query:
-    """A query of at most `limit` characters. Raises `ValidationError` for a longer one."""
+    """Return a query of at most `limit` characters. Raises `ValidationError` for a longer one."""
     if len(text) > limit:
         raise ValidationError(
             f"The question has {len(text)} characters; the limit is {limit}.", field="prompt", limit=limit

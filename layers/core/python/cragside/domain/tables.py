@@ -38,7 +38,7 @@ class Header(NamedTuple):
 
 
 def header_of(first: Sequence[Row]) -> Header:
-    """The header in the first rows of a table, each with its number. Empty rows are left out."""
+    """Return the header in the first rows of a table, each with its number. Empty rows are left out."""
     rows = [_Row(number, list(cells)) for number, cells in first]
     at = _main_row(rows)
     if at is None:
@@ -118,7 +118,7 @@ def _main_row(rows: Sequence[_Row]) -> int | None:
 
 
 def _column(rows: Iterable[_Row], at: int) -> list[str]:
-    """The forms of the values in a column."""
+    """Return the forms of the values in a column."""
     return [row.forms[at] for row in rows if at < len(row.forms) and row.forms[at]]
 
 
@@ -194,7 +194,7 @@ def _spans(upper: Sequence[str], lower: Sequence[str]) -> bool:
 
 
 def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The names of the columns. A name that stands for several ones comes first."""
+    """Return the names of the columns. A name that stands for several ones comes first."""
     width = max(map(len, rows))
     names = _wide(rows[-1], width)
     for row in reversed(rows[:-1]):
@@ -219,7 +219,7 @@ _FEWEST = 3
 
 
 def stacked(rows: Iterator[Row]) -> Iterator[Iterator[Row]]:
-    """The tables that stand below each other. Each has to be read before the next one is asked for."""
+    """Yield the tables that stand below each other. Each has to be read before the next one is asked for."""
     ahead, looks = deque[Row](), [0]
     while ahead or (ahead := deque(islice(rows, 1))):
         yield _table(rows, ahead, looks)
@@ -241,7 +241,7 @@ def side_by_side(first: Sequence[Row]) -> list[slice]:
 
 
 def _table(rows: Iterator[Row], ahead: deque[Row], looks: list[int]) -> Iterator[Row]:
-    """The rows until another table begins, which stay `ahead`."""
+    """Yield the rows until another table begins, which stay `ahead`."""
     above = list[Row]()
     last = ahead[0][0]
     while True:
@@ -260,7 +260,7 @@ def _table(rows: Iterator[Row], ahead: deque[Row], looks: list[int]) -> Iterator
 
 
 def _block(ahead: deque[Row]) -> list[Row]:
-    """The rows up to the next blank one."""
+    """Return the rows up to the next blank one."""
     start = ahead[0][0]
     return [row for _, row in takewhile(lambda each: each[1][0] == start + each[0], enumerate(ahead))]
 

@@ -30,7 +30,7 @@ _LETTERS = bytes(byte if bytes([byte]) in (_LOWER, _UPPER) else ord(" ") for byt
 
 
 def count_tokens(text: str) -> int:
-    """A cautious estimate of the text's tokens, 0 for the empty text; 0.04 ms for 1,000 characters, no model loaded.
+    """Estimate the text's tokens cautiously, 0 for the empty text; 0.04 ms for 1,000 characters, no model loaded.
 
     It is calibrated on Llama 2's tokenizer (32,000 pieces), which splits finer than newer ones. On CLAP-NQ's passages
     the median is 18 % above the exact count, and one in a hundred is below 0.97 of it (the lowest: 0.85). Characters
@@ -42,7 +42,7 @@ def count_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """An upper bound of the text's tokens, for texts that must not be cut; 0 for the empty text.
+    """Return an upper bound of the text's tokens, for texts that must not be cut; 0 for the empty text.
 
     It was checked with the tokenizers of Llama 2 and 3, Mistral and GPT-4o. Numbers, code, base64, symbols, emoji and
     every script stay below it, even rare Chinese characters with three tokens each. English takes half of it. Only
@@ -85,7 +85,7 @@ _brought: ContextVar[tuple[str, int] | None] = ContextVar("brought", default=Non
 
 
 def spelt_alike(model: str) -> str:
-    """The same text for every spelling of a model's name: `Qwen:7B`, `library/qwen:7b`; `latest` is the usual tag."""
+    """Write each spelling of a model's name alike: `Qwen:7B`, `library/qwen:7b`; `latest` is the usual tag."""
     name = _USUAL_PLACE.sub("", model.strip(), count=1).lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
@@ -101,7 +101,7 @@ class ModelWindows:
         return bool(self._kept)
 
     def kept(self, model: str) -> int | None:
-        """The window that a model keeps."""
+        """Return the window that a model keeps."""
         return self._kept.get(spelt_alike(model))
 
     def keep(self, model: str, tokens: int) -> None:
@@ -127,6 +127,6 @@ def brought(model: str, tokens: int) -> Iterator[None]:
 
 
 def window_brought(model: str) -> int | None:
-    """The window that the request brings for a model."""
+    """Return the window that the request brings for a model."""
     found = _brought.get()
     return found[1] if found and found[0] == spelt_alike(model) else None

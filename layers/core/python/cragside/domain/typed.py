@@ -53,7 +53,7 @@ class Typed:
     frame: tuple[str, ...] = ("", "")
 
     def with_text(self, text: str, last: str | None = None) -> str:
-        """The whole with another text in the frame. `last` is for the last place alone, by default it is `text`."""
+        """Put another text into the frame. `last` is for the last place alone, by default it is `text`."""
         *before, behind = self.frame
         return text.join(before) + (text if last is None else last) + behind
 
@@ -77,12 +77,12 @@ def typed_in(text: str, *, prompt: bool = False) -> Typed | None:
 
 
 def typed_part(parts: Sequence[Any]) -> int | None:
-    """The index of the part that a person typed: the last text that is not in a tag."""
+    """Return the index of the part that a person typed: the last text that is not in a tag."""
     return next((i for i in reversed(text_parts(parts)) if not _TAGGED.match(parts[i]["text"])), None)
 
 
 def text_parts(parts: Sequence[Any]) -> list[int]:
-    """The indices of the parts with text."""
+    """Return the indices of the parts with text."""
     return [
         i
         for i, part in enumerate(parts)
@@ -107,7 +107,7 @@ def _behind_context(text: str) -> Typed | None:
 
 
 def _only_turn(text: str) -> Typed | None:
-    """The user's only turn. LiteLLM writes the system's before it, and no document can add one unseen."""
+    """Return the user's only turn. LiteLLM writes the system's before it, and no document can add one unseen."""
     turns = list(_TURN.finditer(text))
     if [turn[1] for turn in turns] not in (["User"], ["System", "User"]):
         return None
@@ -142,7 +142,7 @@ def _label(text: str, start: int, followed: tuple[str, ...], *, first: bool) -> 
 
 
 def _framed(text: str, start: int, end: int) -> Typed | None:
-    """The text from `start` to `end`, without the blanks around it."""
+    """Return the text from `start` to `end`, without the blanks around it."""
     typed = text[start:end]
     inner = typed.strip()
     if not inner:

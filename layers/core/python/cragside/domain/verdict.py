@@ -27,12 +27,12 @@ class DecisionPolicy:
     rule: Literal["any", "mean"] = "any"
 
     def passing(self, documents: Sequence[Document]) -> list[Document]:
-        """The graded documents above the threshold, best first."""
+        """Return the graded documents above the threshold, best first."""
         kept = [document for document in documents if (document.score or 0.0) > self.threshold]
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
     def beside(self, documents: Sequence[Document]) -> list[Document]:
-        """The evidence for several things, best first: if one passes, those that are not much worse as well."""
+        """Return the evidence for several things, best first: if one passes, those that are not much worse as well."""
         passing = self.passing(documents)
         if not passing:
             return []
@@ -45,11 +45,11 @@ class DecisionPolicy:
         return round(self.threshold / 3, 6)
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
-        """The documents above a third of the threshold, best first: the evidence when the web cannot be searched."""
+        """Return what passes a third of the threshold, best first: the evidence when the web cannot be searched."""
         return DecisionPolicy(self.weak).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:
-        """The web results that are not clearly irrelevant, best first."""
+        """Return the web results that are not clearly irrelevant, best first."""
         return DecisionPolicy(PLAUSIBLE).passing(documents)
 
     def suffices(self, documents: Sequence[Document]) -> bool:
@@ -100,7 +100,7 @@ class Judgement:
 
 
 def blended(grade: float, judgement: float) -> float:
-    """The grade (0..1) of a passage with this embedded grade and this probability of an answer: it never falls."""
+    """Blend a passage's embedded grade with the probability of an answer, to a grade (0..1) that never falls."""
     added = min(max(_SLOPE * log_odds(judgement) + _INTERCEPT, 0.0), _MOST)
     return 1.0 / (1.0 + math.exp(-(log_odds(grade) + added)))
 
@@ -111,7 +111,7 @@ def may_pass(grade: float, threshold: float) -> bool:
 
 
 def log_odds(probability: float) -> float:
-    """The log-odds of a probability, within those of 0.001 and 0.999."""
+    """Return the log-odds of a probability, within those of 0.001 and 0.999."""
     bounded = min(max(probability, _CERTAIN), 1.0 - _CERTAIN)
     return math.log(bounded / (1.0 - bounded))
 
@@ -122,7 +122,7 @@ _SHARE_OF_ONE = 0.6
 
 
 def varied(ranked: Sequence[T], most: int, origin: Callable[[T], str]) -> list[T]:
-    """The first `most`, in their order. One `origin` has at most three fifths of the places while others want them.
+    """Take the first `most`, in their order. One `origin` gets three fifths of the places at most, if others want them.
 
     So a document whose title claims to be about everything does not keep all others out.
     """
@@ -137,5 +137,5 @@ def varied(ranked: Sequence[T], most: int, origin: Callable[[T], str]) -> list[T
 
 
 def document_of_evidence(passage: Document) -> str:
-    """The document of a passage; a page of the web is one by itself."""
+    """Return the document of a passage; a page of the web is one by itself."""
     return str(passage.metadata.get("documentId") or passage.id)

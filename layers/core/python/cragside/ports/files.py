@@ -14,7 +14,7 @@ class DocumentLoader(Protocol):
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:
-        """The text of a file, with pages, sections, title, document type and tier 1.
+        """Return the text of a file, with pages, sections, title, document type and tier 1.
 
         The type follows `content_type` if it is specific, else the ending of the name. Raises `PayloadTooLarge` with
         the limit, and `ValidationError` with the reason for unsupported, damaged, encrypted, hostile or empty files.
@@ -55,7 +55,7 @@ class PageFetcher(Protocol):
     """Fetches pages from public addresses only."""
 
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
-        """The page. Workspaces take turns. Raises `FetchFailed`."""
+        """Return the page. Workspaces take turns. Raises `FetchFailed`."""
 
     async def close(self) -> None:
         """Close connections."""
@@ -94,7 +94,7 @@ class UploadStore(ObjectStore, Protocol):
     """An object store to which clients upload. All methods raise the errors of `fetch`."""
 
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
-        """A form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""
+        """Return a form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""
 
     async def remove(self, name: str) -> None:
         """Remove an object if it exists."""

@@ -21,29 +21,29 @@ class ModelHost(Protocol):
     windows: ModelWindows
 
     async def version(self) -> str:
-        """The host's version, or what else it says of itself. Raises `ServiceUnavailable`."""
+        """Return the host's version, or what else it says of itself. Raises `ServiceUnavailable`."""
 
     async def models(self) -> frozenset[str]:
-        """Names of the models the host has. Raises `ServiceUnavailable`."""
+        """Return names of the models the host has. Raises `ServiceUnavailable`."""
 
     async def context_length(self, model: str) -> int | None:
-        """The model's longest context in tokens; None if the host does not say."""
+        """Return the model's longest context in tokens; None if the host does not say."""
 
     async def window(self, model: str, *, load: bool = True) -> int | None:
-        """The context in tokens of a request without `num_ctx`; None if the host does not say.
+        """Return the context in tokens of a request without `num_ctx`; None if the host does not say.
 
         The host may have to load the model. Without `load` it does not: then it is the window that the model keeps or
         is loaded with, 0 if neither. Raises `ServiceUnavailable`.
         """
 
     async def writer(self, wanted: str | None) -> str:
-        """The model that writes answers: the wanted one, else the configured one, else one that the host has.
+        """Return the model that writes answers: the wanted one, else the configured one, else one that the host has.
 
         Raises `ServiceUnavailable` with what to do when there is none.
         """
 
     def write(self, model: str, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> AsyncIterator[str]:
-        """A model's answer to a conversation, piece by piece as it is written, with the model's own settings.
+        """Yield a model's answer to a conversation, piece by piece as it is written, with the model's own settings.
 
         An answer that reaches `max_tokens` ends there. Raises `ServiceUnavailable`.
         """
@@ -61,14 +61,14 @@ class LanguageModel(Protocol):
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        """The answer's text. Raises `ServiceUnavailable("extractor", ...)`."""
+        """Return the answer's text. Raises `ServiceUnavailable("extractor", ...)`."""
 
 
 class FollowUpReader(Protocol):
     """Completes a question from the conversation before it."""
 
     async def standalone(self, question: str, turns: Sequence[ChatTurn], *, model: str | None) -> str:
-        """A question that means the same without the turns, which are given oldest first.
+        """Return a question that means the same without the turns, which are given oldest first.
 
         A question that stands alone already is returned unchanged. `model` is the chat model that the request names.
         Raises `ServiceUnavailable("conversation", ...)`.
@@ -82,17 +82,17 @@ class Vocabulary(Protocol):
         """Count the passages that have each of these terms of full-text search. Terms that none has are left out."""
 
     async def passage_with(self, words: str) -> str:
-        """The passage that these words find first, "" if none has them."""
+        """Return the passage that these words find first, "" if none has them."""
 
 
 class QuestionReader(Protocol):
     """Knows how people misspell and abbreviate words."""
 
     async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
-        """The question with the nearest words of the vocabulary in place of those that it lacks."""
+        """Return the question with the nearest words of the vocabulary in place of those that it lacks."""
 
     def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
-        """The reading with the abbreviations of its text that these passages explain, and with what they abbreviate."""
+        """Add the abbreviations that these passages explain, and what they stand for, to the reading."""
 
 
 # The name of the grader that needs no chat model.
@@ -128,7 +128,7 @@ class WordMatcher(Protocol):
     """Compares words in any inflection."""
 
     async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
-        """The query's content words, in lower case, that each document or its title has, in the query's order.
+        """Return the query's content words, in lower case, that each document or its title has, in the query's order.
 
         With `near`, those of the title and of the place that has most of them.
 

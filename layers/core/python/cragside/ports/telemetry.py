@@ -15,13 +15,13 @@ class DatabaseFigures(Protocol):
     """Counts what this process does with its databases. Each call takes microseconds and never fails."""
 
     def connections(self, server: Server, *, most: int, in_use: int, waiting: int, opened: int | None = None) -> None:
-        """So many connections may be used, are in use, are waited for, and are open, if that is known."""
+        """Take the numbers of connections: those allowed, in use, waited for, and open, if that is known."""
 
     def statement(self, kind: StatementKind, seconds: float) -> None:
-        """A statement to PostgreSQL has ended."""
+        """Count a statement to PostgreSQL that has ended."""
 
     def lease_lost(self) -> None:
-        """A write was refused because another process had taken its lease over."""
+        """Count a write that was refused because another process had taken its lease over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Tracer(Protocol):
     """Traces runs. It never makes a run fail or wait."""
 
     def run(self) -> AbstractContextManager[Trace]:
-        """The trace of a run, which lasts as long as this block."""
+        """Return the trace of a run, which lasts as long as this block."""
 
     def flush(self) -> None:
         """Have what has ended sent, for a process that is frozen afterwards. It waits a second at most."""

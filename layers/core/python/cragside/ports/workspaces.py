@@ -63,7 +63,7 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def get_query(self, query_id: str) -> Query | None:
-        """A remembered query, or None."""
+        """Return a remembered query, or None."""
 
     @abstractmethod
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
@@ -76,7 +76,7 @@ class RagRepository(ABC):
     async def retrieve(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> list[Document]:
-        """At most `limit` candidate passages that are `wanted`, ungraded, most promising first; equal texts once.
+        """Find at most `limit` candidates that are `wanted`, ungraded, most promising first; equal texts once.
 
         `mode` is LightRAG's: `local` and `global` go through entities and relations, `hybrid` through both, `naive`
         through vectors, `mix` through all.
@@ -90,11 +90,11 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def similar(self, search: SimilaritySearch) -> list[Document]:
-        """Passages with their cosine to the question as `similarity`, nearest first, or as `mmr` chooses them."""
+        """Find passages by their cosine to the question (`similarity`), nearest first, or as `mmr` chooses them."""
 
     @abstractmethod
     async def similarities(self, query: str, passages: Sequence[str]) -> dict[str, float]:
-        """The cosine (0..1) of a question to each of these passages, by their ids. Unknown ones are left out."""
+        """Return the cosine (0..1) of a question to each of these passages, by their ids. Unknown ones are left out."""
 
     @abstractmethod
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
@@ -106,7 +106,7 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def version(self) -> str:
-        """A token that changes whenever searchable content changes, in any process. Saved queries do not count."""
+        """Return a token that changes with searchable content, in any process. Saved queries do not count."""
 
 
 class Library(Protocol):
@@ -132,16 +132,16 @@ class Library(Protocol):
         """Raises `ReadOnlyStore`, as `accept` would, where nothing can be taken in."""
 
     async def document(self, document_id: str) -> DocumentRecord | None:
-        """A document by its id."""
+        """Return a document by its id."""
 
     async def sourced(self, source: str) -> DocumentRecord | None:
-        """The document of a source."""
+        """Return the document of a source."""
 
     async def named(self, name: str) -> list[DocumentRecord]:
-        """All documents of a name, latest first."""
+        """Return all documents of a name, latest first."""
 
     async def below(self, folder: str) -> list[DocumentRecord]:
-        """All documents whose source lies below a folder, given by its absolute path, in the order of their sources."""
+        """Find the documents whose source lies below a folder, given by its absolute path, ordered by source."""
 
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
         """Give a document another source and another name. Its id, text, passages and vectors stay as they are.
@@ -158,7 +158,7 @@ class Library(Protocol):
         track: str | None = None,
         listing: Listing = LATEST,
     ) -> tuple[list[DocumentRecord], int]:
-        """A page of documents, by default the latest first, and how many there are in all."""
+        """Return a page of documents, by default the latest first, and how many there are in all."""
 
     async def file_types(self) -> dict[str, int]:
         """Count the documents of each type of file, in the order of the types."""
@@ -167,13 +167,13 @@ class Library(Protocol):
         """Count the passages of each language; see `domain.languages`."""
 
     async def source(self, document_id: str) -> SourceText | None:
-        """The whole text as it was accepted."""
+        """Return the whole text as it was accepted."""
 
     async def passages(self, document_id: str, part: int | None = None) -> list[Passage]:
-        """A document's passages in their order, or those of one part."""
+        """Return a document's passages in their order, or those of one part."""
 
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        """Passages with their documents; missing ones are left out."""
+        """Return passages with their documents; missing ones are left out."""
 
     async def delete(self, document_id: str) -> bool:
         """Forget a document. False when there is none.
@@ -185,7 +185,7 @@ class Library(Protocol):
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
     ) -> list[Task]:
-        """The tasks of unfinished and failed work; with `force` of all work. None means all documents.
+        """Return the tasks of unfinished and failed work; with `force` of all work. None means all documents.
 
         Their parts become pending. Without `failures`, parts that were given up stay so, and the tasks include removing
         from the graph what deleted documents left there.
@@ -252,10 +252,10 @@ class KnowledgeGraph(Protocol):
     """Reads entities and what connects them. Failures raise `ServiceUnavailable("knowledge_base", ...)`."""
 
     async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
-        """An entity by its name, in any case, or None."""
+        """Return an entity by its name, in any case, or None."""
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
-        """Names of the entities that passages mention, most mentioned first."""
+        """Return names of the entities that passages mention, most mentioned first."""
 
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
         """For each passage the names of at most `limit` entities that it mentions, best connected first."""
@@ -267,16 +267,16 @@ class KnowledgeGraph(Protocol):
         """
 
     async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
-        """Entities whose name contains the text, best connected first; "" for all. `kind` is their type, "" for any."""
+        """Find entities whose name has the text, best connected first; "" for all. `kind` is their type, "" for any."""
 
     async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
-        """The `limit` best connected entities, of a type if one is given, and the relationships among them."""
+        """Return the `limit` best connected entities, of a type if one is given, and the relationships among them."""
 
     async def kinds(self) -> dict[str, int]:
         """Count the entities of each type, the most frequent first; "" for those without one."""
 
     async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
-        """Ids of the passages that name an entity, or that say how two are related, and how many there are.
+        """Return ids of the passages that name an entity, or that say how two are related, and how many there are.
 
         The earliest documents come first. None if an entity is not there. Names are in any case.
         """
@@ -337,7 +337,7 @@ class Workspaces(Protocol):
     """Opens workspaces, each of them once."""
 
     async def open(self, name: str) -> Workspace:
-        """A workspace. Its store is opened at the first use, and reading an unknown one leaves no trace.
+        """Return a workspace. Its store is opened at the first use, and reading an unknown one leaves no trace.
 
         Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request
         that times out does not cancel the opening.
@@ -345,7 +345,7 @@ class Workspaces(Protocol):
         ...
 
     async def names(self) -> list[str]:
-        """The workspaces that have a store, in order."""
+        """Return the workspaces that have a store, in order."""
         ...
 
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:

@@ -18,7 +18,7 @@ _BY_REFERENCE = (
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
+    """Return the settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
     known = {variable_of(name): name for name in Settings.model_fields}
     for variable in environment:
         if variable.startswith("RAG_") and variable not in known:

@@ -532,6 +532,6 @@ def _address_in(model_host: str | None, api: str) -> str | None:
 
 
 def variable_of(field_name: str) -> str:
-    """The environment variable of a field."""
+    """Return the environment variable of a field."""
     alias = Settings.model_fields[field_name].validation_alias
     return alias if isinstance(alias, str) else f"RAG_{field_name.upper()}"

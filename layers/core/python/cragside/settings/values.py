@@ -47,7 +47,7 @@ class BucketAddress:
 
 
 def lowered(value: object) -> object:
-    """A text in lower case."""
+    """Return a text in lower case."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -103,7 +103,7 @@ def _rerank(value: object) -> object:
 
 
 def _calibration(value: object) -> object:
-    """A slope above zero, so that a better score is a better grade, and an intercept."""
+    """Return a slope above zero, so that a better score is a better grade, and an intercept."""
     if not isinstance(value, str):
         return value
     try:
@@ -184,7 +184,7 @@ AllowedOrigins = Annotated[str, AfterValidator(_origins)]
 
 
 def workspaces_by_token(text: str) -> dict[str, tuple[str, ...]]:
-    """The workspaces that each token opens, from JSON. Raises `ValueError`, which quotes nothing: all may be tokens."""
+    """Read from JSON what each token opens. Raises `ValueError`, which quotes nothing: all may be tokens."""
     try:
         pairs = json.loads(text, object_pairs_hook=list)
     except (ValueError, RecursionError):
@@ -253,7 +253,7 @@ def unknown_storage(field: str, *, in_files: bool) -> str:
 
 
 def storage_conflicts(chosen: Mapping[str, str | None], given: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
-    """The storages that cannot be: the variable, and what to do.
+    """Yield the storages that cannot be: the variable, and what to do.
 
     `chosen` has the storages by their roles, `given` whether the addresses of servers are set, by their
     variables.
