@@ -59,6 +59,7 @@ async def find(
         candidates=8,
     )
     rag = CorrectiveRag(tools)
+    await rag.prepare()  # LangGraph is imported before the deadline begins, as in a service
     request = EvidenceRequest(
         question, "default", Deadline(seconds), tokens, model="m", max_documents=places, **presentation
     )
