@@ -194,8 +194,8 @@ class Enricher:
         self._refuse_blindness(findings, preferred.mode)
         block = findings.block
         if tell_none and findings.hold_nothing and preferred.mode != "off":
-            told = nothing_found(persona)
-            block = told if self._count_tokens(told) <= tokens else ""
+            sentence = nothing_found(persona)
+            block = sentence if self._count_tokens(sentence) <= tokens else ""
         recollection = None
         if wants_memory and preferred.mode != "off":
             left = tokens - (self._count_tokens(block) if block else 0)

@@ -167,7 +167,7 @@ MOST_ASKED = 3
 # A model that has no time for two passages is not asked at all: one judgement seldom settles a question.
 LEAST_ASKED = 2
 JUDGED_CHARACTERS = 700
-_TOLD_SECONDS = 600.0
+_WARNED_SECONDS = 600.0
 
 _logger = logging.getLogger(__name__)
 
@@ -203,7 +203,7 @@ class Grading:
         self._embedded = embedded
         self._judge = judge
         self._clock = clock
-        self._told: TTLCache[str, bool] = TTLCache(64, _TOLD_SECONDS, timer=clock.monotonic)
+        self._warned: TTLCache[str, bool] = TTLCache(64, _WARNED_SECONDS, timer=clock.monotonic)
 
     async def graded(
         self,
@@ -280,8 +280,8 @@ class Grading:
 
     def _too_slow(self, model: str, seconds: float) -> Degradation:
         reason = f"{model} takes {seconds:.1f} s or more to judge a passage, and there was no time for two."
-        if model not in self._told:
-            self._told[model] = True
+        if model not in self._warned:
+            self._warned[model] = True
             _logger.warning("%s It is not asked until it is faster.", reason)
         return Degradation("grader", f"{reason} The embedded grader decided alone.")
 
@@ -292,8 +292,8 @@ def _with(document: Document, judgement: Judgement | None) -> Document:
 
 def _contradiction(judgements: Sequence[Judgement]) -> Degradation:
     model, passages = judgements[0].model, counted(len(judgements), "passage")
-    told = f"{model} and the embedded grader contradict each other on {passages}. Both grades count."
-    return Degradation("grader", told)
+    reason = f"{model} and the embedded grader contradict each other on {passages}. Both grades count."
+    return Degradation("grader", reason)
 
 
 def by_relevance(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:

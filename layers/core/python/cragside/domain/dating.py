@@ -66,14 +66,14 @@ _LINE_START = re.compile(r"^[ \t#*_>\[(-]{0,8}(?:[^\W\d_]{2,10}[.,]{0,2} )?(?=[0
 def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None:
     """Return the date of what a passage quotes, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
     beginning = record.beginning or (passage.text[:BEGINNING] if passage.index == 0 else "")
-    told = record.file_type not in _TABLES and record.doc_type != "code"
-    entry = _of_entry(record, passage, beginning) if told else None
+    is_prose = record.file_type not in _TABLES and record.doc_type != "code"
+    entry = _of_entry(record, passage, beginning) if is_prose else None
     if entry is not None and entry.is_plausible(today):
         return str(entry)
     claims = _claims(
         _properties(record),
         str(record.tier1.get("date", ""))[:_LONGEST_NAME],
-        beginning if told else "",
+        beginning if is_prose else "",
         str(record.tier1.get("publishDate", ""))[:_LONGEST_NAME],
         _file_name(record),
         record.title[:_LONGEST_NAME],
@@ -89,8 +89,8 @@ def _file_name(record: DocumentRecord) -> str:
 
 def _properties(record: DocumentRecord) -> tuple[str, ...]:
     """Give the dates in front matter or from the client, the most telling first."""
-    told = {name.lower(): value for name, value in record.metadata.items() if isinstance(value, str | int)}
-    return tuple(str(told[name])[:_LONGEST_NAME] for name in _PROPERTIES if name in told) if told else ()
+    stated = {name.lower(): value for name, value in record.metadata.items() if isinstance(value, str | int)}
+    return tuple(str(stated[name])[:_LONGEST_NAME] for name in _PROPERTIES if name in stated) if stated else ()
 
 
 @lru_cache(maxsize=1024)

@@ -79,8 +79,8 @@ def considered(
         if number is None:
             enough = (document.score or 0.0) > least
             dropped = "score" if not enough else "room" if document.id in placed else "limit"
-        told = replace(document, metadata=shown.get(document.id, document.metadata))
-        return Candidate(told, grader, least, number, dropped, judgements.get(document.id))
+        marked = replace(document, metadata=shown.get(document.id, document.metadata))
+        return Candidate(marked, grader, least, number, dropped, judgements.get(document.id))
 
     return (
         *(candidate(document, graders[0], needed[0]) for document in local),
