@@ -31,8 +31,7 @@ from benchmarks.stores import CHUNKING
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.filter import Condition, Filter
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import Condition, Filter, SimilaritySearch
 from cragside.settings import load_settings
 
 PASSAGES = 50_000

@@ -23,7 +23,7 @@ from cragside.adapters.embedded.languages import iso_639_1
 from cragside.adapters.openai import OpenAIHost
 from cragside.domain.context import pack
 from cragside.domain.outcome import RagContext
-from cragside.domain.personas import PLAIN, doubting
+from cragside.domain.preferences import PLAIN, doubting
 from cragside.domain.token_counts import count_tokens
 
 _QUOTED = (

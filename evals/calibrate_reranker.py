@@ -17,7 +17,6 @@ from calibrate_grader import Array, fit, predict
 from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, read, report, variants
 
 from cragside.adapters.rerank import Calibration, RerankGrader
-from cragside.composition.model_hosts import model_key, rerank_endpoint
 from cragside.composition.models import Models
 from cragside.domain.document import Document
 from cragside.settings import Settings, load_settings
@@ -27,12 +26,11 @@ from cragside.settings import Settings, load_settings
 GOLD_WEIGHT = 3.0
 
 
-async def pairs_of(questions: list[Question], settings: Settings, url: str) -> Pairs:
+async def pairs_of(questions: list[Question], settings: Settings) -> Pairs:
     """The log-odds of every pair. Grades are the endpoint's own, so that texts are sent as for `/rag`."""
     models = Models(settings)
-    key = model_key(settings, "rerank_api_key", lambda: models.secrets)
-    endpoint = rerank_endpoint(settings, url, key, models.clock)
-    grader = RerankGrader(endpoint, Calibration(settings.rerank_scores))
+    assert models.rerank_endpoint is not None
+    grader = RerankGrader(models.rerank_endpoint, Calibration(settings.rerank_scores))
     passages = list({question.passage.key: question.passage for question in questions}.values())
     order = ranking([question.text for question in questions], passages)
     pairs = Pairs()
@@ -48,7 +46,7 @@ async def pairs_of(questions: list[Question], settings: Settings, url: str) -> P
         grades = await grader.grade(question.text, [document for *_, document in asked])
         for (name, truth, weight, _), grade in zip(asked, grades, strict=True):
             pairs.add(np.array([Calibration().log_odds(grade)]), truth, weight / 3, index, name)
-    await endpoint.close()
+    await models.close()
     return pairs
 
 
@@ -71,7 +69,7 @@ def main() -> None:
     settings = load_settings()
     if settings.rerank_url is None:
         parser.error("Set RAG_RERANK_URL.")
-    pairs = asyncio.run(pairs_of(questions, settings, settings.rerank_url))
+    pairs = asyncio.run(pairs_of(questions, settings))
     features, truth, weight, question, variant = pairs.arrays()
     scores = cross_validated(features, truth, weight, question)
     print(f"{len(questions)} questions of the training half; cross-validated:")

@@ -27,11 +27,10 @@ from stores import File, ask, candidates_for, files_in, indexed, name_of
 from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.questions import Paces
 from cragside.adapters.openai import OpenAIHost
-from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED
-from cragside.application.strips import best_strips
+from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED, best_strips
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
-from cragside.domain.second_opinion import Judgement, log_odds
+from cragside.domain.verdict import Judgement, log_odds
 
 _SEED, _BEGINNING = 5, 40
 _STEPS, _RATE = 4000, 0.05

@@ -23,8 +23,8 @@ import httpx
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cragside.domain.citations import citations_in
-from cragside.domain.personas import PLAIN
-from cragside.domain.quoting import quoted
+from cragside.domain.context import quoted
+from cragside.domain.preferences import PLAIN
 from tests.services import ollama
 from tests.services.tools import Unavailable
 

@@ -31,7 +31,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.search import Ranking
+from cragside.domain.query import Ranking
 from cragside.ports.embedder import Embedder
 
 STEPS = [round(0.05 * step, 2) for step in range(2, 16)]

@@ -12,9 +12,7 @@ from cragside.adapters.lightrag.opening import StoreOpener
 from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
 from cragside.ports.embedder import Embedder
-from cragside.ports.language_model import LanguageModel
-from cragside.ports.question_reader import QuestionReader
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import LanguageModel, QuestionReader, RelevanceGrader
 from cragside.ports.workspaces import Workspaces
 from tests.fakes import AsWritten
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import cragside
 from cragside.adapters.documents.languages import BY_ENDING, _patterns
-from cragside.domain.command import _pattern
 from cragside.domain.neutral import SPEAKERS, _label
+from cragside.domain.query import _pattern
 
 _USES = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
 # These import the program that they run in, and have no pattern.
@@ -28,7 +28,7 @@ _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"
 # Patterns that a function makes of its arguments, by module and function, with the ways it applies them. The test fails
 # when such a function is missing here.
 MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Pattern[Any]]]]] = {
-    ("cragside.domain.command", "_pattern"): (("match",), lambda: [_pattern("/rag")]),
+    ("cragside.domain.query", "_pattern"): (("match",), lambda: [_pattern("/rag")]),
     ("cragside.domain.neutral", "_label"): (("finditer",), lambda: [_label(SPEAKERS)]),
     ("cragside.adapters.lightrag.indexing.accepting", "_known"): (
         ("fullmatch",),

@@ -5,20 +5,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cragside.application.grading import PassageJudge
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
-from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.query import Query
+from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading
-from cragside.domain.search import Mode, SimilaritySearch
-from cragside.ports.passage_judge import PassageJudge
-from cragside.ports.question_reader import QuestionReader, Vocabulary
-from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.files import UploadForm
+from cragside.ports.models import QuestionReader, RelevanceGrader, Vocabulary
 from cragside.ports.search_service import SearchService
-from cragside.ports.upload_store import UploadForm
-from cragside.ports.workspaces import Workspace
+from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository, Workspace
 
 
 def shared_words(query: str, text: str) -> float:

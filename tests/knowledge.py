@@ -8,8 +8,7 @@ import httpx
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed
-from cragside.ports.upload_store import UploadStore
+from cragside.ports.files import FetchedPage, FetchFailed, UploadStore
 from cragside.settings import Settings
 
 

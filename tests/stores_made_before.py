@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cragside.domain.context import CODE
-from cragside.domain.personas import PLAIN, doubting
+from cragside.domain.preferences import PLAIN, doubting
 from tests.knowledge import Knowledge
 
 ARCHIVE = Path(__file__).parent / "data" / "stores.tar.xz"

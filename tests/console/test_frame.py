@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from cragside.domain.candidates import Dropped
 from cragside.domain.document import EvidenceSource
 from cragside.domain.indexing import DocumentStatus, Stage
+from cragside.domain.outcome import Dropped
 from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.component_checks import State

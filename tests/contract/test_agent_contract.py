@@ -5,7 +5,7 @@ Where contracts.md overrides the seed's document, the override is tested.
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,12 +16,10 @@ import pytest
 
 from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.contract import error_envelope
-from cragside.application.deadline import Deadline
-from cragside.application.enricher import Enricher
+from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import (
     ConfigurationError,
@@ -35,14 +33,11 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.outcome import Degradation, Findings
-from cragside.domain.personas import NOTHING_FOUND
-from cragside.domain.preferences import Preferences
-from cragside.domain.steps import Watch
+from cragside.domain.preferences import NOTHING_FOUND, Preferences
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
-from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Workspace
+from cragside.ports.workspaces import RagRepository, Workspace
 from cragside.settings import Settings, load_settings
 
 Hook = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -81,22 +76,8 @@ class ScriptedFinder:
         self.outcome = outcome
         self.asked: list[dict[str, Any]] = []
 
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
-        self.asked.append({"question": question, "workspace": workspace, "model": model})
+    async def find(self, request: EvidenceRequest) -> Findings:
+        self.asked.append({"question": request.question, "workspace": request.workspace, "model": request.model})
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome

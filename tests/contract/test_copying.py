@@ -24,9 +24,9 @@ from cragside.adapters.lightrag.ledger.exchange import (
     VectorRow,
 )
 from cragside.bootstrap import Container
-from cragside.composition.copies import Copies
+from cragside.composition.store_files import Copies
 from cragside.domain.document import Document, Mark
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings

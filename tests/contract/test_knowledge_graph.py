@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
-from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
+from cragside.ports.workspaces import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
 from tests.indexing import delete
 from tests.services.backends import BACKENDS, made

@@ -17,12 +17,9 @@ from cragside.bootstrap import Container
 from cragside.domain.dating import BEGINNING
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
-from cragside.domain.filter import Condition, Filter
-from cragside.domain.listing import DocumentSort, Listing
-from cragside.domain.search import SimilaritySearch
-from cragside.ports.library import Library
-from cragside.ports.part_indexer import PartIndexer
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.domain.indexing import DocumentSort, Listing
+from cragside.domain.query import Condition, Filter, SimilaritySearch
+from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made

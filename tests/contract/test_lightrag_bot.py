@@ -11,7 +11,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.memory_name import is_memory
+from cragside.domain.names import is_memory
 from cragside.ports.workspaces import Workspace
 from tests.knowledge import Knowledge
 

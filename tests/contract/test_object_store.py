@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.domain.errors import NotFound, PayloadTooLarge
-from cragside.ports.object_store import ObjectStore
+from cragside.ports.files import ObjectStore
 from tests.fakes import FolderObjectStore
 
 # More than the adapter reads at once.

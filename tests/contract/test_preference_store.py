@@ -11,10 +11,9 @@ from cragside.adapters.local.preferences import PreferenceFile
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.preferences import PostgresPreferences
-from cragside.application.preferences import WorkspacePreferences
+from cragside.application.preferences import PreferenceStore, WorkspacePreferences
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.preferences import Preferences
-from cragside.ports.preference_store import PreferenceStore
 from tests.services.backends import migrated
 
 Make = Callable[[], PreferenceStore]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from cragside.ports.files import FetchedPage, FetchFailed
 from tests.knowledge import Knowledge
 
 PAGE = "https://example.org/cragside?utm=1"

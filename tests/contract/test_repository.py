@@ -10,9 +10,8 @@ import pytest
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.query import Query
-from cragside.domain.search import SimilaritySearch
-from cragside.ports.rag_repository import RagRepository
+from cragside.domain.query import Query, SimilaritySearch
+from cragside.ports.workspaces import RagRepository
 from cragside.settings import load_settings
 from tests.fakes import FakeRepository
 from tests.services.backends import BACKENDS, made

@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.search import Mode
+from cragside.domain.query import Mode
 from cragside.settings import load_settings
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")

@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from tests.contract.opened_storages import opened_ledger

@@ -11,8 +11,7 @@ from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedde
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.filter import Condition, Filter
-from cragside.domain.search import SimilaritySearch, least_similarity
+from cragside.domain.query import Condition, Filter, SimilaritySearch, least_similarity
 from cragside.settings import load_settings
 
 QUESTION = "What do sea otters eat?"

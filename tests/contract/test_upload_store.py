@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from cragside.adapters.aws.s3 import S3UploadStore
 from cragside.domain.errors import NotFound, PayloadTooLarge
-from cragside.ports.upload_store import UploadForm, UploadStore
+from cragside.ports.files import UploadForm, UploadStore
 from tests.fakes import FolderUploadStore
 
 # More than the adapter reads at once.

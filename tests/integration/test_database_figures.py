@@ -21,7 +21,7 @@ from cragside.composition.databases import standing
 from cragside.domain.document import SourceText
 from cragside.entrypoints.metrics import DatabaseCounts, counting_folder, exposition
 from cragside.entrypoints.proxy import server
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 from cragside.settings import load_settings
 from tests.embedded_workspaces import store_of
 from tests.figures import Counted, of, read

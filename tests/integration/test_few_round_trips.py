@@ -12,7 +12,7 @@ from cragside.adapters.lightrag import repository
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
-from cragside.domain.search import Mode
+from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
 from tests.services.filled_store import Filled, filled, questions
 

@@ -19,7 +19,7 @@ from cragside.bootstrap import Container
 from cragside.domain import neutral
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy.app import Proxy
-from cragside.ports.page_fetcher import FetchedPage
+from cragside.ports.files import FetchedPage
 from tests.forgeries import delimiters, lines_that_look_like_headings
 from tests.knowledge import Knowledge
 from tests.services.stub_ollama import StubOllama

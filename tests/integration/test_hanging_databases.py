@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from cragside.adapters import gate
 from cragside.bootstrap import Container
-from cragside.composition.copies import Copies
+from cragside.composition.store_files import Copies
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stored

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cragside.bootstrap import Container
-from cragside.composition.copies import Copies
+from cragside.composition.store_files import Copies
 from cragside.domain.document import SourceText
 from tests.places import FORK, KINDS, Place, forked, places
 

@@ -15,7 +15,7 @@ import pytest
 from cragside.adapters.embedded.languages import iso_639_1
 from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import SimilaritySearch
 from tests.places import FORK, Place, forked, places
 
 pytestmark = pytest.mark.slow

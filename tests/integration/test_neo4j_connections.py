@@ -18,7 +18,7 @@ from cragside.adapters.neo4j import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure
 from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 from cragside.settings import Settings
 from tests.services.backends import migrated
 from tests.services.neo4j_server import Neo4jServer

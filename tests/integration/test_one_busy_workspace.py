@@ -11,7 +11,7 @@ from cragside.adapters.lightrag.backends.postgres import PostgresBackend
 from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.domain.query import Query
 from tests.services.backends import migrated
 

@@ -11,7 +11,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.exchange import Exchange
-from cragside.domain.search import Mode
+from cragside.domain.query import Mode
 from cragside.settings import Settings
 
 AT = datetime(2026, 2, 7, 14, 30, 0, tzinfo=UTC)

@@ -15,8 +15,7 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lease_holders import new_holder
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.store import part_lease
-from cragside.application.attempts import Handled
-from cragside.application.indexer import Indexer
+from cragside.application.attempts import Handled, Indexer
 from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task

@@ -17,7 +17,7 @@ from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
-from cragside.domain.search import Mode
+from cragside.domain.query import Mode
 from cragside.settings import load_settings
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase, CountingGraph

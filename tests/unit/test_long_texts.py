@@ -15,12 +15,12 @@ from cragside.adapters.embedded.words import terms
 from cragside.adapters.lightrag.chunking import chunker
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.model_host.questions import one_line
-from cragside.application.strips import strips_of
-from cragside.domain.command import question_of
+from cragside.application.grading import strips_of
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import neutralise
+from cragside.domain.query import question_of
 from cragside.domain.token_counts import count_tokens
 from tests.bounds import TooSlow, read_within
 

@@ -1,21 +1,16 @@
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
-from cragside.application.deadline import Deadline
-from cragside.application.enricher import Enricher
+from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.similar_evidence import NoEvidence
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
-from cragside.domain.personas import NOTHING_FOUND, PERSONAS, PLAIN
-from cragside.domain.preferences import EvidenceMode, Preferences
-from cragside.domain.steps import Watch
+from cragside.domain.preferences import NOTHING_FOUND, PERSONAS, PLAIN, EvidenceMode, Preferences
 from cragside.ports.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
 
@@ -28,32 +23,18 @@ class ScriptedFinder:
         self.findings = findings
         self.calls: list[dict[str, Any]] = []
 
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         self.calls.append(
             {
-                "question": question,
-                "workspace": workspace,
-                "model": model,
-                "seconds": deadline.remaining(),
-                "tokens": evidence_tokens,
-                "limits": (threshold, max_documents),
-                "instruction": instruction,
-                "compress": compress,
-                "turns": [(turn.role, turn.text) for turn in turns],
+                "question": request.question,
+                "workspace": request.workspace,
+                "model": request.model,
+                "seconds": request.deadline.remaining(),
+                "tokens": request.evidence_tokens,
+                "limits": (request.threshold, request.max_documents),
+                "instruction": request.instruction,
+                "compress": request.compress,
+                "turns": [(turn.role, turn.text) for turn in request.turns],
             }
         )
         return self.findings
@@ -227,14 +208,14 @@ class AskingElsewhere(ScriptedFinder):
         self.asked = asyncio.Event()
         self.goes_on = asyncio.Event()
 
-    async def find(self, question: str, **how: Any) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         self.asked.set()
         await self.goes_on.wait()
         for _ in range(3):  # turns, in which what runs beside would get on
             await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure
-        return await super().find(question, **how)
+        return await super().find(request)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@ from typing import Any
 
 import pytest
 
-from cragside.application.indexer import Indexer
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Indexer
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Passage, Task
-from cragside.ports.annotator import DESCRIBED_CHARACTERS
 from tests.libraries import EchoAnnotator, MemoryWorkspaces, record
 
 EMBED = Task("library", "doc-1", "sha", 0, "embed")

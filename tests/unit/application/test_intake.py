@@ -7,8 +7,7 @@ from cragside.application.allowance import Allowance, allow
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import Limits
-from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.page_fetcher import FetchedPage
+from cragside.ports.files import DocumentLoader, FetchedPage
 from tests.knowledge import Knowledge
 
 URL = "https://example.org/otter.txt"

@@ -9,14 +9,13 @@ import pytest
 
 from cragside.application import memory as memory_module
 from cragside.application.memory import Memory
+from cragside.domain.context import behind_blocks
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange, merely_repeats
-from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import memory_of
-from cragside.domain.quoting import behind_blocks
-from cragside.domain.search import Mode
+from cragside.domain.names import memory_of
+from cragside.domain.query import EVERYTHING, Filter, Mode
 from tests.fakes import FakeRepository, FakeWorkspaces
 
 SECRET = "The key of the lighthouse lies under the third stone on the left of the door."

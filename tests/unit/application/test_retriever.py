@@ -4,13 +4,12 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.preferences import NoPreferences
+from cragside.application.passages import Retriever
 from cragside.application.preferences import WorkspacePreferences
-from cragside.application.retriever import Retriever
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.domain.filter import Condition, Filter
 from cragside.domain.preferences import Preferences
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import Condition, Filter, SimilaritySearch
 from tests.fakes import FakeRepository, FakeWorkspaces, WordGrader
 
 OTTER = SourceText("otter.md", "Otters eat urchins.")

@@ -3,13 +3,14 @@
 from typing import Any, cast
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
-from cragside.application.deadline import Deadline
-from cragside.application.retriever import Retriever
+from cragside.application.enricher import EvidenceRequest
+from cragside.application.grading import Deadline
+from cragside.application.passages import Retriever
 from cragside.application.similar_evidence import SimilarEvidence
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.query import SimilaritySearch
 
 KELP = Document("kelp", "kelp grows " + "fast " * 100, "local")
 
@@ -33,19 +34,7 @@ async def find(found: Document | Exception, tokens: int) -> Findings:
     finder = SimilarEvidence(
         cast(Retriever, ScriptedRetriever(found)), EmbeddedFollowUps(), count_tokens=lambda text: len(text.split())
     )
-    return await finder.find(
-        "kelp?",
-        workspace="default",
-        model=None,
-        deadline=Deadline(5),
-        evidence_tokens=tokens,
-        threshold=0.6,
-        max_documents=5,
-        instruction="",
-        compress=False,
-        turns=(),
-        watch=None,
-    )
+    return await finder.find(EvidenceRequest("kelp?", "default", Deadline(5), tokens, instruction=""))
 
 
 async def test_evidence_that_has_no_room_is_told_and_left_out() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.application.strips import best_strips, compressed, strips_of
+from cragside.application.grading import best_strips, compressed, strips_of
 from cragside.domain.document import Document
 from cragside.domain.reading import Reading
 from tests.fakes import WordGrader

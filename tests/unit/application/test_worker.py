@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.queue import LocalQueue
-from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, reason_of
-from cragside.application.indexer import Indexer
+from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, Indexer, reason_of
 from cragside.application.worker import Worker
 from cragside.domain.errors import (
     ConfigurationError,

@@ -1,11 +1,12 @@
 """Passwords for RDS, which botocore signs without a network."""
 
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from cragside.adapters.aws.secrets import DatabaseTokens, SecretsManager
-from cragside.composition.databases import postgres_of
+from cragside.adapters.aws.secrets import DatabaseTokens
+from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.settings import load_settings
 
@@ -38,10 +39,10 @@ async def test_a_token_is_signed_for_the_host_the_port_and_the_user(credentials:
     assert "hunter2" not in token
 
 
-async def test_each_connection_gets_a_token_of_its_own(credentials: None) -> None:
-    database = postgres_of(
-        load_settings({"POSTGRES_URI": f"postgresql://rag@{HOST}/rag?auth=iam&sslmode=verify-full"}), SecretsManager()
-    )
+async def test_each_connection_gets_a_token_of_its_own(credentials: None, tmp_path: Path) -> None:
+    address = f"postgresql://rag@{HOST}/rag?auth=iam&sslmode=verify-full"
+    database = Container(load_settings({"RAG_HOME": str(tmp_path), "POSTGRES_URI": address})).database
+    assert database is not None
     password = (await database.addresses.current()).arguments()["password"]
     assert (await password()).startswith(f"{HOST}:5432/?")
 

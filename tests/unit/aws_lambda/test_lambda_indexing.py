@@ -13,8 +13,7 @@ from lambda_stub import Context
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue
-from cragside.application.attempts import Attempts
-from cragside.application.indexer import Indexer
+from cragside.application.attempts import Attempts, Indexer
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Stage, Task

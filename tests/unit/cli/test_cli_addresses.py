@@ -47,7 +47,7 @@ def test_no_application_is_made_with_a_wrong_address(variable: str, address: str
 def test_reading_addresses_imports_no_driver_and_nothing_heavy() -> None:
     heavy = ("asyncpg", "neo4j", "qdrant_client", "redis", "lightrag", "numpy", "fastapi")
     script = (
-        "import sys\nfrom cragside.composition.addresses import check_addresses\n"
+        "import sys\nfrom cragside.composition.databases import check_addresses\n"
         "from cragside.settings import load_settings\n"
         f"check_addresses(load_settings({{'POSTGRES_URI': {POSTGRES!r}, 'NEO4J_URI': 'neo4j://u:p@h', "
         "'REDIS_URI': 'redis://h', 'QDRANT_URL': 'http://h:6333'}))\n"

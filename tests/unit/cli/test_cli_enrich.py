@@ -4,7 +4,7 @@ from dataclasses import replace
 from cli_fakes import OTTER, context_with
 
 from cragside.domain.document import Document
-from cragside.domain.personas import NOTHING_FOUND
+from cragside.domain.preferences import NOTHING_FOUND
 
 
 def test_json_is_the_enhanced_request_and_nothing_else(run, container):

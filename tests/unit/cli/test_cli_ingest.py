@@ -423,7 +423,7 @@ def test_a_scan_is_cited_with_its_page(real, notes):
 
 
 def test_without_the_extra_pictures_are_skipped_in_one_line(real, notes, monkeypatch):
-    monkeypatch.setattr("cragside.composition.ocr.available", lambda: False)
+    monkeypatch.setattr("cragside.composition.files.available", lambda: False)
     for name in ("a.png", "b.png", "c.png"):
         (notes / name).write_bytes(saved(picture_of_text(*SHED), "PNG"))
     (notes / "scan.pdf").write_bytes(scan_of(SHED))

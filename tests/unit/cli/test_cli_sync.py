@@ -15,7 +15,7 @@ from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
-from cragside.composition.text_digests import TextDigests
+from cragside.composition.files import TextDigests
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.entrypoints.cli import terminal, watching
 from cragside.entrypoints.cli.report import Options

@@ -13,7 +13,7 @@ from cragside.adapters.documents import earlier_readings
 from cragside.adapters.documents.folders import FoundFile, Refused
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import NO_TEXT, Ocr
-from cragside.composition.text_digests import TextDigests
+from cragside.composition.files import TextDigests
 from tests.parsers import shared_processes
 from tests.unit.documents.pictures import SHED, joined, saved, scan_of, text_pdf
 

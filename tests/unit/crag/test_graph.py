@@ -10,17 +10,15 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
-from cragside.application.deadline import Deadline
-from cragside.application.grading import Grading
+from cragside.application.enricher import EvidenceRequest
+from cragside.application.grading import Deadline, Grading, PassageJudge
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.outcome import Findings
-from cragside.domain.search import SimilaritySearch
-from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.passage_judge import PassageJudge
+from cragside.domain.prompt import ChatTurn
+from cragside.domain.query import SimilaritySearch
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader, ScriptedJudge
 
 KELP, OTTER = "kelp grows fast", "otters eat urchins"
@@ -54,17 +52,18 @@ async def find(
         follow_ups=follow_ups or EmbeddedFollowUps(),
         embedded_follow_ups=EmbeddedFollowUps(),
         embedded_rewrite=lambda question: f"embedded {question}",
-        question_parts=EmbeddedQuestionParts(),
-        policy=DecisionPolicy(rule=rule),
+        read_parts=EmbeddedQuestionParts().read,
+        unnamed=EmbeddedQuestionParts().unnamed,
+        decision=rule,
         count_tokens=lambda text: len(text.split()),
         candidates=8,
-        max_documents=places,
     )
     rag = CorrectiveRag(tools)
-    deadline = Deadline(seconds)
-    return await rag.find(
-        question, workspace="default", model="m", deadline=deadline, evidence_tokens=tokens, **presentation
+    await rag.prepare()  # LangGraph is imported before the deadline begins, as in a service
+    request = EvidenceRequest(
+        question, "default", Deadline(seconds), tokens, model="m", max_documents=places, **presentation
     )
+    return await rag.find(request)
 
 
 async def hang() -> None:

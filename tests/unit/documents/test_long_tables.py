@@ -8,8 +8,7 @@ from cragside.adapters.documents.reading import FileOrigin
 from cragside.adapters.documents.texts import read_markdown
 from cragside.adapters.lightrag.chunking import chunker, cut
 from cragside.domain.document import SourceText
-from cragside.domain.indexing import Passage
-from cragside.domain.passage_places import place_of
+from cragside.domain.indexing import Passage, place_of
 from tests.unit.documents.archives import epub_of, opendocument_of, pptx_of
 
 NAMES = ["Member", "Craft", "Dues paid", "Dues owed"]

@@ -197,7 +197,7 @@ def test_a_picture_is_told_by_its_content(name, kind):
 
 def test_a_process_that_reads_no_pictures_imports_nothing_of_ocr():
     code = (
-        "import sys; from cragside.composition.ocr import ocr_of; from cragside.settings import load_settings;"
+        "import sys; from cragside.composition.files import ocr_of; from cragside.settings import load_settings;"
         "from cragside.adapters.documents.loader import FileLoader; FileLoader(ocr=ocr_of(load_settings({})));"
         "import json; print(json.dumps([m for m in ('PIL', 'tesserocr', 'pypdfium2') if m in sys.modules]))"
     )

@@ -7,7 +7,7 @@ from openpyxl import Workbook
 
 from cragside.adapters.documents import opendocument, spreadsheets, structured
 from cragside.adapters.documents.reading import FileOrigin
-from cragside.domain.table_header import header_of
+from cragside.domain.tables import header_of
 from tests.unit.documents.archives import opendocument_of
 
 

@@ -1,8 +1,8 @@
 """Fate of each candidate."""
 
-from cragside.domain.candidates import considered
 from cragside.domain.document import Document
-from cragside.domain.second_opinion import Judgement
+from cragside.domain.outcome import considered
+from cragside.domain.verdict import Judgement
 
 
 def document(identifier: str, score: float, source: str = "local") -> Document:

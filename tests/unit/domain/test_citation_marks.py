@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.domain.citation_marks import MarksOfPieces, marks_in
+from cragside.domain.citations import MarksOfPieces, marks_in
 
 LONGEST, TOO_LONG = "[" + "1, " * 50 + "8]", "[" + "1, " * 60 + "9]"
 TEXT = f"So [1] it [2, 3] is[[4]] [ 5;6 ] [12345] [a] [1,, 2] [7\n] {LONGEST} {TOO_LONG} 🦦 [10] [1"

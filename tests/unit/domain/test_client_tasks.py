@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.client_tasks import is_client_task, sets_a_client_task
+from cragside.domain.typed import is_client_task, sets_a_client_task
 from tests.bounds import read_within
 
 TURNS = "USER: How deep is the lake?\nASSISTANT: Very deep."

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.command import question_of
+from cragside.domain.query import question_of
 
 
 @pytest.mark.parametrize(

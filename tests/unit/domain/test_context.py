@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.domain.context import pack
+from cragside.domain.context import new_code, pack
 from cragside.domain.document import Document
 from cragside.domain.neutral import neutralise
-from cragside.domain.quoting import new_code
 
 CODE = "k3v9q2"
 OPEN, CLOSE = f"<evidence-{CODE}>", f"</evidence-{CODE}>"

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from cragside.domain.context import pack
-from cragside.domain.conversation import LONGEST_TURN, MOST_TURNS, ChatTurn, earlier_turns
 from cragside.domain.document import Document
+from cragside.domain.prompt import LONGEST_TURN, MOST_TURNS, ChatTurn, earlier_turns
 
 
 def said(role: str, content: Any) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 import pytest
 
-from cragside.domain.date_reading import dates_in, time_in, times_in
-from cragside.domain.named_dates import MONTHS
-from cragside.domain.periods import Period
+from cragside.domain.dates import MONTHS, Period, dates_in, time_in, times_in
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.domain.dating import later_first
 from cragside.domain.document import Document
-from cragside.domain.later_first import later_first
 
 MATCHER = EmbeddedGrader(WordLlamaEmbedder())
 QUESTION = "What is the fee for the boat shed?"

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from cragside.domain.left_out import leave_out, left_out
-from cragside.domain.outcome import Degradation
+from cragside.domain.outcome import Degradation, leave_out, left_out
 
 
 async def test_what_a_task_leaves_out_is_told_once() -> None:

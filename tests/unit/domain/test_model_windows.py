@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.model_windows import ModelWindows, brought, spelt_alike, window_brought
+from cragside.domain.token_counts import ModelWindows, brought, spelt_alike, window_brought
 
 
 @pytest.mark.parametrize(

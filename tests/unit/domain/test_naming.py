@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.naming import distinct_labels, names_below
+from cragside.domain.names import distinct_labels, names_below
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.nearness import Nearness, nearness
+from cragside.domain.addresses import Nearness, nearness
 
 MACHINE, NETWORK, CUSTOMARY, PUBLIC = Nearness
 HOSTS = {

@@ -1,8 +1,7 @@
 """Places of passages in the text of their document."""
 
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import Passage
-from cragside.domain.passage_places import place_of
+from cragside.domain.indexing import Passage, place_of
 
 
 def passages(*texts: str, pages: tuple[int | None, ...] = ()) -> list[Passage]:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cragside.domain.indexing import Part, Passage
-from cragside.domain.payload import payload_of
+from cragside.domain.indexing import Part, Passage, payload_of
 from tests.libraries import record
 
 PASSAGE = Passage("p", "doc-1", 0, 0, "text")

@@ -3,7 +3,7 @@ import pytest
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ValidationError
-from cragside.domain.personas import PERSONAS, PLAIN, instruction_of
+from cragside.domain.preferences import PERSONAS, PLAIN, instruction_of
 from cragside.settings import load_settings
 
 CODE = "k3v9q2"

@@ -1,7 +1,7 @@
 """Passages of a question about several things: whose they are, and the order of their places."""
 
 from cragside.domain.document import Document
-from cragside.domain.several import nearest_question, nothing_on, one_for_each
+from cragside.domain.outcome import nearest_question, nothing_on, one_for_each
 from cragside.domain.verdict import DecisionPolicy
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.exchange import without_thoughts
 from tests.bounds import read_within
 
 ANSWER = "The shed is blue.\n\nIt has two doors."

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.variety import varied
+from cragside.domain.verdict import varied
 
 
 def told(ranked: str, most: int) -> str:

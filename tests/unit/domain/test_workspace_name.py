@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.domain.errors import ValidationError
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.names import workspace_name
 from cragside.entrypoints.access import Grant, Pass, workspace_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.adapters.embedded.numbers import asked_dates, stated_dates, without_dates
-from cragside.domain.periods import Period
+from cragside.domain.dates import Period
 from tests.bounds import read_within
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from cragside.adapters.embedded.follow_up import completed
-from cragside.domain.conversation import LONGEST_TURN, MOST_TURNS, ChatTurn
+from cragside.domain.prompt import LONGEST_TURN, MOST_TURNS, ChatTurn
 
 
 def asked(*questions: str) -> list[ChatTurn]:

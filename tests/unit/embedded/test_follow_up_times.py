@@ -1,7 +1,7 @@
 import pytest
 
 from cragside.adapters.embedded.follow_up import completed, moved
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.prompt import ChatTurn
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 from cragside.domain.document import Document
-from cragside.domain.several import MOST_PARTS, Asked, Part
+from cragside.domain.outcome import MOST_PARTS, Asked, Part
 
 READER = EmbeddedQuestionParts()
 

@@ -7,7 +7,7 @@ import pytest
 
 from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
 from cragside.adapters.embedded.words import terms
-from cragside.ports.question_reader import Vocabulary
+from cragside.ports.models import Vocabulary
 from tests.bounds import read_within
 
 PASSAGES = (

@@ -1,7 +1,7 @@
 import pytest
 
+from cragside.domain.addresses import origin_patterns
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.origins import origin_patterns
 from cragside.entrypoints.origins import Origins
 from cragside.settings import load_settings
 

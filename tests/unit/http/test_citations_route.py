@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cragside.application.citations import CitationChecker, CitedPassage
-from cragside.ports.support_judge import Support
+from cragside.application.answerer import CitationChecker, CitedPassage, Support
 from tests.knowledge import Knowledge
 
 PASSAGES = [

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from cragside.adapters.lightrag.files.baking import Baking
 from cragside.domain.document import SourceText
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.entrypoints.http.health import FOR_CLIENTS, component_report
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
 from tests.clocks import MovedClock

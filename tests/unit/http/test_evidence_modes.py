@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.domain.personas import NOTHING_FOUND, PERSONAS
+from cragside.domain.preferences import NOTHING_FOUND, PERSONAS
 from tests.knowledge import Knowledge
 
 LAMP = "The keeper of the harbour lights the lamp at dusk."

@@ -15,7 +15,7 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from cragside.domain.indexing import Task
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from tests.described import openapi
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge

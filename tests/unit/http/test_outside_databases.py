@@ -6,7 +6,7 @@ from typing import Any
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
-from cragside.composition.outside import faults, outside_checks
+from cragside.composition.store_files import faults, outside_checks
 from cragside.entrypoints.http.health import SharedLook, reasons
 from cragside.settings import load_settings
 from tests.clocks import MovedClock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.preferences import PreferenceFile
-from cragside.ports.preference_store import Check
+from cragside.application.preferences import Check
 from tests.knowledge import Knowledge
 
 

@@ -14,9 +14,9 @@ from cragside.adapters.local.tokens import TokenFile
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden
 from cragside.domain.indexing import DocumentKey
-from cragside.domain.memory_name import memory_of, owner_of
+from cragside.domain.names import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
-from cragside.ports.page_fetcher import FetchedPage
+from cragside.ports.files import FetchedPage
 from tests.clocks import BEGIN
 from tests.embedded_workspaces import open_stores
 from tests.fakes import FolderUploadStore

@@ -19,7 +19,7 @@ from cragside.adapters.lightrag.files.fetching import fetch
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import load_settings
 from tests.fakes import FolderObjectStore
 

@@ -26,7 +26,7 @@ from cragside.domain.query import Query
 from cragside.entrypoints.cli.demo import PROMPTS
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.samples.documents import corpus
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import load_settings
 
 MERCURY = "Why did Mercury's orbit puzzle astronomers?"

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.services.backends import made

@@ -23,8 +23,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Mark
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.library import Library
-from cragside.ports.part_indexer import PartIndexer
+from cragside.ports.workspaces import Library, PartIndexer
 from cragside.settings import load_settings
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader

@@ -18,8 +18,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.ledger.sqlite.translation import Untranslatable, encoded, translated
 from cragside.domain.document import SourceText
-from cragside.domain.indexing import DocumentStatus
-from cragside.domain.listing import DocumentSort, Listing
+from cragside.domain.indexing import DocumentSort, DocumentStatus, Listing
 
 SUBJECTS = (documents, versions, leasing, parts, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")

@@ -25,8 +25,8 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.indexing import Stage
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.language_model import LanguageModel
-from cragside.ports.library import Library
+from cragside.ports.models import LanguageModel
+from cragside.ports.workspaces import Library
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
 from tests.places import forked

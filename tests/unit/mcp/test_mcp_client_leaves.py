@@ -10,7 +10,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from cragside.entrypoints.proxy.server import Server, listen
-from cragside.ports.page_fetcher import FetchedPage
+from cragside.ports.files import FetchedPage
 from tests.knowledge import Knowledge, Pages
 
 

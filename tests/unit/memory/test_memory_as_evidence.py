@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.memory_name import is_memory, memory_of
+from cragside.domain.names import is_memory, memory_of
 from cragside.plugins.smart_proxy import RagAgent
 from tests.knowledge import Knowledge
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.domain.end_user_name import end_user_name
+from cragside.domain.names import end_user_name
 from cragside.entrypoints.request_headers import end_user_of
 from tests.knowledge import Knowledge
 

@@ -6,8 +6,8 @@ import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.model_host.questions import HostedFollowUps, Paces
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.prompt import ChatTurn
 
 TURNS = (ChatTurn("user", "What is Cragside?"), ChatTurn("assistant", "A house in Rothbury."))
 

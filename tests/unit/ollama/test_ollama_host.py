@@ -8,7 +8,7 @@ from cragside.adapters.model_host.text_host import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
-from cragside.domain.model_windows import brought
+from cragside.domain.token_counts import brought
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 

@@ -18,12 +18,10 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
-from cragside.domain.model_windows import ModelWindows
-from cragside.domain.outcome import Degradation, RagContext
-from cragside.domain.personas import NOTHING_FOUND
-from cragside.domain.preferences import Preferences, Prompts
+from cragside.domain.outcome import Degradation, RagContext, Watch
+from cragside.domain.preferences import NOTHING_FOUND, Preferences, Prompts
 from cragside.domain.prompt import inject, question_in, user_text
-from cragside.domain.steps import Watch
+from cragside.domain.token_counts import ModelWindows
 from cragside.settings import Settings
 
 

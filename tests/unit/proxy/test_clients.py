@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cragside.composition.descriptors import most_connections
+from cragside.composition.process import most_connections
 from cragside.entrypoints.proxy import server
 from cragside.entrypoints.proxy.clients import Clients, ConnectionLimits
 from cragside.entrypoints.proxy.processes import Handover, supervise

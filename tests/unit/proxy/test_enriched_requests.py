@@ -6,7 +6,7 @@ from proxy_stub import FakeHost
 
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.outcome import Degradation
-from cragside.domain.personas import NOTHING_FOUND
+from cragside.domain.preferences import NOTHING_FOUND
 from cragside.entrypoints.proxy.routes import ROUTES
 
 BLOCK = "<evidence>\n[1] a passage\n</evidence>"

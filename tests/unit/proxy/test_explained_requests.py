@@ -242,7 +242,7 @@ async def test_what_breaks_inside_is_not_shown(proxied: Proxied, monkeypatch: py
     def broken(*_: object) -> str:
         raise TypeError("a secret of the inside")
 
-    monkeypatch.setattr("cragside.domain.markdown._candidate", broken)
+    monkeypatch.setattr("cragside.domain.explanation._candidate_line", broken)
     for path, streams in product(sorted(ROUTES), (True, False)):
         reply = await proxied.post(path, asked(path, stream=streams))
         assert b"could not be explained" in reply.body

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from proxy_stub import FakeHost, Proxied
 
-from cragside.domain.personas import NOTHING_FOUND
+from cragside.domain.preferences import NOTHING_FOUND
 
 BLOCK = "<evidence>\n[1] a passage\n</evidence>"
 IMAGE = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="}

@@ -9,7 +9,7 @@ from openai.types.responses import ResponseOutputTextAnnotationAddedEvent
 from proxy_stub import Proxied, Recorded
 from starlette.types import Message
 
-from cragside.domain.citation_marks import marks_in
+from cragside.domain.citations import marks_in
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.shown_evidence import Passages, ResponseAnnotations, ShownEvidence, passages_of

@@ -16,7 +16,7 @@ from cragside.adapters.web.guard import Guard, SystemResolver
 from cragside.bootstrap import Container
 from cragside.domain.addresses import is_public, parse_address
 from cragside.domain.errors import ConfigurationError
-from cragside.ports.page_fetcher import FetchFailed
+from cragside.ports.files import FetchFailed
 from cragside.settings import load_settings
 from tests.unit.web.loopback_sites import SECRET, STAND_IN, VICTIM, Site, answer, redirect
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.adapters.web import guard
-from cragside.ports.page_fetcher import FetchFailed
+from cragside.ports.files import FetchFailed
 from tests.unit.web.loopback_sites import SECRET, STAND_IN, VICTIM, redirect
 
 pytestmark = pytest.mark.allow_hosts([VICTIM, STAND_IN])

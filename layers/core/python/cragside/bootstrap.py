@@ -8,37 +8,30 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from cragside import __version__
 from cragside.application.allowance import StorageLimits
-from cragside.application.answerer import Answerer
-from cragside.application.attempts import Attempts
-from cragside.application.citations import CitationChecker
+from cragside.application.answerer import Answerer, CitationChecker
+from cragside.application.attempts import Attempts, Indexer
 from cragside.application.enricher import Enricher
 from cragside.application.explainer import Explainer
-from cragside.application.indexer import Indexer
 from cragside.application.intake import Intake
 from cragside.application.memory import Memory
-from cragside.application.passages import PassageFinder
-from cragside.application.relevance import RelevantPassages
-from cragside.application.retriever import Retriever
+from cragside.application.passages import PassageFinder, RelevantPassages, Retriever
 from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
-from cragside.application.sweeping import Sweeper
 from cragside.application.uploads import Uploads
-from cragside.application.worker import Worker
-from cragside.composition.addresses import check_addresses
-from cragside.composition.members import Step
-from cragside.composition.preloading import load
+from cragside.application.worker import Sweeper, Worker
+from cragside.composition.databases import check_addresses, configured
+from cragside.composition.models import Step
+from cragside.composition.process import load
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.memory_name import memory_of
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.names import memory_of
 from cragside.domain.tokens import IssuedToken
-from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.audit_log import AuditLog
-from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.page_fetcher import PageFetcher
-from cragside.ports.token_store import TokenStore
-from cragside.ports.tracer import Tracer
+from cragside.ports.access import AuditLog, TokenStore
+from cragside.ports.files import DocumentLoader, PageFetcher
+from cragside.ports.telemetry import Tracer
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,7 +67,7 @@ class Container(Stores):
     def loader(self) -> DocumentLoader:
         """Reads files."""
         from cragside.adapters.documents.loader import FileLoader
-        from cragside.composition.ocr import ocr_of
+        from cragside.composition.files import ocr_of
 
         settings = self.settings
         loader = FileLoader(max_bytes=settings.max_file_bytes, patience=settings.timeout_seconds, ocr=ocr_of(settings))
@@ -86,7 +79,7 @@ class Container(Stores):
         from cragside.adapters.embedded.keywords import search_query
         from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
 
-        settings = self.settings
+        settings, parts = self.settings, EmbeddedQuestionParts()
         return CorrectiveRag(
             CragTools(
                 workspaces=self.workspaces,
@@ -97,17 +90,17 @@ class Container(Stores):
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,
                 embedded_rewrite=search_query,
-                question_parts=EmbeddedQuestionParts(),
-                policy=DecisionPolicy(settings.threshold, settings.decision),
+                read_parts=parts.read,
+                unnamed=parts.unnamed,
+                decision=settings.decision,
                 count_tokens=self.count_tokens,
                 candidates=settings.candidates,
-                max_documents=settings.max_documents,
             )
         )
 
     @cached_property
     def limits(self) -> StorageLimits:
-        """What a token may store."""
+        """Limits what tokens store."""
         return StorageLimits(self.workspaces, clock=self.clock)
 
     @cached_property
@@ -168,9 +161,15 @@ class Container(Stores):
         """Traces runs, None unless RAG_TRACES is set."""
         if not self.settings.traces:
             return None
-        from cragside.composition.traces import tracer_of
+        try:
+            with configured("RAG_TRACES", extra="otel"):
+                from cragside.adapters.otel import OtelTracer  # the SDK reads some of its variables when it is imported
 
-        tracer = tracer_of(self.clock)
+                tracer = OtelTracer(__version__, clock=self.clock)
+        except ValueError as error:
+            unfit = "a variable that begins with OTEL_ has a value that OpenTelemetry does not take"
+            wrong = f"RAG_TRACES is set, but {unfit}. Correct it, or unset it."
+            raise ConfigurationError(wrong, variable="RAG_TRACES") from error
         return self._closed(tracer, tracer.close)
 
     @cached_property
@@ -267,11 +266,11 @@ class Container(Stores):
 
     @property
     def unreadable_secret(self) -> bool:
-        """Whether a secret could not be read when that was tried last. Nothing is asked for it."""
+        """Tell if the last try to read a secret failed. It asks nothing."""
         return "secrets" in vars(self) and self.secrets.unreadable
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
-        """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
+        """Return the tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
         return () if self.tokens is None else self.tokens.tokens()
 
     @cached_property
@@ -281,7 +280,7 @@ class Container(Stores):
         return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=parallel, clock=self.clock)
 
     def keeps_worker(self) -> bool:
-        """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
+        """Tell if `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
         return self.settings.queue_url is None and self._writable()
 
     async def prepare(self) -> None:

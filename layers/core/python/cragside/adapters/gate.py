@@ -9,7 +9,7 @@ from typing import cast
 from weakref import WeakValueDictionary
 
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures, Server
+from cragside.ports.telemetry import DatabaseFigures, Server
 
 # A server that is silent for longer is asked for a sign of life, and has so long to give it.
 SILENCE_SECONDS = 1.0

@@ -23,9 +23,9 @@ from neo4j.exceptions import (
 from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure, Shares, close_quietly
 from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.server_addresses import Neo4jAddress
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 _WRONG = "Neo.ClientError.Security.Unauthorized"
 

@@ -23,7 +23,7 @@ from cragside.adapters.model_host.text_host import (
 )
 from cragside.adapters.renewable import RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.exchange import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from cragside.domain.errors import CragsideError
-from cragside.domain.outcome import RagContext
-from cragside.domain.steps import Step
+from cragside.domain.outcome import RagContext, Step
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 # How long the end of a program or of an invocation waits for a collector.

@@ -17,7 +17,7 @@ from cragside.adapters.renewable import Fixed, Renewable, Unreadable
 from cragside.adapters.server_addresses import QdrantAddress
 from cragside.domain.forward_proxy import signed_proxy
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 REQUEST_SECONDS = 30.0

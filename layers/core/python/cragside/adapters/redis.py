@@ -22,7 +22,7 @@ from cragside.adapters.gate import Gate, ServerFailure, close_quietly
 from cragside.adapters.renewable import Renewable, Unreadable, renewable
 from cragside.adapters.server_addresses import RedisAddress
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 CONNECT_SECONDS = 3.0
 COMMAND_SECONDS = 30.0

@@ -19,7 +19,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import as_name, as_passage, neutralise
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.relevance_grader import RERANK_GRADER, RelevanceGrader
+from cragside.ports.models import RERANK_GRADER, RelevanceGrader
 
 # `documents`: vLLM, llama.cpp, Cohere, Jina, LiteLLM. `texts`: Hugging Face's TEI.
 Form = Literal["documents", "texts"]

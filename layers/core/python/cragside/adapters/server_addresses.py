@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-from cragside.domain.nearness import Nearness, nearness
+from cragside.domain.addresses import Nearness, nearness
 
 ENCODED = "In user and password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
 

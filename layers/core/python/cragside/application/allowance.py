@@ -19,7 +19,7 @@ from cachetools import FIFOCache
 from cragside.domain.document import SourceText
 from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.workspaces import Workspaces
@@ -34,7 +34,7 @@ _log = logging.getLogger("cragside")
 class Allowance:
     """The limits of a token, and the workspaces that count towards them (None is all)."""
 
-    holder: str
+    token: str
     limits: Limits
     workspaces: tuple[str, ...] | None = None
 
@@ -50,12 +50,12 @@ def allow(allowance: Allowance | None) -> None:
 def taking_turns(workspace: str) -> str:
     """Who takes turns with others: the token of this request, whatever workspaces it has, or else the workspace."""
     allowance = _current.get()
-    return workspace if allowance is None else f"token {allowance.holder}"
+    return workspace if allowance is None else f"token {allowance.token}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
-    holder: str
+    token: str
     workspace: str
     bytes: int
     key: DocumentKey | None
@@ -111,7 +111,7 @@ class StorageLimits:
         allowance = _current.get()
         if allowance is None or (most := allowance.limits.bytes) is None:
             return
-        change = _Held(allowance.holder, workspace, 0, None)
+        change = _Held(allowance.token, workspace, 0, None)
         stored = [await self._stored(name, [change]) for name in await self._names(allowance)]
         if waiting := sum(each.waiting for each in stored):
             _refuse_above("bytes", most, sum(each.bytes for each in stored), 1, waiting)
@@ -126,8 +126,8 @@ class StorageLimits:
         if allowance is None or not allowance.limits:
             yield
             return
-        held = _Held(allowance.holder, workspace, size, key)
-        async with self._locks.setdefault(allowance.holder, asyncio.Lock()):
+        held = _Held(allowance.token, workspace, size, key)
+        async with self._locks.setdefault(allowance.token, asyncio.Lock()):
             await self._check(allowance, held)
             self._held.add(held)
         try:
@@ -138,7 +138,7 @@ class StorageLimits:
     async def _check(self, allowance: Allowance, wanted: _Held) -> None:
         limits = allowance.limits
         # Pending documents are read before stored ones: one that is stored meanwhile counts twice, not never.
-        others = [held for held in self._held if held.holder == allowance.holder]
+        others = [held for held in self._held if held.token == allowance.token]
         names = await self._names(allowance)
         owners, owner = {owner_of(name) for name in names}, owner_of(wanted.workspace)
         if limits.workspaces is not None and owner not in owners:
@@ -166,7 +166,7 @@ class StorageLimits:
         )
 
     async def _stored(self, workspace: str, wanted: Sequence[_Held]) -> Stored:
-        """The sizes of a workspace. They are read again if `wanted` documents go to it."""
+        """Return the sizes of a workspace. They are read again if `wanted` documents go to it."""
         looked, known = self._known.get(workspace, (0.0, None))
         here = [held for held in wanted if held.workspace == workspace]
         if known is None or here or self._clock.monotonic() - looked > _REMEMBERED:
@@ -181,13 +181,13 @@ class StorageLimits:
 
 
 def weight(source: SourceText) -> int:
-    """The bytes of a document: those of its file or its text, whichever is larger, and of its metadata."""
+    """Return the bytes of a document: those of its file or its text, whichever is larger, and of its metadata."""
     text = len(source.text.encode(errors="replace"))
     return max(source.size or 0, text) + metadata_weight(source.metadata)
 
 
 def metadata_weight(metadata: Mapping[str, Any]) -> int:
-    """The bytes of metadata."""
+    """Return the bytes of metadata."""
     return len(json.dumps(dict(metadata), default=str)) if metadata else 0
 
 

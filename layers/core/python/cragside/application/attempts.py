@@ -1,16 +1,16 @@
-"""Runs a task, and decides what happens when it fails."""
+"""Runs the steps of indexing a document, and decides what happens when one fails."""
 
 import asyncio
 import logging
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, Protocol
 
-from cragside.application.indexer import Indexer
+from cragside.domain.document import DocType
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -19,9 +19,77 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.domain.indexing import Stage, Task
+from cragside.domain.indexing import Passage, Stage, Task
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
+from cragside.ports.workspaces import Workspaces
+
+# As in rag-stack, tier 3 describes the first 8000 characters of a document.
+DESCRIBED_CHARACTERS = 8000
+
+
+class Annotator(Protocol):
+    """Describes passages and documents."""
+
+    def tier2(self, text: str) -> dict[str, Any]:
+        """`{"entities": [{"text", "label"}], "keywords": [at most 10], "language": ISO 639-1 or None}`; no model."""
+
+    async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
+        """Return the fields of tier 3 for the type, such as `{"summary", "key_entities"}` for a text.
+
+        `by` names what found them. Raises `ServiceUnavailable("annotator", ...)` if the model does not answer. If its
+        answer is invalid, rules find the fields instead, and `degraded` says so.
+        """
+
+
+class Indexer:
+    """Runs tasks. A task can be repeated, also after an interruption: finished work is not done twice."""
+
+    def __init__(self, workspaces: Workspaces, annotator: Annotator) -> None:
+        self._workspaces = workspaces
+        self._annotator = annotator
+
+    async def do(self, task: Task) -> None:
+        """Run a task. A task of a deleted document or an old version does nothing.
+
+        Raises `ServiceUnavailable` with the component that failed, and `ValidationError` for text that cannot be
+        indexed.
+        """
+        if task.stage == "embed":
+            await (await self._workspaces.open(task.workspace)).work.embed(task)
+        else:
+            await self._annotate(task)
+
+    async def failed(self, task: Task, reason: str) -> None:
+        """Record that a task is given up."""
+        await (await self._workspaces.open(task.workspace)).work.failed(task, reason)
+
+    async def _annotate(self, task: Task) -> None:
+        part = (await self._workspaces.open(task.workspace)).work
+        if not await part.begin_enrichment(task):
+            return
+        try:
+            library = (await self._workspaces.open(task.workspace)).documents
+            passages = await library.passages(task.document_id, task.part)
+            tier2 = await asyncio.to_thread(lambda: [self._annotator.tier2(passage.text) for passage in passages])
+            await part.annotate(task, tier2, await self._tier3(task, passages))
+            await part.extend_graph(task)
+        except BaseException:  # also when cancelled: the status must not say that work goes on
+            with suppress(CragsideError):
+                await part.give_back(task)
+            raise
+
+    async def _tier3(self, task: Task, passages: Sequence[Passage]) -> Mapping[str, Any] | None:
+        """Describe the document by the model, with its first part. Other parts have none: one call a document."""
+        if task.part > 0 or not passages:
+            return None
+        library = (await self._workspaces.open(task.workspace)).documents
+        record = await library.document(task.document_id)
+        if record is None:
+            return None
+        text = "\n".join(passage.text for passage in passages)
+        return await self._annotator.tier3(record.doc_type, text[:DESCRIBED_CHARACTERS])
+
 
 # While no task of the same stage succeeds, the task is hardly to blame: it gets this many times the attempts.
 OUTAGE_PATIENCE = 10
@@ -60,7 +128,7 @@ class Circuit:
 
     @property
     def down(self) -> bool:
-        """Whether an outage, not the task, explains a failure: several failed in a row, or none ever succeeded."""
+        """Tell if an outage, not the task, explains a failure: several failed in a row, or none ever succeeded."""
         return self._failures > 1 or not self._worked
 
     @property
@@ -125,7 +193,7 @@ class Attempts:
         self._stores = defaultdict[tuple[Stage, str], Circuit](circuit)
 
     def wait_of(self, task: Task) -> float:
-        """Seconds for which a task cannot succeed, because the store of its workspace is down."""
+        """Return seconds for which a task cannot succeed, because the store of its workspace is down."""
         return self._store(task).left
 
     async def handle(self, delivery: Delivery, *, wait: bool = True) -> Handled:
@@ -171,7 +239,7 @@ class Attempts:
         return self._stores[task.stage, task.workspace]
 
     def _broken(self, task: Task, error: Exception) -> Circuit:
-        """The circuit of a failure: the workspace's, or that of what all workspaces need."""
+        """Return the circuit of a failure: the workspace's, or that of what all workspaces need."""
         of_all = isinstance(error, ServiceUnavailable) and error.component != "knowledge_base"
         return self._circuits[task.stage] if of_all else self._store(task)
 
@@ -192,11 +260,11 @@ class Attempts:
         return True
 
     def delay(self, attempt: int) -> float:
-        """Seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
+        """Return seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
         return float(min(2.0 ** min(attempt, 10), self._longest_pause) * (1 + self._chance() / 4))
 
     def _most(self, error: Exception, circuit: Circuit) -> int:
-        """The attempts of a task that failed with this error."""
+        """Return the attempts of a task that failed with this error."""
         if isinstance(error, (ValidationError, NotFound)):
             return 0
         return self._attempts * (OUTAGE_PATIENCE if _is_outage(error) and circuit.down else 1)
@@ -207,7 +275,7 @@ def _is_outage(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """The reason in a dead letter. Messages of foreign errors are left out, as they may quote anything."""
+    """Return the reason in a dead letter. Messages of foreign errors are left out, as they may quote anything."""
     if isinstance(error, ServiceUnavailable):
         return f"{error.component}: {error.message}"
     if isinstance(error, CragsideError):

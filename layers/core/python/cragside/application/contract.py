@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def enhanced_request(enriched: "Enriched") -> dict[str, Any]:
-    """The request with id, timestamp and `metadata.rag_context`; unchanged if it did not ask for evidence."""
+    """Return the request with id, timestamp and `metadata.rag_context`; unchanged if it did not ask for evidence."""
     request, context = enriched.request, enriched.rag_context
     if context is None:
         return request

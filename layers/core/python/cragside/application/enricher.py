@@ -8,24 +8,20 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from cragside.application.deadline import Deadline
-from cragside.application.memory import Recollection
-from cragside.domain.candidates import Candidate
+from cragside.application.grading import Deadline
+from cragside.application.memory import Memory, Recollection
+from cragside.application.preferences import WorkspacePreferences
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import ChatTurn, earlier_turns
-from cragside.domain.end_user_name import end_user_name
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
-from cragside.domain.outcome import Degradation, Findings, RagContext
-from cragside.domain.personas import instruction_of, nothing_found
-from cragside.domain.preferences import EvidenceMode, Preferences
-from cragside.domain.prompt import inject, question_in
+from cragside.domain.names import end_user_name, workspace_name
+from cragside.domain.outcome import Candidate, Degradation, Findings, RagContext, Step, Watch
+from cragside.domain.preferences import PLAIN, EvidenceMode, instruction_of, nothing_found
+from cragside.domain.prompt import ChatTurn, earlier_turns, inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.reading import Reading
-from cragside.domain.steps import Step, Watch
-from cragside.domain.verdict import verdict_of
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.verdict import DEFAULT_THRESHOLD, verdict_of
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.tracer import Tracer
+from cragside.ports.telemetry import Tracer
 from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
@@ -37,46 +33,34 @@ _REMEMBER_SECONDS = 2.0
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
 
+@dataclass(frozen=True, slots=True)
+class EvidenceRequest:
+    """A question that wants evidence, and how it wants it.
+
+    Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
+    `evidence_tokens` limits the evidence with its `instruction`. `compress` reduces it to its relevant strips. `turns`
+    are the conversation before the question, oldest first. `watch` is called with each step when it ends, and the
+    findings have the candidates then.
+    """
+
+    question: str
+    workspace: str
+    deadline: Deadline
+    evidence_tokens: int
+    model: str | None = None
+    threshold: float = DEFAULT_THRESHOLD
+    max_documents: int = 5
+    instruction: str = PLAIN
+    compress: bool = False
+    turns: Sequence[ChatTurn] = ()
+    watch: Watch | None = None
+
+
 class EvidenceFinder(Protocol):
     """Finds evidence in one of the modes; the `crag` package implements the corrective one."""
 
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
-        """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
-
-        Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
-        `compress` reduces the evidence to its relevant strips. `turns` are the conversation before the question,
-        oldest first. `watch` is called with each step when it ends, and the findings have the candidates then.
-        """
-
-
-class Recalling(Protocol):
-    """The part of `application.memory.Memory` that prompts need."""
-
-    async def evidence(
-        self, question: str, *, workspace: str, tokens: int, seconds: float, end_user: str
-    ) -> Recollection:
-        """A user's earlier exchanges on a question, in at most `tokens` tokens. Failures become degradations."""
-
-
-class Preferring(Protocol):
-    """The part of `application.preferences.WorkspacePreferences` that prompts need."""
-
-    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
-        """The workspace's preferences, and why these may not be the current ones, "" if they are."""
+    async def find(self, request: EvidenceRequest) -> Findings:
+        """Find evidence, and pack it behind its instruction. Raises only configuration errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +83,7 @@ class Enricher:
         self,
         finders: Mapping[EvidenceMode, EvidenceFinder],
         workspaces: Workspaces,
-        preferences: Preferring,
+        preferences: WorkspacePreferences,
         *,
         prefix: str,
         default_workspace: str,
@@ -107,7 +91,7 @@ class Enricher:
         fail_mode: Literal["open", "closed"],
         question_limit: int,
         evidence_tokens: int,
-        memory: Recalling | None = None,
+        memory: Memory | None = None,
         recalls: bool = False,
         count_tokens: CountTokens = len,
         tracer: Tracer | None = None,
@@ -142,7 +126,7 @@ class Enricher:
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
         watch: Watch | None = None,
     ) -> Enriched:
-        """The request with evidence for its question, within `timeout` seconds and the configured time budget.
+        """Return the request with evidence for its question, within `timeout` seconds and the configured time budget.
 
         `question` is that of the request, if the caller has read it already. `persona`, `memory` and `tell_none` (tell
         the model where there is no evidence) are defaults for the fields of the request. `end_user`, else the field
@@ -193,12 +177,12 @@ class Enricher:
             query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
         )
         persona = _optional(request, "persona", str) or persona or preferred.persona
-        findings = await self._finders[preferred.mode].find(
+        wanted = EvidenceRequest(
             query.text,
-            workspace=query.workspace,
+            query.workspace,
+            deadline,
+            tokens,
             model=_optional(request, "model", str),
-            deadline=deadline,
-            evidence_tokens=tokens,
             threshold=preferred.threshold,
             max_documents=preferred.max_documents,
             instruction=instruction_of(persona),
@@ -206,11 +190,12 @@ class Enricher:
             turns=earlier_turns(request, self._prefix),
             watch=watch,
         )
+        findings = await self._finders[preferred.mode].find(wanted)
         self._refuse_blindness(findings, preferred.mode)
         block = findings.block
         if tell_none and findings.hold_nothing and preferred.mode != "off":
-            told = nothing_found(persona)
-            block = told if self._count_tokens(told) <= tokens else ""
+            sentence = nothing_found(persona)
+            block = sentence if self._count_tokens(sentence) <= tokens else ""
         recollection = None
         if wants_memory and preferred.mode != "off":
             left = tokens - (self._count_tokens(block) if block else 0)

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cragside.application.deadline import Deadline
 from cragside.application.enricher import Enriched, Enricher
-from cragside.application.strips import strip_places
-from cragside.domain.candidates import Candidate
+from cragside.application.grading import Deadline, strip_places
 from cragside.domain.document import Document
 from cragside.domain.explanation import Explanation, Reasons, Strip
+from cragside.domain.outcome import Candidate, Step, Watch
 from cragside.domain.prompt import explained_question_in
 from cragside.domain.reading import Reading
-from cragside.domain.steps import Step, Watch
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.relevance_grader import EMBEDDED_GRADER, RelevanceGrader
-from cragside.ports.word_matcher import WordMatcher
+from cragside.ports.models import EMBEDDED_GRADER, RelevanceGrader, WordMatcher
 
 
 class Explainer:
@@ -56,7 +53,7 @@ class Explainer:
         end_user: str = "",
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that steps share, not a cancellation)
     ) -> Explanation:
-        """What a request would get and why. The command in it is optional. Raises what `Enricher.enrich` raises.
+        """Tell what a request would get and why. The command in it is optional. Raises what `Enricher.enrich` raises.
 
         `watch` is called with each step when it ends.
         """
@@ -75,11 +72,11 @@ class Explainer:
         return await self.explained(enriched, run, deadline)
 
     def deadline(self, timeout: float | None = None) -> Deadline:
-        """The time of a run and its explanation: that of the settings, `timeout` at most."""
+        """Return the time of a run and its explanation: that of the settings, `timeout` at most."""
         return Deadline(self._timeout if timeout is None else min(self._timeout, timeout), self._clock)
 
     async def explained(self, enriched: Enriched, run: "WatchedRun", deadline: Deadline) -> Explanation:
-        """A run that was watched, with its explanation. Once the deadline is over, strips are left out."""
+        """Return a run that was watched, with its explanation. Once the deadline is over, strips are left out."""
         context = enriched.rag_context
         assert context is not None  # noqa: S101 (the run had a question)
         reading = enriched.reading or Reading(context.standalone_question or context.query)
@@ -102,7 +99,7 @@ class Explainer:
         return Reasons(words, strip, (*read, *reading.read_in(document.whole)))
 
     async def _strip(self, question: str, document: Document) -> Strip:
-        """The best strip of a passage. Without its title, which describes all of them."""
+        """Return the best strip of a passage. Without its title, which describes all of them."""
         text = document.content
         places = strip_places(text)
         pieces = [

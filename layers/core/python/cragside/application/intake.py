@@ -1,19 +1,63 @@
-"""The use case: store texts, files and pages, and queue their indexing."""
+"""Takes documents in, and finds those that are there by what people call them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
-from cragside.domain.memory_name import memory_of, spoken
-from cragside.ports.document_loader import DocumentLoader
+from cragside.domain.names import memory_of, names_below, spoken
+from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
-from cragside.ports.spare_room import SpareRoom
-from cragside.ports.workspaces import Workspaces
+from cragside.ports.workspaces import Library, Workspaces
+
+# The most documents that an error lists.
+_MOST_LISTED = 10
+
+
+async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
+    """Find the documents that `called` may mean: by id, source, label or name. `path` is `called` as a file's source.
+
+    Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
+    """
+    if (known := await library.document(called)) is not None:
+        return [known]
+    known = await library.sourced(called)
+    if known is not None and known.name != called:
+        return [known]
+    of_path = await library.sourced(path) if path else None
+    labelled = [
+        record for name in names_below(called)[:-1] for record in await library.named(name) if record.label == called
+    ]
+    meant = [*await library.named(called), *labelled, *filter(None, (known, of_path))]
+    return list({record.id: record for record in meant}.values())
+
+
+def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
+    """Return the error for an ambiguous reference."""
+    listed = ", ".join(f"{record.label} ({record.id})" for record in meant[:_MOST_LISTED])
+    more = f" and {len(meant) - _MOST_LISTED} more" if len(meant) > _MOST_LISTED else ""
+    return ValidationError(
+        f"{called} can mean {len(meant)} documents: {listed}{more}. Say which one, by its id or its whole source."
+    )
+
+
+class SpareRoom(Protocol):
+    """Room on the disk of RAG_HOME that nothing but a deletion uses: SQLite writes a log even to delete."""
+
+    def check(self) -> None:
+        """Set the room aside again, in a new file, if a deletion has used it.
+
+        Raise `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for it, or for a new document.
+        """
+        ...
+
+    def give(self) -> bool:
+        """Give the room to a deletion that failed. False if the disk is not full, or the room is given already."""
+        ...
+
 
 _KEPT = (
     "The document itself is stored. It is indexed when it is sent again, or when a worker starts and queues missing "
@@ -79,12 +123,7 @@ class Intake:
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
         text = await self._loader.load(content, name=name, content_type=content_type, workspace=taking_turns(workspace))
-        text = replace(
-            text,
-            source=source or name,
-            doc_type=doc_type or text.doc_type,
-            metadata={**text.properties, **(metadata or {})},
-        )
+        text = _sent(text, source or name, doc_type, metadata)
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def written(
@@ -108,14 +147,9 @@ class Intake:
         """
         size = len(text) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track, rename))
-        text_source = await self._text_source(text, name, workspace)
-        text_source = replace(
-            text_source,
-            source=source or name,
-            title=title or text_source.title,
-            doc_type=doc_type or text_source.doc_type,
-            metadata={**text_source.properties, **(metadata or {})},
-        )
+        text_source = _sent(await self._text_source(text, name, workspace), source or name, doc_type, metadata)
+        if title:
+            text_source = replace(text_source, title=title)
         return await self.text(text_source, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
@@ -135,12 +169,7 @@ class Intake:
         page = await self._fetcher.fetch(url, workspace=taking_turns(workspace))
         text = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
-        text = replace(
-            text,
-            source=source or url,
-            doc_type=doc_type or text.doc_type,
-            metadata={**text.properties, **fetched, **(metadata or {})},
-        )
+        text = _sent(text, source or url, doc_type, {**fetched, **(metadata or {})})
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def move(self, document_id: str, *, source: str, name: str, workspace: str) -> DocumentRecord:
@@ -201,14 +230,14 @@ class Intake:
         return store is not None and await self.delete(identifier, workspace=store)
 
     async def _store_with(self, identifier: str, workspace: str) -> str | None:
-        """The store, of documents or of memory, that contains this id."""
+        """Return the store, of documents or of memory, that contains this id."""
         for name in (workspace, memory_of(workspace)):
             if await (await self._workspaces.open(name)).documents.document(identifier) is not None:
                 return name
         return None
 
     async def backlog(self, workspace: str) -> QueueStats:
-        """The unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
+        """Return the unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
         documents, memory = await self._waiting(workspace), await self._waiting(memory_of(workspace))
         return QueueStats(
             documents.pending + memory.pending,
@@ -217,7 +246,7 @@ class Intake:
         )
 
     async def given_up(self, workspace: str, *, limit: int) -> list[DeadLetter]:
-        """The dead letters of a workspace's documents and of its memory, latest first."""
+        """Return the dead letters of a workspace's documents and of its memory, latest first."""
         stores = workspace, memory_of(workspace)
         letters = [letter for name in stores for letter in await self._queue.dead(workspace=name, limit=limit)]
         return sorted(letters, key=lambda letter: letter.at, reverse=True)[:limit]
@@ -256,6 +285,12 @@ class Intake:
         except ValidationError as error:
             reason = f"unreadable: {error.details.get('reason', error.message)}"
             raise FetchFailed(page.url, reason, error.message, status=page.status) from error
+
+
+def _sent(text: SourceText, source: str, doc_type: DocType | None, metadata: Mapping[str, Any] | None) -> SourceText:
+    """Return the text with what its client says of it, which comes before what was detected."""
+    detected = doc_type or text.doc_type
+    return replace(text, source=source, doc_type=detected, metadata={**text.properties, **(metadata or {})})
 
 
 def _key(source: str, track: str, rename: bool = False) -> DocumentKey | None:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cragside.application.intake import Intake
-from cragside.domain.context import CountTokens
+from cragside.domain.context import CountTokens, behind_blocks
 from cragside.domain.document import Document, SourceText
-from cragside.domain.end_user_name import FIELD, exchanges_of
 from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
 from cragside.domain.exchange import (
     Exchange,
@@ -21,14 +20,12 @@ from cragside.domain.exchange import (
     reason_to_forget,
     recollect,
     refuse_overlong,
+    without_thoughts,
 )
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import END_USER_FIELD, exchanges_of, memory_of
 from cragside.domain.outcome import Degradation
-from cragside.domain.query import refuse_overlong_query
-from cragside.domain.quoting import behind_blocks
-from cragside.domain.search import Mode, SimilaritySearch
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.query import Mode, SimilaritySearch, refuse_overlong_query
 from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.workspaces import Workspaces
 
@@ -44,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Whether an exchange was stored in memory.
+    """The outcome of remembering an exchange.
 
     If not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer repeats what the model was told
     from memory), `known` (the exchange exists, as `document_id`), or what failed. After a failure that may pass,
@@ -152,7 +149,7 @@ class Memory:
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
 
     async def _known(self, exchange: Exchange, workspace: str) -> str | None:
-        """The id of the same exchange of the same user, if it is among the latest."""
+        """Return the id of the same exchange of the same user, if it is among the latest."""
         text, metadata = exchange.text, _metadata(exchange.end_user)
         library = (await self._workspaces.open(memory_of(workspace))).documents
         for record in (await library.documents(limit=_LATEST))[0]:
@@ -166,7 +163,7 @@ class Memory:
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT, end_user: str = ""
     ) -> Recollection:
-        """At most `limit` passages for a question, most promising first.
+        """Return at most `limit` passages for a question, most promising first.
 
         Raises `ValidationError` for a blank or overlong question.
         """
@@ -212,7 +209,7 @@ class Memory:
         return Recollection(packed.block, packed.documents)
 
     async def exchanges(self, *, workspace: str, limit: int = 100, offset: int = 0) -> tuple[list[KeptExchange], int]:
-        """A page of the exchanges, latest first, and their total number. Raises `ServiceUnavailable`."""
+        """Return a page of the exchanges, latest first, and their total number. Raises `ServiceUnavailable`."""
         library = (await self._workspaces.open(memory_of(workspace))).documents
         records, total = await library.documents(limit=limit, offset=offset)
         kept: list[KeptExchange] = []
@@ -241,7 +238,7 @@ class Memory:
 
 
 def _metadata(end_user: str) -> dict[str, str]:
-    return {**_CONVERSATION, FIELD: end_user} if end_user else _CONVERSATION
+    return {**_CONVERSATION, END_USER_FIELD: end_user} if end_user else _CONVERSATION
 
 
 def _undated(text: str) -> str:
@@ -253,7 +250,7 @@ def _message(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> Degradation:
-    """What failed, without details that only the log may have."""
+    """Name what failed, without details that only the log may have."""
     if isinstance(error, ReadOnlyStore):
         return Degradation("memory", "The knowledge base is a baked store, which cannot remember exchanges.")
     if not isinstance(error, CragsideError) or isinstance(error, ConfigurationError):

@@ -1,20 +1,34 @@
-"""The use case: stored passages for a question, with their documents and the graph around them."""
+"""Searches for passages, by similarity or by relevance, without correction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from cragside.application.relevance import RelevanceSearch, RelevantPassages
-from cragside.application.retriever import Retriever
+from cachetools import LRUCache
+
+from cragside.application.grading import Grading, by_relevance, compressed
+from cragside.application.preferences import WorkspacePreferences
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import Filter
-from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.domain.outcome import Degradation
-from cragside.domain.payload import payload_of
-from cragside.domain.search import Mode, Ranking, Strategy
-from cragside.ports.knowledge_graph import Neighbourhood
-from cragside.ports.workspaces import Workspaces
+from cragside.domain.indexing import DocumentRecord, Passage, payload_of
+from cragside.domain.outcome import Degradation, left_out
+from cragside.domain.query import (
+    DEFAULT_BALANCE,
+    DEFAULT_FETCH,
+    Filter,
+    Mode,
+    Ranking,
+    SimilaritySearch,
+    Strategy,
+    refuse_overlong_query,
+)
+from cragside.domain.reading import Reading
+from cragside.ports.models import RelevanceGrader
+from cragside.ports.workspaces import Neighbourhood, RagRepository, Workspaces
+
+# With a filter so many are retrieved: the graph cannot filter, so most are dropped afterwards.
+_WIDE = 100
+
 
 # The entities that a graph is expanded from, and the most in all.
 _SEEDS = 20
@@ -32,8 +46,9 @@ _FOREIGN = {
 class Lookup:
     """A search. `by` says what ranks the passages, and both least figures hold for those that have the figure.
 
-    By relevance, `mode` is LightRAG's; without one, it retrieves as `/rag` does. For `both` and `model`, see
-    `RelevanceSearch`. By similarity, the other options are those of `SimilaritySearch`, and the workspace's preferences
+    By relevance, `mode` is LightRAG's; without one, it retrieves as `/rag` does. `both`: the grader of `/rag` grades,
+    with the chat model `model` if there is a host, and passages get their similarity as well. Otherwise the embedded
+    grader grades. By similarity, the other options are those of `SimilaritySearch`, and the workspace's preferences
     are the defaults of `limit`, `least_similarity` and `strategy`. `compress` reduces a passage to its relevant strips.
     """
 
@@ -58,6 +73,134 @@ class Lookup:
         for name, option in foreign.items():
             if getattr(self, name) is not None:
                 raise ValidationError(f"{option} is an option of a search by {other}. Leave it out.", field=option)
+
+
+class RelevantPassages:
+    """Ranks the passages of a workspace by their relevance to a question."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        grading: Grading,
+        embedded_grader: RelevanceGrader,
+        *,
+        candidates: int,
+        threshold: float,
+    ) -> None:
+        self._workspaces = workspaces
+        self._grading = grading
+        self._embedded_grader = embedded_grader
+        self._candidates = candidates
+        self._threshold = threshold
+
+    async def find(self, search: Lookup, *, workspace: str, seconds: float) -> tuple[list[Document], list[Degradation]]:
+        """Return all candidates with their relevance, best first, and what failed. There may be more than the `limit`.
+
+        `seconds` bound the grading. Raises `ValidationError` for a blank or overlong text, and `ServiceUnavailable`.
+        """
+        if not search.question.strip():
+            raise ValidationError("A search needs a text.", field="query")
+        refuse_overlong_query(search.question)
+        repository = (await self._workspaces.open(workspace)).passages
+        with left_out() as missing:
+            reading, candidates = await self._retrieved(search, repository)
+        degraded: Sequence[Degradation] = ()
+        if search.both:
+            graded = await self._grading.graded(
+                reading, candidates, seconds=seconds, threshold=self._threshold, model=search.model
+            )
+            found, degraded = await _compared(search.question, graded.documents, repository), graded.degraded
+        else:
+            scores = await self._embedded_grader.grade_read(reading, candidates)
+            found = by_relevance(candidates, scores)
+        if search.compress:
+            found = await compressed(reading, found, self._embedded_grader)
+        return found, [*missing, *degraded]
+
+    async def _retrieved(self, search: Lookup, repository: RagRepository) -> tuple[Reading, list[Document]]:
+        # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.
+        limit = search.limit or _DEFAULT_LIMIT
+        enough = limit if search.mode and not search.both else max(limit, self._candidates)
+        most = _WIDE if search.filter.must else enough
+        reading, found = await repository.look_up(
+            search.question, limit=most, mode=search.mode or "mix", wanted=search.filter
+        )
+        if search.mode is not None or len(found) >= enough:
+            return reading, found
+        near = SimilaritySearch(reading.text, limit=enough, threshold=0.0, filter=search.filter)
+        known = {document.id for document in found} | {document.content for document in found}
+        others = [each for each in await repository.similar(near) if known.isdisjoint((each.id, each.content))]
+        return reading, [*found, *others[: enough - len(found)]]
+
+
+async def _compared(question: str, documents: Sequence[Document], repository: RagRepository) -> list[Document]:
+    missing = [document.id for document in documents if document.similarity is None]
+    cosines = await repository.similarities(question, missing)
+    return [document.compared(cosines[document.id]) if document.id in cosines else document for document in documents]
+
+
+_REMEMBERED = 100
+
+
+class Retriever:
+    """Searches a workspace's passages by similarity.
+
+    It caches the answers to the last 100 searches until their store changes.
+    """
+
+    def __init__(self, workspaces: Workspaces, grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
+        self._workspaces = workspaces
+        self._grader = grader
+        self._preferences = preferences
+        self._answers: LRUCache[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = LRUCache(_REMEMBERED)
+
+    async def search_for(
+        self,
+        text: str,
+        *,
+        workspace: str,
+        limit: int | None = None,
+        threshold: float | None = None,
+        strategy: Strategy | None = None,
+        fetch: int | None = None,
+        balance: float | None = None,
+        wanted: Filter | None = None,
+    ) -> SimilaritySearch:
+        """Return a search, with the workspace's preferences as defaults.
+
+        Raises `ValidationError` for a blank or overlong text.
+        """
+        if not text.strip():
+            raise ValidationError("A search needs a text.", field="query")
+        refuse_overlong_query(text)
+        preferred = await self._preferences.of(workspace)
+        return SimilaritySearch(
+            text,
+            limit=preferred.similarity_results if limit is None else limit,
+            threshold=preferred.similarity_threshold if threshold is None else threshold,
+            strategy=strategy or preferred.similarity_strategy,
+            fetch=DEFAULT_FETCH if fetch is None else fetch,
+            balance=DEFAULT_BALANCE if balance is None else balance,
+            filter=wanted or Filter(),
+        )
+
+    async def search(self, search: SimilaritySearch, *, workspace: str, compress: bool = False) -> list[Document]:
+        """Return passages with their similarity, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
+
+        `compress` reduces each passage to its relevant strips.
+        """
+        repository = (await self._workspaces.open(workspace)).passages
+        # The version is read before the search, so a write during the search makes the answer stale.
+        version = await repository.version()
+        key = (workspace, repr(search), compress)
+        known = self._answers.get(key)
+        if known is not None and known[0] == version:
+            return list(known[1])
+        found: Sequence[Document] = await repository.similar(search)
+        if compress:
+            found = await compressed(Reading(search.text), found, self._grader)
+        self._answers[key] = version, tuple(found)
+        return list(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +240,17 @@ class PassageFinder:
         self._relevant = relevant
 
     async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
-        """The passages, without those whose document was just deleted. `seconds` bound the grading."""
+        """Return the passages, without those whose document was just deleted. `seconds` bound the grading."""
         if lookup.by == "similarity":
             hits = await self._stored(await self._similar(lookup, workspace), workspace)
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
-        search = RelevanceSearch(
-            lookup.question,
-            lookup.limit or _DEFAULT_LIMIT,
-            lookup.mode,
-            lookup.filter,
-            both=lookup.both,
-            model=lookup.model,
-            compress=lookup.compress,
-        )
-        documents, degraded = await self._relevant.find(search, workspace=workspace, seconds=seconds)
+        documents, degraded = await self._relevant.find(lookup, workspace=workspace, seconds=seconds)
         hits = await self._stored([each for each in documents if _suffices(each, lookup)], workspace)
         best = documents[0].relevance if documents and not hits else None
-        return Found(hits[: search.limit], degraded, best)
+        return Found(hits[: lookup.limit or _DEFAULT_LIMIT], degraded, best)
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
-        """The entities that the passages mention, and all that `depth` steps lead to."""
+        """Return the entities that the passages mention, and all that `depth` steps lead to."""
         if not hits:
             return Neighbourhood()
         graph = (await self._workspaces.open(workspace)).graph
@@ -124,7 +258,7 @@ class PassageFinder:
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
     async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
-        """The entities that the passages mention, each with its passages in order."""
+        """Return the entities that the passages mention, each with its passages in order."""
         graph = (await self._workspaces.open(workspace)).graph
         names = await graph.of_each_passage([hit.passage.id for hit in hits], limit=_SEEDS)
         mentioned: dict[str, list[Hit]] = {}

@@ -1,15 +1,40 @@
-"""The use case: a workspace's preferences, whose defaults are the settings."""
+"""Changed preferences of workspaces, for all processes."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from cachetools import LRUCache
 
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.preferences import CHANGEABLE, Preferences
-from cragside.ports.preference_store import PreferenceStore
+
+# Looks at all changed values of a workspace, and raises what is wrong with them.
+Check = Callable[[Mapping[str, Any]], object]
+
+
+def anything(_: Mapping[str, Any]) -> None:
+    """The check that accepts all values."""
+
+
+class PreferenceStore(Protocol):
+    """Stores changes by workspace. It is cheap enough for every request."""
+
+    async def changes(self, workspace: str) -> Mapping[str, Any]:
+        """Return the changed values, by the names of the preferences."""
+
+    def at_hand(self, workspace: str) -> Mapping[str, Any] | None:
+        """Give the result of `changes` if it is known without waiting, else None."""
+        return None
+
+    async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
+        """Add changes durably, and give all values as they are then. A value of None restores the default.
+
+        `check` gets them while no other process can change them. If it raises an error, nothing changes.
+        Raises `ValidationError` if the store is read-only, and `ServiceUnavailable("settings", ...)`.
+        """
+
 
 # Workspaces whose preferences are remembered for an outage of their store.
 _REMEMBERED = 1000
@@ -25,7 +50,7 @@ class WorkspacePreferences:
         self._last: LRUCache[str, Preferences] = LRUCache(_REMEMBERED)
 
     async def of(self, workspace: str) -> Preferences:
-        """The workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
+        """Return the workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
         return self._valid(workspace, await self._store.changes(workspace))
 
     def _valid(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
@@ -36,7 +61,7 @@ class WorkspacePreferences:
             return self._defaults
 
     async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
-        """The workspace's preferences, and "". A request goes on without their store, so nothing is raised.
+        """Return the workspace's preferences, and "". A request goes on without their store, so nothing is raised.
 
         If they cannot be read within so many seconds: those that this process read last, else the defaults, and why.
         """

@@ -8,19 +8,15 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.application.deadline import Deadline
-from cragside.application.enricher import EvidenceFinder
+from cragside.application.enricher import EvidenceFinder, EvidenceRequest
 from cragside.application.grading import within
-from cragside.application.retriever import Retriever
-from cragside.domain.candidates import Candidate
+from cragside.application.passages import Retriever
 from cragside.domain.context import CountTokens, pack
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Degradation, Findings
+from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Candidate, Degradation, Findings, Step, Watch
 from cragside.domain.query import LONGEST_QUERY
-from cragside.domain.steps import Step, Watch
-from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.models import FollowUpReader
 
 # The rest of the time is for packing the passages, and for memory.
 _SEARCH_SHARE = 0.8
@@ -38,23 +34,10 @@ class SimilarEvidence(EvidenceFinder):
         self._count_tokens = count_tokens
 
     @override
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float,
-        max_documents: int,
-        instruction: str,
-        compress: bool,
-        turns: Sequence[ChatTurn],
-        watch: Watch | None,
-    ) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         """See the protocol. The workspace's similarity settings limit the passages."""
-        steps = _Steps(watch)
+        question, turns = request.question, request.turns
+        steps = _Steps(request.watch)
         searched = question
         if turns:
             searched = await self._follow_ups.standalone(question, turns, model=None)
@@ -63,12 +46,13 @@ class SimilarEvidence(EvidenceFinder):
         found: list[Document] = []
         nearest: list[Document] = []
         try:
-            searching = self._search(searched, workspace, compress)
-            found, nearest = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
+            searching = self._search(searched, request.workspace, request.compress)
+            found, nearest = await within(request.deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
         except ServiceUnavailable as error:
             degraded = (Degradation("knowledge_base", error.message),)
         steps.ended("retrieve", "retrieve", degraded, passages=len(found))
-        packing = partial(pack, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
+        budget, instruction = request.evidence_tokens, request.instruction
+        packing = partial(pack, budget=budget, count_tokens=self._count_tokens, instruction=instruction)
         packed, closest = packing(found), packing(nearest)
         if found and not packed.documents:
             degraded = (NO_ROOM,)
@@ -80,12 +64,12 @@ class SimilarEvidence(EvidenceFinder):
             degraded=degraded,
             timings_ms=steps.timings_ms,
             standalone_question=None if searched == question else searched,
-            candidates=() if watch is None else _considered(found, packed.documents),
+            candidates=() if request.watch is None else _considered(found, packed.documents),
             closest=closest.documents,
         )
 
     async def _search(self, question: str, workspace: str, compress: bool) -> tuple[list[Document], list[Document]]:
-        """The passages that are similar enough; or else the nearest, whatever their similarity."""
+        """Return the passages that are similar enough; or else the nearest, whatever their similarity."""
         search = await self._retriever.search_for(question[:LONGEST_QUERY], workspace=workspace)
         looking = partial(self._retriever.search, workspace=workspace, compress=compress)
         if found := await looking(search):
@@ -97,13 +81,13 @@ class NoEvidence(EvidenceFinder):
     """Finds nothing: the question goes to the model as it is."""
 
     @override
-    async def find(self, question: str, **options: Any) -> Findings:
+    async def find(self, request: EvidenceRequest) -> Findings:
         """See the protocol."""
         return Findings("", (), search_performed=False)
 
 
 class _Steps:
-    """Measures steps, and tells whoever watches of each when it ends."""
+    """Measures steps, and reports each to the watcher when it ends."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.timings_ms: dict[str, float] = {}
@@ -119,7 +103,7 @@ class _Steps:
 
 
 def _considered(found: Sequence[Document], packed: Sequence[Document]) -> tuple[Candidate, ...]:
-    """What became of each passage. There is no room for those that are not packed."""
+    """Tell what became of each passage. Those that are not packed had no room."""
     numbers = {document.id: number for number, document in enumerate(packed, start=1)}
     return tuple(
         Candidate(each, None, None, numbers.get(each.id), None if each.id in numbers else "room") for each in found

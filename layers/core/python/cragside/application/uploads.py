@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.upload_store import UploadStore
+from cragside.ports.files import UploadStore
 from cragside.ports.workspaces import Workspaces
 
 UPLOAD_ID = r"^[0-9a-f]{32}$"
@@ -50,7 +50,7 @@ class Uploads:
         self._clock = clock
 
     async def offer(self, workspace: str) -> UploadOffer:
-        """A form for a file. Raises `Forbidden` if the client has no room for another document.
+        """Return a form for a file. Raises `Forbidden` if the client has no room for another document.
 
         Raises `ValidationError` if uploads are not configured, and `ReadOnlyStore` for a baked store.
         """

@@ -1,61 +1,77 @@
-"""The databases of servers, by their settings."""
+"""The databases of servers: their addresses, what there is in them, and PostgreSQL's tables."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.server_addresses import BadAddress
-from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.ports.clock import Clock
-from cragside.ports.figures import DatabaseFigures, Standing
+from cragside.domain.faults import counted
+from cragside.ports.telemetry import Standing
 
 if TYPE_CHECKING:
-    from cragside.adapters.aws.secrets import Secret, SecretsManager
+    from pydantic import SecretStr
+
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.neo4j import Neo4jDatabase
+    from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant import QdrantDatabase
     from cragside.adapters.redis import RedisDatabase
+    from cragside.adapters.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
 
-# Its statements have scoped subqueries, `CALL (node) { … }`.
-_OLDEST_NEO4J = (5, 23)
+
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 _NAME = "cragside"
 
-T = TypeVar("T")
 
+@contextmanager
+def configured(variable: str, *, extra: str = "servers", use: str = "is set") -> Iterator[None]:
+    """Raise `ConfigurationError` where the block reads an address that cannot be used, or imports what is missing.
 
-def postgres_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None = None
-) -> "PostgresDatabase":
-    """The database of POSTGRES_URI, or of its secret. Raises `ConfigurationError`."""
-    address: PostgresAddress | Secret[PostgresAddress]
-    if settings.postgres_uri_secret is not None:
-        address = _kept(secrets, "POSTGRES_URI_SECRET", settings.postgres_uri_secret, _postgres_address)
-    else:
-        try:
-            address = _postgres_address(_secret(settings.postgres_uri))
-        except BadAddress as error:
-            raise ConfigurationError(f"POSTGRES_URI: {error}.", variable="POSTGRES_URI") from None
+    What is missing comes with the `extra`. `use` says why it is needed.
+    """
+    from cragside.adapters.server_addresses import BadAddress  # here: a store in files needs no adapter of a database
+
     try:
-        from cragside.adapters.postgres.database import PostgresDatabase
+        yield
+    except BadAddress as error:
+        raise ConfigurationError(f"{variable}: {error}.", variable=variable) from None
     except ModuleNotFoundError as error:
-        missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
-        raise ConfigurationError(missing, variable="POSTGRES_URI") from error
-    return PostgresDatabase(address, most=settings.postgres_connections or _usual(), figures=figures)
+        missing = f"{variable} {use}, but {error.name} is not installed. Install the extra `{extra}` of cragside."
+        raise ConfigurationError(missing, variable=variable) from error
 
 
-def _postgres_address(uri: str) -> PostgresAddress:
-    address = PostgresAddress.parse(uri)
+def check_addresses(settings: "Settings") -> None:
+    """Raise `ConfigurationError` for an address that does not say where its database is. Nothing is asked there."""
+    checks: dict[str, tuple[SecretStr | None, Callable[[Settings], object]]] = {
+        "POSTGRES_URI": (settings.postgres_uri, postgres_address),
+        "NEO4J_URI": (settings.neo4j_uri, neo4j_address),
+        "QDRANT_URL": (settings.qdrant_url, qdrant_address),
+        "REDIS_URI": (settings.redis_uri, redis_address),
+    }
+    for variable, (address, parse) in checks.items():
+        if address is not None:
+            with configured(variable):
+                parse(settings)
+
+
+def postgres_place(settings: "Settings") -> str:
+    """Name server and database of POSTGRES_URI, without user and password. Raises `ConfigurationError`."""
+    if settings.postgres_uri_secret is not None:
+        return "the database of POSTGRES_URI_SECRET"
+    check_addresses(settings)
+    return str(postgres_address(settings))
+
+
+def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresAddress":
+    """Read this address or the one in POSTGRES_URI, as connections use it. Raises `BadAddress`, as the others do."""
+    from cragside.adapters.postgres.address import PostgresAddress
+
+    address = PostgresAddress.parse(uri or _text(settings.postgres_uri))
     if address.application_name == _NAME and (stream := os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")):
         # An environment has one request at a time: its log has which one a line of PostgreSQL's log belongs to.
         address = replace(address, application_name=f"{_NAME}-{stream.rpartition(']')[2]}")
@@ -63,96 +79,48 @@ def _postgres_address(uri: str) -> PostgresAddress:
         return address
     from cragside.adapters.aws.secrets import DatabaseTokens
 
-    tokens = DatabaseTokens(address.host, address.port, address.user or "")
-    return replace(address, password=tokens.make)
+    return replace(address, password=DatabaseTokens(address.host, address.port, address.user or "").make)
 
 
-def neo4j_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
-) -> "Neo4jDatabase":
-    """The database of NEO4J_URI. Raises `ConfigurationError`."""
+def neo4j_address(settings: "Settings") -> "Neo4jAddress":
+    """Read NEO4J_URI and what is set beside it."""
     from cragside.adapters.server_addresses import Neo4jAddress
 
-    try:
-        address = Neo4jAddress.parse(
-            _secret(settings.neo4j_uri),
-            user=settings.neo4j_username,
-            password=_secret(settings.neo4j_password),
-            database=settings.neo4j_database,
-            password_apart=settings.neo4j_password_secret is not None,
-        )
-    except BadAddress as error:
-        raise ConfigurationError(f"NEO4J_URI: {error}.", variable="NEO4J_URI") from None
-    try:
-        from cragside.adapters.neo4j import Neo4jDatabase
-    except ModuleNotFoundError as error:
-        missing = f"NEO4J_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
-        raise ConfigurationError(missing, variable="NEO4J_URI") from error
-    name, passwords = settings.neo4j_password_secret, None
-    if name is not None:
-        passwords = _kept(secrets, "NEO4J_PASSWORD_SECRET", name, str)
-    most = settings.neo4j_connections or _usual()
-    return Neo4jDatabase(address, most=most, passwords=passwords, figures=figures, clock=clock)
-
-
-def redis_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
-) -> "RedisDatabase":
-    """The database of REDIS_URI. Raises `ConfigurationError`."""
-    from cragside.adapters.server_addresses import RedisAddress
-
-    address: RedisAddress | Secret[RedisAddress]
-    if settings.redis_uri_secret is not None:
-        address = _kept(secrets, "REDIS_URI_SECRET", settings.redis_uri_secret, RedisAddress.parse)
-    else:
-        try:
-            address = RedisAddress.parse(_secret(settings.redis_uri))
-        except BadAddress as error:
-            raise ConfigurationError(f"REDIS_URI: {error}.", variable="REDIS_URI") from None
-    try:
-        from cragside.adapters.redis import RedisDatabase
-    except ModuleNotFoundError as error:
-        missing = f"REDIS_URI is set, but {error.name} is not installed. Install the extra `servers` of cragside."
-        raise ConfigurationError(missing, variable="REDIS_URI") from error
-    return RedisDatabase(address, most=settings.redis_connections or _usual(), figures=figures, clock=clock)
-
-
-def qdrant_of(
-    settings: "Settings", secrets: "SecretsManager", figures: DatabaseFigures | None, clock: Clock
-) -> "QdrantDatabase":
-    """The server of QDRANT_URL. Raises `ConfigurationError`."""
-    from cragside.adapters.server_addresses import QdrantAddress
-
-    try:
-        url, name = _secret(settings.qdrant_url), settings.qdrant_api_key_secret
-        address = QdrantAddress.parse(url, _secret(settings.qdrant_api_key), key_apart=name is not None)
-    except BadAddress as error:
-        raise ConfigurationError(f"QDRANT_URL: {error}.", variable="QDRANT_URL") from None
-    try:
-        from cragside.adapters.qdrant import QdrantDatabase
-    except ModuleNotFoundError as error:
-        missing = f"QDRANT_URL is set, but {error.name} is not installed. Install the extra `servers` of cragside."
-        raise ConfigurationError(missing, variable="QDRANT_URL") from error
-    keys = None
-    if name is not None:
-        keys = _kept(secrets, "QDRANT_API_KEY_SECRET", name, lambda text: QdrantAddress.parse(url, text).api_key)
-    return QdrantDatabase(
-        address, most=settings.qdrant_connections or _usual(), keys=keys, figures=figures, clock=clock
+    return Neo4jAddress.parse(
+        _text(settings.neo4j_uri),
+        user=settings.neo4j_username,
+        password=_text(settings.neo4j_password),
+        database=settings.neo4j_database,
+        password_apart=settings.neo4j_password_secret is not None,
     )
 
 
-def _kept(secrets: "SecretsManager", setting: str, name: str, parse: Callable[[str], T]) -> "Secret[T]":
-    from cragside.adapters.aws.secrets import TRUSTED_BY_SERVERS_SECONDS
+def qdrant_address(settings: "Settings", key: str | None = None) -> "QdrantAddress":
+    """Read QDRANT_URL, with this key or the one in QDRANT_API_KEY."""
+    from cragside.adapters.server_addresses import QdrantAddress
 
-    return secrets.secret(name, setting=setting, parse=parse, trusted_seconds=TRUSTED_BY_SERVERS_SECONDS)
+    apart = settings.qdrant_api_key_secret is not None
+    return QdrantAddress.parse(_text(settings.qdrant_url), key or _text(settings.qdrant_api_key), key_apart=apart)
 
 
-def _secret(value: SecretStr | None) -> str:
+def redis_address(settings: "Settings", uri: str | None = None) -> "RedisAddress":
+    """Read this address or the one in REDIS_URI."""
+    from cragside.adapters.server_addresses import RedisAddress
+
+    return RedisAddress.parse(uri or _text(settings.redis_uri))
+
+
+def usual_connections() -> int:
+    """Tell how many connections a process has to a server, unless a setting says so."""
+    return _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
+
+
+def _text(value: "SecretStr | None") -> str:
     return value.get_secret_value() if value else ""
 
 
-def _usual() -> int:
-    return _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
+# Its statements have scoped subqueries, `CALL (node) { … }`.
+_OLDEST_NEO4J = (5, 23)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +134,7 @@ class DatabaseState:
 
 
 async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
-    """What there is in the database. Raises `ServiceUnavailable`."""
+    """Describe the server and its tables. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.backends.postgres_tables import inspected
 
     server, found, known = await inspected(database)
@@ -191,14 +159,14 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
 
 
 async def standing(database: "PostgresDatabase") -> Standing:
-    """The leases and the waiting changes there. Raises `ServiceUnavailable`."""
+    """Return the leases and the waiting changes there. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.backends.postgres_tables import standing as found
 
     return await found(database)
 
 
 async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
-    """What Neo4j is. Raises `ServiceUnavailable`."""
+    """Describe Neo4j. Raises `ServiceUnavailable`."""
     version, edition, database = await graphs.server()
     detail = f"database {database}, {edition} edition"
     old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
@@ -207,7 +175,7 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
 
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
-    """What Redis is, and whether it keeps what it has. Raises `ServiceUnavailable`."""
+    """Describe Redis, and tell if it keeps its data. Raises `ServiceUnavailable`."""
     from cragside.adapters.redis import RedisFailure
 
     try:
@@ -221,13 +189,13 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
 
 
 async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
-    """What Qdrant is, and whether its key is kept. Raises `ServiceUnavailable`."""
+    """Describe Qdrant, and tell if others can read its key. Raises `ServiceUnavailable`."""
     remedy = "Begin QDRANT_URL with https://: everybody on the way reads its key." if vectors.tells_its_key else ""
     return DatabaseState(await vectors.server(), vectors.address, "", remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
-    """Whether `migrate` would make no table. Raises as it does."""
+    """Tell if all tables are there. Raises what `migrate` raises."""
     from cragside.adapters.lightrag.backends.postgres_tables import is_complete
 
     (vector,) = await embedder.embed(["any text"])

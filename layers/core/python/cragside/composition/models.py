@@ -1,46 +1,95 @@
-"""The models and their hosts: embedded ones, and those of a host if one is configured."""
+"""The models and their hosts, as members of a container that builds them at first use."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from cragside.application.answerer import SupportJudge
+from cragside.application.attempts import Annotator
 from cragside.application.grading import Grading
-from cragside.composition.members import Members
-from cragside.composition.model_hosts import (
-    model_key,
-    ollama_host,
-    openai_host,
-    rerank_endpoint,
-    rerank_grader,
-    signing,
-)
+from cragside.composition.databases import configured
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import spelt_alike
-from cragside.domain.token_counts import count_tokens
-from cragside.ports.annotator import Annotator
+from cragside.domain.token_counts import count_tokens, spelt_alike
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.follow_up import FollowUpReader
-from cragside.ports.language_model import LanguageModel
-from cragside.ports.model_host import EMBEDDED, ModelHost
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import EMBEDDED, FollowUpReader, LanguageModel, ModelHost, RelevanceGrader
 from cragside.ports.search_service import SearchService
-from cragside.ports.support_judge import SupportJudge
+from cragside.settings import Settings, variable_of
 
 if TYPE_CHECKING:
-    from cragside.adapters.aws.secrets import SecretsManager
+    from cragside.adapters.aws.secrets import Secret, SecretsManager
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
     from cragside.adapters.model_host.questions import Paces
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.renewable import Renewable
+    from cragside.adapters.rerank import RerankEndpoint
+    from cragside.application.grading import PassageJudge
     from cragside.ports.embedder import Embedder
-    from cragside.ports.passage_judge import PassageJudge
+
+
+Step = Callable[[], Awaitable[object]]
+Member = TypeVar("Member")
+
+
+class Members:
+    """Each `cached_property` of a subclass is a member. A keyword replaces the member of that name.
+
+    mypy checks no replacement against its member: a signature would list every member a second time.
+
+    The container closes the members that it built. The caller closes replacements.
+    """
+
+    def __init__(self, settings: Settings, **replacements: Any) -> None:
+        if unknown := sorted(replacements.keys() - set(self.names())):
+            raise TypeError(f"{type(self).__name__} has no member {', '.join(unknown)}.")
+        self.settings = settings
+        self._closers: list[Step] = []
+        self._disconnectors: list[Step] = []
+        vars(self).update(replacements)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the members' names."""
+        classes = reversed(cls.__mro__)
+        return [name for each in classes for name, value in vars(each).items() if isinstance(value, cached_property)]
+
+    def build(self) -> None:
+        """Build every member."""
+        for name in self.names():
+            getattr(self, name)
+
+    async def disconnect(self) -> None:
+        """Close the connections to other hosts; the next use opens them again."""
+        for step in self._disconnectors:
+            await step()
+
+    async def close(self) -> None:
+        """Close every member that was built, the latest first, on the loop that used it.
+
+        A member that fails to close does not keep the others open.
+        """
+        async with AsyncExitStack() as stack:
+            while self._closers:
+                stack.push_async_callback(self._closers.pop(0))
+
+    def _closed(self, member: Member, close: Step) -> Member:
+        """Have `close` called when the container closes."""
+        self._closers.append(close)
+        return member
+
+    def _connected(self, member: Member, close: Step) -> Member:
+        """Have `close` called when the container disconnects, and when it closes."""
+        self._disconnectors.append(close)
+        return self._closed(member, close)
+
 
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
 Rewrite = Callable[[str, str | None], Awaitable[str]]
+T = TypeVar("T")
 
 
 class Models(Members):
@@ -48,39 +97,41 @@ class Models(Members):
 
     @cached_property
     def clock(self) -> Clock:
-        """The time."""
+        """Tells the time."""
         return SYSTEM_CLOCK
 
     @cached_property
     def secrets(self) -> "SecretsManager":
-        """What settings refer to in AWS Secrets Manager."""
+        """Reads the secrets that settings name in AWS Secrets Manager."""
         from cragside.adapters.aws.secrets import SecretsManager
 
         return SecretsManager(clock=self.clock)
 
     @cached_property
-    def openai_key(self) -> "Renewable[str]":
-        """The key of a host with OpenAI's API; "" if there is none."""
-        return model_key(self.settings, "openai_api_key", lambda: self.secrets)
+    def host_key(self) -> "Renewable[str]":
+        """The key of the configured host; "" if it has none. An Ollama at the default address never gets one."""
+        from cragside.adapters.renewable import renewable
 
-    @cached_property
-    def ollama_key(self) -> "Renewable[str]":
-        """The key of the configured Ollama; "" if there is none. The one at the usual address never gets it."""
-        if self.settings.ollama_address is None:
-            from cragside.adapters.renewable import Fixed
-
-            return Fixed("")
-        return model_key(self.settings, "ollama_api_key", lambda: self.secrets)
+        field = self.settings.host_key_field
+        return renewable("") if field is None else self._key(field)
 
     @cached_property
     def host(self) -> "TextHost | None":
         """The configured host of models, None if there is none."""
         settings = self.settings
-        if settings.openai_address is not None:
-            host = openai_host(settings, settings.openai_address, self.openai_key, self.clock)
-            return self._connected(host, host.close)
-        address = settings.ollama_address
-        return self._ollama(address, settings.chat_model) if address is not None else None
+        if settings.openai_address is None:
+            address = settings.ollama_address
+            return self._ollama(address, settings.chat_model) if address is not None else None
+        with configured("RAG_MODEL_HOST", extra="openai", use="speaks OpenAI's API"):
+            from cragside.adapters.openai import OpenAIHost
+        host = OpenAIHost(
+            settings.openai_address,
+            self.host_key,
+            parallel=settings.ollama_parallel,
+            chat_model=settings.chat_model,
+            clock=self.clock,
+        )
+        return self._connected(host, host.close)
 
     @cached_property
     def upstream(self) -> "TextHost":
@@ -90,13 +141,20 @@ class Models(Members):
     @cached_property
     def upstream_key(self) -> Callable[[], Awaitable[str]] | None:
         """Tells the proxy the key that it sends with each request, None if there is none."""
-        settings = self.settings
-        if settings.openai_address is not None:
-            field, key = "openai_api_key", self.openai_key
-        else:
-            field, key = "ollama_api_key", self.ollama_key
-        keyed = getattr(settings, field) is not None or getattr(settings, f"{field}_secret") is not None
-        return signing(key) if keyed and (settings.openai_address or settings.ollama_address) else None
+        field = self.settings.host_key_field
+        if field is None or (
+            getattr(self.settings, field) is None and getattr(self.settings, f"{field}_secret") is None
+        ):
+            return None
+        from cragside.adapters.renewable import Unreadable
+
+        async def current() -> str:
+            try:
+                return await self.host_key.current()
+            except Unreadable as error:
+                raise ServiceUnavailable("model_host", str(error)) from error
+
+        return current
 
     @cached_property
     def word_vectors(self) -> "WordLlamaEmbedder":
@@ -159,13 +217,31 @@ class Models(Members):
         return Paces(self.clock)
 
     @cached_property
+    def rerank_endpoint(self) -> "RerankEndpoint | None":
+        """The endpoint of RAG_RERANK_URL, None if there is none."""
+        settings = self.settings
+        if settings.rerank_url is None:
+            return None
+        from cragside.adapters.rerank import RerankEndpoint
+
+        endpoint = RerankEndpoint(
+            settings.rerank_url,
+            self._key("rerank_api_key"),
+            model=settings.rerank_model,
+            parallel=settings.ollama_parallel,
+            clock=self.clock,
+        )
+        return self._connected(endpoint, endpoint.close)
+
+    @cached_property
     def grader(self) -> RelevanceGrader:
         """Grades all passages of a question."""
-        if (url := self.settings.rerank_url) is not None:
-            key = model_key(self.settings, "rerank_api_key", lambda: self.secrets)
-            endpoint = rerank_endpoint(self.settings, url, key, self.clock)
-            return self._connected(rerank_grader(self.settings, endpoint), endpoint.close)
-        return self.embedded_grader
+        if self.rerank_endpoint is None:
+            return self.embedded_grader
+        from cragside.adapters.rerank import Calibration, RerankGrader
+
+        calibration = Calibration(self.settings.rerank_scores, *(self.settings.rerank_calibration or ()))
+        return RerankGrader(self.rerank_endpoint, calibration)
 
     @cached_property
     def language_model(self) -> LanguageModel:
@@ -236,8 +312,28 @@ class Models(Members):
         return count_tokens
 
     def _ollama(self, address: str, chat_model: str | None = None) -> "TextHost":
-        host = ollama_host(self.settings, address, self.ollama_key, self.clock, chat_model)
+        from cragside.adapters.ollama.host import OllamaHost
+
+        parallel = self.settings.ollama_parallel
+        host = OllamaHost(address, self.host_key, parallel=parallel, chat_model=chat_model, clock=self.clock)
         return self._connected(host, host.close)
+
+    def _key(self, field: str) -> "Renewable[str]":
+        """Return the key in a field or in its secret; "" if there is none."""
+        from cragside.adapters.renewable import renewable
+
+        key = getattr(self.settings, field)
+        return self._secret(field, str.strip) or renewable(key.get_secret_value() if key else "")
+
+    def _secret(self, field: str, parse: Callable[[str], T]) -> "Secret[T] | None":
+        """The secret that is set in place of a field, None if there is none. Servers check what it holds again."""
+        name = getattr(self.settings, f"{field}_secret")
+        if name is None:
+            return None
+        from cragside.adapters.aws.secrets import TRUSTED_BY_SERVERS_SECONDS
+
+        setting, trusted = variable_of(f"{field}_secret"), TRUSTED_BY_SERVERS_SECONDS
+        return self.secrets.secret(name, setting=setting, parse=parse, trusted_seconds=trusted)
 
 
 @cache

@@ -24,7 +24,7 @@ class Clone:
     checkout: Checkout
 
     async def paths(self) -> frozenset[str]:
-        """The paths of all files of its newest commit. Raises `ValidationError` if they are too many."""
+        """Return the paths of all files of its newest commit. Raises `ValidationError` if they are too many."""
         return await paths_of(self.checkout)
 
     async def files(
@@ -35,7 +35,7 @@ class Clone:
         max_files: int = DEFAULT_MAX_FILES,
         max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> AsyncGenerator[RepositoryFile | Refused]:
-        """The files of supported formats; refused are those that cannot be indexed. `files_of` tells the options."""
+        """Yield the files of supported formats, and those that are refused. `files_of` tells the options."""
         file_types = (*ENDINGS, "")  # a Makefile has none
         chosen = files_of(
             self.checkout,

@@ -2,20 +2,26 @@
 
 import tempfile
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.application.preferences import WorkspacePreferences
+from cragside.application.preferences import PreferenceStore, WorkspacePreferences
+from cragside.composition.databases import (
+    configured,
+    neo4j_address,
+    postgres_address,
+    qdrant_address,
+    redis_address,
+    usual_connections,
+)
 from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.files import ObjectStore, UploadStore
 from cragside.ports.index_queue import IndexQueue
-from cragside.ports.object_store import ObjectStore
-from cragside.ports.preference_store import PreferenceStore
-from cragside.ports.upload_store import UploadStore
+from cragside.ports.telemetry import DatabaseFigures
 from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
@@ -38,7 +44,7 @@ class Stores(Models):
 
     @cached_property
     def object_store(self) -> ObjectStore | None:
-        """Where a baked store is fetched from, None when RAG_HOME is a folder."""
+        """Has the files of a baked store, None when RAG_HOME is a folder."""
         if not isinstance(self.settings.home, BucketAddress):
             return None
         from cragside.adapters.aws.s3 import S3ObjectStore
@@ -89,57 +95,68 @@ class Stores(Models):
 
     @cached_property
     def figures(self) -> DatabaseFigures | None:
-        """Counts what is done with databases, None where nobody watches."""
+        """Counts the use of databases, None where no server exports the figures."""
         return None
 
     @cached_property
     def database(self) -> "PostgresDatabase | None":
         """The database that several processes share, None when none is configured."""
-        if not self.settings.on_postgres:
+        settings = self.settings
+        if not settings.on_postgres:
             return None
         if not self._writable():
             raise ConfigurationError(
-                f"POSTGRES_URI is set, but RAG_HOME is the baked store {self.settings.home}. Unset one of them.",
+                f"POSTGRES_URI is set, but RAG_HOME is the baked store {settings.home}. Unset one of them.",
                 variable="POSTGRES_URI",
             )
-        from cragside.composition.databases import postgres_of
-
-        database = postgres_of(self.settings, self.secrets, self.figures)
+        with configured("POSTGRES_URI"):
+            address = self._secret("postgres_uri", partial(postgres_address, settings)) or postgres_address(settings)
+            from cragside.adapters.postgres.database import PostgresDatabase
+        most = settings.postgres_connections or usual_connections()
+        database = PostgresDatabase(address, most=most, figures=self.figures)
         return self._connected(database, database.close)
 
     @cached_property
     def graphs(self) -> "FencedGraph | None":
         """Neo4j, which has the graphs of workspaces, None when none is configured."""
-        if self.settings.neo4j_uri is None:
+        settings = self.settings
+        if settings.neo4j_uri is None:
             return None
-        from cragside.composition.databases import neo4j_of
-
-        database = neo4j_of(self.settings, self.secrets, self.figures, self.clock)
-        from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-
+        with configured("NEO4J_URI"):
+            address = neo4j_address(settings)
+            from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+            from cragside.adapters.neo4j import Neo4jDatabase
+        passwords, most = self._secret("neo4j_password", str), settings.neo4j_connections or usual_connections()
+        database = Neo4jDatabase(address, most=most, passwords=passwords, figures=self.figures, clock=self.clock)
         graphs = FencedGraph(database)
         return self._connected(graphs, graphs.close)
 
     @cached_property
     def redis(self) -> "RedisDatabase | None":
         """Redis, which may have values and the list of documents, None when none is configured."""
-        if not self.settings.on_redis:
+        settings = self.settings
+        if not settings.on_redis:
             return None
-        from cragside.composition.databases import redis_of
-
-        database = redis_of(self.settings, self.secrets, self.figures, self.clock)
+        with configured("REDIS_URI"):
+            address = self._secret("redis_uri", partial(redis_address, settings)) or redis_address(settings)
+            from cragside.adapters.redis import RedisDatabase
+        most = settings.redis_connections or usual_connections()
+        database = RedisDatabase(address, most=most, figures=self.figures, clock=self.clock)
         return self._connected(database, database.close)
 
     @cached_property
     def vectors(self) -> "FencedVectors | None":
         """Qdrant, which may have LightRAG's vectors, None when none is configured."""
-        if self.settings.qdrant_url is None:
+        settings = self.settings
+        if settings.qdrant_url is None:
             return None
-        from cragside.composition.databases import qdrant_of
-
-        database = qdrant_of(self.settings, self.secrets, self.figures, self.clock)
-        from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-
+        with configured("QDRANT_URL"):
+            address = qdrant_address(settings)
+            from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+            from cragside.adapters.qdrant import QdrantDatabase
+        keys = self._secret("qdrant_api_key", lambda key: qdrant_address(settings, key).api_key)
+        most = settings.qdrant_connections or usual_connections()
+        database = QdrantDatabase(address, most=most, keys=keys, figures=self.figures, clock=self.clock)
         vectors = FencedVectors(database)
         return self._connected(vectors, vectors.close)
 
@@ -151,7 +168,7 @@ class Stores(Models):
 
     @cached_property
     def backend(self) -> "Backend":
-        """Where the knowledge bases are stored: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
+        """Stores the knowledge bases: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
         if self.database is not None:
             from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
@@ -165,7 +182,7 @@ class Stores(Models):
         return SqliteBackend(self.clock)
 
     def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
-        """The databases that have a share of each store, by the roles of LightRAG's storages."""
+        """Return the databases that have a share of each store, by the roles of LightRAG's storages."""
         outside: dict[str, FencedGraph | FencedRedis | FencedVectors] = {}
         if self.graphs is not None:
             outside["graph"] = self.graphs
@@ -179,7 +196,7 @@ class Stores(Models):
 
     @cached_property
     def lease_seconds(self) -> float:
-        """How long a process that writes to a workspace may be stopped before others go on without it."""
+        """Seconds that a stopped writer keeps its workspace from others."""
         return 30.0
 
     @cached_property
@@ -190,7 +207,7 @@ class Stores(Models):
         from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
-        from cragside.composition.descriptors import most_stores
+        from cragside.composition.process import most_stores
 
         settings = self.settings
 
@@ -247,13 +264,13 @@ class Stores(Models):
 
     @property
     def folder(self) -> Path:
-        """Where the workspaces are, or where they are fetched to."""
+        """The folder with the workspaces, or the one that they are fetched to."""
         if isinstance(self.settings.home, Path):
             return self.settings.home
         return Path(tempfile.gettempdir(), f"cragside-{self.settings.home_sha256}")
 
     def _writable(self) -> bool:
-        """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
+        """Tell if RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
         from cragside.adapters.lightrag.files.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

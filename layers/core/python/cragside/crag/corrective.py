@@ -1,19 +1,15 @@
 """Corrective RAG behind the application's port."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from typing_extensions import override
 
-from cragside.application.deadline import Deadline
-from cragside.application.enricher import EvidenceFinder
+from cragside.application.enricher import EvidenceFinder, EvidenceRequest
 from cragside.crag.state import CragContext, CragTools
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.outcome import Findings
-from cragside.domain.personas import PLAIN
-from cragside.domain.steps import Watch
+from cragside.domain.verdict import DecisionPolicy
 
 
 @dataclass(frozen=True)
@@ -41,28 +37,12 @@ class CorrectiveRag(EvidenceFinder):
         _ = self.graph
 
     @override
-    async def find(
-        self,
-        question: str,
-        *,
-        workspace: str,
-        model: str | None,
-        deadline: Deadline,
-        evidence_tokens: int,
-        threshold: float | None = None,
-        max_documents: int | None = None,
-        instruction: str = PLAIN,
-        compress: bool = False,
-        turns: Sequence[ChatTurn] = (),
-        watch: Watch | None = None,
-    ) -> Findings:
-        policy = self.tools.policy if threshold is None else replace(self.tools.policy, threshold=threshold)
-        most = self.tools.max_documents if max_documents is None else max_documents
-        context = CragContext(self.tools, deadline, evidence_tokens, policy, most, instruction, compress, turns, watch)
-        asked = {"question": question, "workspace": workspace, "model": model}
-        graph = self.conversation_graph if turns else self.graph
+    async def find(self, request: EvidenceRequest) -> Findings:
+        question, policy = request.question, DecisionPolicy(request.threshold, self.tools.decision)
+        graph = self.conversation_graph if request.turns else self.graph
+        context = CragContext(self.tools, request, policy)
         # In LangGraph's first form, an answer also tells what each step changed.
-        state = (await graph.ainvoke(asked, context=context, version="v2")).value
+        state = (await graph.ainvoke({"question": question}, context=context, version="v2")).value
         return Findings(
             block=state["block"],
             documents=state["evidence"],

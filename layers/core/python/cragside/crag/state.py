@@ -3,26 +3,17 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from cragside.application.deadline import Deadline
+from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Grading
-from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import ChatTurn
 from cragside.domain.document import Document
-from cragside.domain.outcome import Degradation
-from cragside.domain.personas import PLAIN
+from cragside.domain.outcome import Asked, Candidate, Degradation
 from cragside.domain.reading import Reading
-from cragside.domain.second_opinion import Judgement
-from cragside.domain.several import Asked
-from cragside.domain.steps import Watch
-from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.follow_up import FollowUpReader
-from cragside.ports.question_parts import QuestionParts
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.domain.verdict import DecisionPolicy, Judgement
+from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
 from cragside.ports.search_service import SearchService
-from cragside.ports.word_matcher import WordMatcher
 from cragside.ports.workspaces import Workspaces
 
 
@@ -33,8 +24,6 @@ class CragState(TypedDict, total=False):
     """
 
     question: str
-    workspace: str
-    model: str | None
     asked: Asked
     reading: Reading  # the question as the documents put it
     local: list[Document]
@@ -58,7 +47,8 @@ class CragState(TypedDict, total=False):
 class CragTools:
     """The ports and settings of every run. `search` is None if no search engine is configured.
 
-    `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host.
+    `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host. `read_parts` finds the things
+    that a question asks for, `unnamed` those that no passage names.
     """
 
     workspaces: Workspaces
@@ -69,26 +59,17 @@ class CragTools:
     follow_ups: FollowUpReader
     embedded_follow_ups: FollowUpReader
     embedded_rewrite: Callable[[str], str]
-    question_parts: QuestionParts
-    policy: DecisionPolicy
+    read_parts: Callable[[str], Asked]
+    unnamed: Callable[[Asked, Sequence[Document]], list[str]]
+    decision: Literal["any", "mean"]
     count_tokens: CountTokens
     candidates: int
-    max_documents: int
 
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, how it chooses and presents evidence, and the turns before it.
-
-    `watch` is called with each step when it ends.
-    """
+    """The tools of one run, what it is asked for, and the policy that decides by the threshold of the request."""
 
     tools: CragTools
-    deadline: Deadline
-    evidence_tokens: int
+    request: EvidenceRequest
     policy: DecisionPolicy
-    max_documents: int
-    instruction: str = PLAIN
-    compress: bool = False
-    turns: Sequence[ChatTurn] = ()
-    watch: Watch | None = None

@@ -1,1 +1,1 @@
-"""What cragside is about, in the standard library alone: queries, documents, verdicts, prompts, errors."""
+"""The rules of corrective RAG, in the standard library alone: queries, documents, verdicts, prompts, errors."""

@@ -1,7 +1,13 @@
-"""Public and special addresses, by IANA's special-purpose registries and the lists of clouds."""
+"""Addresses of hosts and origins: which are public, how near they are, and which origins are allowed."""
 
+import ipaddress
+import re
+import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Self
 
 IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -62,7 +68,7 @@ _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """The address, or None if it is not canonical: no zones, no octal, hexadecimal or shortened IPv4."""
+    """Return the address, or None if it is not canonical: no zones, no octal, hexadecimal or shortened IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -89,7 +95,7 @@ def is_metadata(address: IpAddress) -> bool:
 
 
 def _carried(address: IpAddress) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that packets to an IPv6 address may reach."""
+    """Yield the IPv4 addresses that packets to an IPv6 address may reach."""
     if isinstance(address, IPv4Address):
         return
     octets, number = address.packed, int(address)
@@ -104,3 +110,158 @@ def _carried(address: IpAddress) -> Iterator[IPv4Address]:
         without_reserved = octets[:8] + octets[9:]
         for start in (6, 7, 8):
             yield IPv4Address(without_reserved[start : start + 4])
+
+
+# Multicast DNS, Docker Desktop (`host.docker.internal`) and clouds give these names out, and no public server does.
+_RESERVED = (".local", ".internal")
+_CUSTOMARY = (
+    "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "svc", "onion",
+    "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
+)  # fmt: skip
+
+
+class Nearness(IntEnum):
+    """The distance of a host. Nearer ones come first."""
+
+    MACHINE = 0
+    """This machine: localhost, a name below it, a loopback address."""
+    NETWORK = 1
+    """Its network, by a name that no web page can be rebound to: an address that is not public, `.local`, its own."""
+    CUSTOMARY = 2
+    """A local network as a rule: a name without a dot, `.lan`, an address as only operating systems read it."""
+    PUBLIC = 3
+    """Any other host."""
+
+
+def nearness(host: str) -> Nearness:
+    """Tell how near a host is. It has no port and no brackets."""
+    name = host.lower().rstrip(".")
+    address = host_address(name)
+    if address is None:
+        return _nearness_of_name(name)
+    if is_public(address):
+        return Nearness.PUBLIC
+    if _written_out(name) is None:
+        return Nearness.CUSTOMARY
+    return Nearness.MACHINE if address.is_loopback else Nearness.NETWORK
+
+
+def host_address(host: str) -> IpAddress | None:
+    """Return the address that a host is, also in the shortened forms that operating systems read, such as 127.1."""
+    address = _written_out(host)
+    if address is None:
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except (OSError, UnicodeError):
+            return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _written_out(host: str) -> IpAddress | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _nearness_of_name(name: str) -> Nearness:
+    if f".{name}".endswith(".localhost"):
+        return Nearness.MACHINE
+    if name.endswith(_RESERVED) or name == socket.gethostname().lower():
+        return Nearness.NETWORK
+    customary = "." not in name or any(f".{name}".endswith(f".{end}") for end in _CUSTOMARY)
+    return Nearness.CUSTOMARY if customary else Nearness.PUBLIC
+
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+# Schemes of applications with pages of their own: `app://obsidian.md`, `chrome-extension://<id>`, `file://`.
+_APPLICATION = re.compile(r"(?P<scheme>(?!https?:)[a-z][a-z0-9+.-]*)://(?P<host>[!-~]*)")
+_OPAQUE = "null"
+_HOW = (
+    "write origins as browsers send them (names in ASCII), separated by commas, such as https://app.example, "
+    "http://nas.lan:3000, https://*.app.example, http://nas.lan:* or chrome-extension://*. There is no * for all"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The origin of a page. `port` defaults to that of the scheme; it is None for schemes of applications."""
+
+    scheme: str
+    host: str = ""
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Parse an origin as browsers send it, in lower case, without credentials or path; None if it is invalid."""
+        if text == _OPAQUE:
+            return cls(_OPAQUE)
+        web = _WEB.fullmatch(text)
+        if web is None:
+            other = _APPLICATION.fullmatch(text)
+            return None if other is None else cls(other["scheme"], other["host"])
+        host, port = _host(web["host"]), int(web["port"] or _DEFAULT_PORTS[web["scheme"]])
+        return None if host is None or port > 65535 else cls(web["scheme"], host, port)
+
+    @property
+    def is_web(self) -> bool:
+        """Tell if a web server sent the page."""
+        return self.scheme in _DEFAULT_PORTS
+
+
+@dataclass(frozen=True, slots=True)
+class OriginPattern:
+    """Allows one origin, or several with `*` as the port, the subdomain, or the host of an application."""
+
+    origin: Origin
+    any_port: bool = False
+    any_subdomain: bool = False
+    any_host: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a pattern. Raises `ValueError` that says how to write patterns, and does not quote this one."""
+        scheme, separator, rest = text.strip().lower().partition("://")
+        web, rest = scheme in _DEFAULT_PORTS, rest.removesuffix("/")
+        any_port, any_subdomain, any_host = web and rest.endswith(":*"), web and rest.startswith("*."), rest == "*"
+        if not web and any_host:
+            rest = ""
+        if web:
+            rest = rest.removesuffix(":*").removeprefix("*.")
+        origin = Origin.parse(f"{scheme}{separator}{rest}")
+        # A single name after `*.` would allow all of `com`.
+        if origin is None or "*" in origin.host or (any_subdomain and "." not in origin.host.strip(".")):
+            raise ValueError(_HOW)
+        return cls(origin, any_port, any_subdomain, any_host)
+
+    def allows(self, origin: Origin) -> bool:
+        """Tell if pages of the origin are allowed."""
+        if origin.scheme != self.origin.scheme:
+            return False
+        if self.any_subdomain:
+            host = origin.host.endswith(f".{self.origin.host}") and len(origin.host) > len(self.origin.host) + 1
+        else:
+            host = self.any_host or origin.host == self.origin.host
+        return host and (self.any_port or origin.port == self.origin.port)
+
+
+def origin_patterns(text: str) -> tuple[OriginPattern, ...]:
+    """Parse a comma-separated list of patterns. Raises `ValueError` with the number of the first invalid entry."""
+    patterns = []
+    for number, entry in enumerate(text.split(","), start=1):
+        try:
+            patterns.append(OriginPattern.parse(entry))
+        except ValueError as error:
+            raise ValueError(f"Entry {number} is not an origin: {error}") from None
+    return tuple(patterns)
+
+
+def _host(written: str) -> str | None:
+    """Return the host in canonical form; None for an invalid IPv6 address."""
+    if not written.startswith("["):
+        return written
+    try:
+        return f"[{ipaddress.IPv6Address(written[1:-1])}]"
+    except ValueError:
+        return None

@@ -1,10 +1,52 @@
-"""The citations in an answer, and the sentences that they stand in."""
+"""Finds the citations in an answer, and the sentences that they stand in."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
-from cragside.domain.citation_marks import MARK, marks_in
+# A mark stands in one line.
+MARK = re.compile(r"\[[^\S\n]?[0-9]{1,4}(?:[^\S\n]?[,;][^\S\n]?[0-9]{1,4}){0,50}[^\S\n]?\]")
+_NUMBER = re.compile(r"[0-9]+")
+_LONGEST = len("[ 1234") + 50 * len(" , 1234") + len(" ]")
+# Text that is made of marks would take seconds.
+MOST_MARKS = 1000
+
+
+class Mark(NamedTuple):
+    """A number that a text cites. `start` and `end` are those of `[1]`, in characters; in `[1, 2]`, of the number."""
+
+    number: int
+    start: int
+    end: int
+
+
+def marks_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Mark]:
+    """Yield the marks in a text, or in a part of it, in their order. Each is looked for when it is asked for."""
+    for mark in MARK.finditer(text, start, len(text) if end is None else end):
+        numbers = list(_NUMBER.finditer(text, *mark.span()))
+        for number in numbers:
+            yield Mark(int(number[0]), *(mark.span() if len(numbers) == 1 else number.span()))
+
+
+class MarksOfPieces:
+    """Reads a text that comes in pieces, of any size. It keeps the marks alone: the first thousand, in `found`."""
+
+    def __init__(self) -> None:
+        self.found: list[Mark] = []
+        self._begun = ""  # a mark that has not ended
+        self._behind = 0  # characters before it
+
+    def read(self, piece: str) -> None:
+        """Read the next piece."""
+        text = self._begun + piece
+        marks = islice(marks_in(text), MOST_MARKS - len(self.found))
+        self.found += [Mark(number, start + self._behind, end + self._behind) for number, start, end in marks]
+        opened = max(text.rfind("[", -_LONGEST), text.rfind("]", -_LONGEST))
+        self._begun = text[opened:] if text[opened : opened + 1] == "[" else ""
+        self._behind += len(text) - len(self._begun)
+
 
 _MARKS = re.compile(rf"{MARK.pattern}(?:\s{{0,3}}{MARK.pattern})*")
 # A full stop with the quotes and citations behind it, when something else begins after a blank; or a line's end.
@@ -32,7 +74,7 @@ class Cited:
 
 
 def citations_in(answer: str) -> Iterator[Cited]:
-    """All citations in their order. Each sentence is read when its citations are asked for.
+    """Yield all citations in their order. Each sentence is read when its citations are asked for.
 
     The claim of a citation is its sentence. If the sentence has citations in several places, each has the part of the
     sentence that ends with it, unless that has fewer than three words.
@@ -42,12 +84,12 @@ def citations_in(answer: str) -> Iterator[Cited]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, without citations."""
+    """Return the sentences of a text, without citations."""
     return [claim for start, end in _sentences(text) if (claim := _claim(text[start:end]))]
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sentence begins and ends, with the citations behind its full stop."""
+    """Give the offsets of each sentence, with the citations behind its full stop."""
     begun = 0
     for match in _END.finditer(text):
         stop = match.start() + 1
@@ -60,7 +102,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, begun: int, stop: int, end: int) -> bool:
-    """Whether the full stop before `stop` belongs to an abbreviation."""
+    """Tell if the full stop before `stop` belongs to an abbreviation."""
     following = text[end : end + 3].lstrip()[:1]
     if end != stop or not following:
         return False
@@ -83,6 +125,6 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
 
 
 def _claim(text: str) -> str:
-    """A part of an answer without citations and list marks."""
+    """Return a part of an answer without citations and list marks."""
     claim = " ".join(MARK.sub(" ", text).split())
     return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", claim).lstrip("-*•# ").lstrip(",;:. ").strip()

@@ -1,18 +1,59 @@
-"""Packs evidence into the block of a prompt.
+"""Packs evidence into the block of a prompt, as quoted text that it cannot forge or leave.
 
 Evidence is untrusted. Delimiters and numbered headings carry a random code of the request. Text in the evidence that
 looks like a delimiter or a heading is altered. If the token budget is exceeded, the least relevant evidence is left
 out.
 """
 
+import hashlib
+import re
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from cragside.domain.document import Document, number_of
 from cragside.domain.neutral import as_name, as_passage
-from cragside.domain.personas import PLAIN
-from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
+from cragside.domain.preferences import PLAIN
+
+# Without vowels no code is a word. Characters that look like others are left out.
+_ALPHABET = "bcdfghjkmnpqrstvwxz23456789"
+CODE_LENGTH = 6
+_SECRET = secrets.token_bytes(32)
+
+_OPENING = re.compile(r"^<(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
+_CLOSING = re.compile(r"^</(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
+
+
+def new_code() -> str:
+    """Return a random code. A guess is right at most once in 280 million."""
+    return _spelt(secrets.token_bytes(CODE_LENGTH))
+
+
+def code_for(text: str) -> str:
+    """Return a code that is equal for equal texts while the process lives, so that equal prompts get equal answers.
+
+    It depends on the text and a secret of the process, so the author of the text cannot know it.
+    """
+    return _spelt(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=CODE_LENGTH).digest())
+
+
+def _spelt(data: bytes) -> str:
+    return "".join([_ALPHABET[byte % len(_ALPHABET)] for byte in data])
+
+
+def quoted(name: str, text: str, code: str, **attributes: object) -> str:
+    """Return the text between the lines `<name-code>` and `</name-code>`. It must be neutral: see `domain.neutral`."""
+    stated = "".join(f' {attribute}="{value}"' for attribute, value in attributes.items())
+    return f"<{name}-{code}{stated}>\n{text}\n</{name}-{code}>"
+
+
+def behind_blocks(text: str) -> str:
+    """Return the part of a prompt after its last block of evidence or memory; the whole prompt if there is no block."""
+    opened = {found[1] for found in _OPENING.finditer(text)}
+    ends = [found.end() for found in _CLOSING.finditer(text) if found[1] in opened]
+    return text[ends[-1] :].lstrip("\n") if ends else text
+
 
 CountTokens = Callable[[str], int]
 Order = Callable[[Sequence[Document]], Sequence[Document]]
@@ -79,7 +120,7 @@ def pack(
 
 @lru_cache(maxsize=64)
 def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
-    """The tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
+    """Return the tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
     code = "2" * CODE_LENGTH
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
@@ -93,28 +134,28 @@ def _heading(before: Sequence[Document], document: Document, code: str) -> str:
 
 
 def _time(before: Sequence[Document], document: Document) -> tuple[str, ...]:
-    """The date of the passage if it is known, and the number of a later one that answers as well."""
+    """Return the date of the passage if it is known, and the number of a later one that answers as well."""
     date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), before)
     shown = (as_name(str(date), _LONGEST_PLACE) if date else "", f"earlier than [{later}]" if later else "")
     return tuple(filter(None, shown))
 
 
 def _figure(document: Document) -> tuple[str, ...]:
-    """The relevance of the passage, or its similarity where nobody graded it."""
+    """Return the relevance of the passage, or its similarity where nobody graded it."""
     if document.score is not None:
         return (f"relevance {document.score:.2f}",)
     return () if document.similarity is None else (f"similarity {document.similarity:.2f}",)
 
 
 def _place(document: Document) -> tuple[str, ...]:
-    """The page and the section of the passage, if they are known."""
+    """Return the page and the section of the passage, if they are known."""
     page, section = document.metadata.get("page"), document.metadata.get("section")
     shown = (f"p. {page}" if page else "", f"section {section}" if section else "")
     return tuple(as_name(part, _LONGEST_PLACE) for part in shown if part)
 
 
 def cut(text: str, budget: int, count_tokens: CountTokens) -> tuple[str, int]:
-    """The text, cut at a word to at most `budget` tokens, and the number of its tokens."""
+    """Return the text, cut at a word to at most `budget` tokens, and the number of its tokens."""
     total = count_tokens(text)
     while total > budget and text:
         keep = int(len(text) * budget / total * 0.95)

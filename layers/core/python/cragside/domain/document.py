@@ -54,16 +54,16 @@ class Document:
         return self.score
 
     def compared(self, similarity: float) -> "Document":
-        """The same passage with its similarity, 0..1."""
+        """Return the same passage with its similarity, 0..1."""
         return replace(self, similarity=similarity)
 
     def graded(self, score: float) -> "Document":
-        """The same passage with its relevance, 0..1."""
+        """Return the same passage with its relevance, 0..1."""
         return replace(self, score=score)
 
 
 def number_of(identifier: object, documents: Sequence[Document]) -> int | None:
-    """The number of the document with an id, from 1. None if it is not among them."""
+    """Return the number of the document with an id, from 1. None if it is not among them."""
     return next((number for number, each in enumerate(documents, start=1) if each.id == identifier), None)
 
 
@@ -81,7 +81,7 @@ class Mark:
 
 
 def cited_section(sections: Sequence[str]) -> str:
-    """The citation of a passage that covers these sections, given in their order as paths: "A > B".
+    """Return the citation of a passage that covers these sections, given in their order as paths: "A > B".
 
     It names the first and the last section, and their common path once: "A > B – C" for "A > B" and "A > C". It is ""
     for a passage that begins outside of any section.

@@ -1,4 +1,4 @@
-"""Exchanges: which are worth remembering, their text form, and how a prompt quotes them."""
+"""Exchanges of a conversation, as memory stores them."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,53 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from cragside.domain.context import CODE, CountTokens, PackedContext, cut
+from cragside.domain.context import CODE, CountTokens, PackedContext, cut, new_code, quoted
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.neutral import as_memory, as_name, unlabelled
-from cragside.domain.quoting import new_code, quoted
+
+_NAMES = r"(?:antml:|seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratch_?pad)"
+# Qwen, DeepSeek, GLM, Seed and others; Mistral; Kimi; Skywork; Open WebUI's form of all of them.
+_TAGS = {
+    rf"<{_NAMES}>": rf"</{_NAMES}>",
+    r"\[THINK\]": r"\[/THINK\]",
+    r"◁think▷": r"◁/think▷",
+    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
+    # Open WebUI begins each line of thoughts with `>`, so a tag in them closes nothing.
+    r"<details(?=[^>\n]{0,300}?\stype=.?reasoning\b)[^>\n]{0,400}>(?:\n(?:>|<summary>)[^\n]*+)*+": r"</details>",
+}
+_OPENINGS = "|".join(f"({opening})" for opening in _TAGS)
+_CLOSINGS = [re.compile(closing, re.IGNORECASE) for closing in _TAGS.values()]
+# In the middle of a line, an answer speaks about them.
+_OPENED = re.compile(rf"^[ \t]*+(?:{_OPENINGS})", re.IGNORECASE | re.MULTILINE)
+_NEXT = re.compile(rf"\s*+(?:{_OPENINGS})", re.IGNORECASE)
+# A template that opens the thoughts in the prompt leaves their end alone.
+_CLOSED = re.compile("|".join([*_TAGS.values()][:-1]), re.IGNORECASE)
+_OPENING = re.compile(_OPENINGS, re.IGNORECASE)
+# gpt-oss names the channel of each message.
+_CHANNEL = re.compile(r"\s*+(?:<\|start\|>assistant)?<\|channel\|>")
+_ANSWERS = re.compile(r"<\|channel\|>final[^<\n]{0,80}<\|message\|>")
+_ANSWERED = re.compile(r"<\|(?:return|end|call)\|>")
+
+
+def without_thoughts(text: str) -> str:
+    """Cut the thoughts ahead of an answer and between its paragraphs. Empty if the answer ends in the first thought."""
+    if _CHANNEL.match(text):
+        answer = _ANSWERS.search(text)
+        return _ANSWERED.split(text[answer.end() :], maxsplit=1)[0] if answer else ""
+    closed = _CLOSED.search(text)
+    alone = closed and not _OPENING.search(text, 0, closed.start()) and not text.endswith("`", 0, closed.start())
+    at = closed.end() if closed and alone else 0
+    kept: list[str] = []
+    while (opened := _NEXT.match(text, at) or _OPENED.search(text, at)) and opened.lastindex:
+        ended = _CLOSINGS[opened.lastindex - 1].search(text, opened.end())
+        if ended is None:
+            # The first thoughts fill the rest. Later ones may be none.
+            return "" if not "".join((*kept, text[at : opened.start()])).strip() else "".join((*kept, text[at:]))
+        kept.append(text[at : opened.start()])
+        at = ended.end()
+    return "".join((*kept, text[at:])).lstrip("\r\n") if at else text
+
 
 HEADING = "# Relevant Memory"
 EARLIER = (
@@ -87,7 +129,7 @@ def refuse_overlong(exchange: Exchange) -> None:
 
 
 def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
-    """Why an exchange is not worth remembering: `blank_answer`, `too_short` or `greeting`; "" if it is.
+    """Name the reason not to remember an exchange: `blank_answer`, `too_short` or `greeting`; "" for none.
 
     `least` is the minimum length of both texts together, in characters.
     """
@@ -101,7 +143,7 @@ def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
 
 
 def is_exchange(name: str, text: str) -> bool:
-    """Whether the name or the form of a text is that of an exchange."""
+    """Tell if a text has the name or the form of an exchange."""
     return _FILE.fullmatch(name) is not None or _has_form(text)
 
 
@@ -110,7 +152,7 @@ def _has_form(text: str) -> bool:
 
 
 def moment_of(name: str, text: str) -> str | None:
-    """The time of an exchange, ISO 8601 in UTC, from its name or its text; None if neither has it."""
+    """Return the time of an exchange, ISO 8601 in UTC, from its name or its text; None if neither has it."""
     for found, form in ((_FILE.fullmatch(name), "%Y%m%d_%H%M%S"), (_FORM.match(text), "%Y-%m-%d %H:%M")):
         if found is not None:
             with suppress(ValueError):
@@ -119,7 +161,7 @@ def moment_of(name: str, text: str) -> str | None:
 
 
 def merely_repeats(answer: str, recalled: Sequence[str]) -> bool:
-    """Whether most of an answer repeats the exchanges that the model was told.
+    """Tell if most of an answer repeats the exchanges that the prompt had.
 
     Only runs of four words count as repeated, so a new sentence with old names and numbers is new.
     """
@@ -156,7 +198,7 @@ def earlier_conversation(
 def _quoting(
     documents: Sequence[Document], ahead: str, budget: int, count_tokens: CountTokens, code: str | None
 ) -> PackedContext:
-    """The text `ahead` and the memories between delimiters, with the documents that fit."""
+    """Return the text `ahead` and the memories between delimiters, with the documents that fit."""
     code = code or new_code()
     ahead = ahead.replace(CODE, code)
     left = budget - count_tokens(f"{ahead}\n{quoted(_NAME, '', code)}")
@@ -175,7 +217,7 @@ def _quoting(
 
 
 def _of_one_exchange(text: str) -> str:
-    """A memory with each label once, in order. Other texts that look like labels are altered."""
+    """Return a memory with each label once, in order. Other texts that look like labels are altered."""
     cleaned, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):

@@ -1,10 +1,16 @@
-"""What is wrong with a component, and what to do: the words of `doctor`, of health and readiness, and of the log."""
+"""Words for messages: numbers of things, and for doctor, health, readiness and log what is wrong with a component."""
 
 import re
 from dataclasses import dataclass
 from typing import Self
 
 from cragside.domain.errors import CragsideError
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number and the noun, in the plural unless the number is 1: `counted(2, "page")` is "2 pages"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
 
 _PLACE = "Check the disk of RAG_HOME, or the database of POSTGRES_URI."
 # What a component is called, and what to do if its error does not say.
@@ -39,7 +45,7 @@ class Fault:
 
     @classmethod
     def of(cls, component: str, error: Exception, message: str) -> Self:
-        """That of an error, whose `message` may be read: its first sentence is the cause, the others are the remedy."""
+        """Read an error's `message`: its first sentence is the cause, the others are the remedy."""
         cause, *rest = map(_ended, _SENTENCES.split(message.strip(), maxsplit=1))
         own = error.details.get("component", "") if isinstance(error, CragsideError) else ""
         # A store may fail because of the model that it embeds with.
@@ -47,12 +53,12 @@ class Fault:
 
     @classmethod
     def late(cls, component: str, seconds: float) -> Self:
-        """That of a component that did not answer in time."""
+        """Describe a component that did not answer in time."""
         return cls(component, f"{_name(component)} did not answer within {seconds:g} s.", _remedy(component))
 
     @classmethod
     def unexpected(cls, component: str) -> Self:
-        """That of a failure that nobody foresaw."""
+        """Describe a failure that nobody foresaw."""
         return cls(component, f"{_name(component)} failed; the log has the details.", _remedy(component))
 
     def __str__(self) -> str:

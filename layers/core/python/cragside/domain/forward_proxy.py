@@ -14,8 +14,7 @@ from ipaddress import ip_network
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies_environment
 
-from cragside.domain.addresses import Network
-from cragside.domain.nearness import Nearness, host_address, nearness
+from cragside.domain.addresses import Nearness, Network, host_address, nearness
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,15}://")
@@ -55,7 +54,7 @@ class ForwardProxy:
 
 
 def forward_proxy(url: str) -> ForwardProxy | None:
-    """The proxy for `url`, None if its host is asked directly.
+    """Return the proxy for `url`, None if its host is asked directly.
 
     Hosts of this machine and of local networks are asked directly. A proxy that is not an HTTP proxy is not used; the
     log says so.
@@ -76,13 +75,13 @@ def forward_proxy(url: str) -> ForwardProxy | None:
 
 
 def signed_proxy(url: str) -> str | None:
-    """The address of the proxy for `url` with its credentials, for libraries that make a header of them."""
+    """Return the address of the proxy for `url` with its credentials, for libraries that make a header of them."""
     proxy = forward_proxy(url)
     return proxy.signed_url if proxy else None
 
 
 def way_to(url: str) -> str:
-    """The words for messages about a host that does not answer: " through ..." if a proxy is on the way."""
+    """Return the words for messages about a host that does not answer: " through ..." if a proxy is on the way."""
     proxy = forward_proxy(url)
     return f" through the proxy {proxy.url}" if proxy else ""
 

@@ -1,4 +1,4 @@
-"""Finds requests to a model host that come back to the cragside that sent them.
+"""Gives requests an id, and finds those that come back to the cragside that sent them.
 
 Each cragside adds a mark of its own to the header of every request that it sends to a model host, behind the marks that
 came with the request that it answers.
@@ -6,6 +6,7 @@ came with the request that it answers.
 
 import re
 import secrets
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,9 +38,21 @@ def answering(header: str) -> Iterator[None]:
 
 
 def marked() -> str:
-    """The header's value for a request to a model host."""
+    """Return the header's value for a request to a model host."""
     return ", ".join((*_travelled.get(), _OWN_MARK))
 
 
 def _marks(header: str) -> tuple[str, ...]:
     return tuple(mark for part in header.split(",") if _MARK.fullmatch(mark := part.strip()))
+
+
+_SAFE = frozenset(string.ascii_letters + string.digits + "-._=")
+_LONGEST = 128
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+
+def plain_id(given: object) -> str:
+    """Give the id back if it is short and plain, else ""."""
+    fits = isinstance(given, str) and len(given) <= _LONGEST and _SAFE.issuperset(given)
+    return str(given) if fits else ""

@@ -1,4 +1,4 @@
-"""The states of a document while it is indexed.
+"""Documents that are indexed: their records, tasks and listings, and the payload of their passages.
 
 A document is cut into parts: runs of passages, each small enough for one task. First a part is embedded, which makes
 its text searchable. Then it is annotated with keywords, entities and language (tier 2) and with a model's description
@@ -6,11 +6,12 @@ its text searchable. Then it is annotated with keywords, entities and language (
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
-from cragside.domain.document import DocType
+from cragside.domain.document import DocType, SourceText
 
 Stage = Literal["embed", "enrich"]
 EnrichmentStatus = Literal["none", "pending", "processing", "enriched", "failed"]
@@ -94,7 +95,7 @@ class DocumentRecord:
 
     @property
     def searchable(self) -> bool:
-        """Whether all of its text is searchable."""
+        """Tell if all of its text is searchable."""
         return all(part.embedded for part in self.parts)
 
     @property
@@ -114,7 +115,7 @@ class DocumentRecord:
 
     @property
     def error(self) -> str:
-        """Why it failed; "" if it did not."""
+        """The reason of its failure; "" for none."""
         return next((part.error for part in self.parts if part.error and self.status == "failed"), "")
 
     @property
@@ -204,3 +205,123 @@ class Acceptance:
     outcome: Literal["new", "changed", "unchanged"]
     tasks: Sequence[Task] = ()
     unread: str = ""
+
+
+DocumentSort = Literal["added", "changed", "name", "file_type", "passages", "status"]
+# In the order in which a list sorts them: what needs somebody comes first.
+STATUSES: tuple[DocumentStatus, ...] = ("failed", "pending", "searchable", "enriched")
+_LATEST_FIRST: tuple[DocumentSort, ...] = ("added", "changed")
+
+
+_KEYS: dict[DocumentSort, Callable[[DocumentRecord], str | int]] = {
+    "added": lambda record: record.created_at,
+    "changed": lambda record: record.updated_at,
+    "name": lambda record: record.name.casefold(),
+    "file_type": lambda record: record.file_type,
+    "passages": lambda record: record.passages,
+    "status": lambda record: STATUSES.index(record.status),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A choice of documents and their order.
+
+    `search` is a part of the name, the title or the source, in any case; "" lists all. `file_type` is exact.
+    `unread` lists only documents that were read in part.
+    `descending` None means the usual direction: the latest first, all else in ascending order. Equal documents are in
+    the order in which they were accepted, or in the opposite one in a descending list.
+    """
+
+    search: str = ""
+    file_type: str | None = None
+    unread: bool = False
+    sort: DocumentSort = "changed"
+    descending: bool | None = None
+
+    @property
+    def reverse(self) -> bool:
+        """Tell if the order is a descending one."""
+        return self.sort in _LATEST_FIRST if self.descending is None else self.descending
+
+    def takes(self, record: DocumentRecord) -> bool:
+        """Tell if a document is listed."""
+        if self.file_type not in (None, record.file_type) or (self.unread and not record.unread):
+            return False
+        wanted = self.search.casefold()
+        return not wanted or any(wanted in text.casefold() for text in (record.name, record.title, record.source))
+
+    def ordered(self, records: Iterable[DocumentRecord]) -> list[DocumentRecord]:
+        """Documents that come in the order in which they were accepted, in the order of the list."""
+        given = list(records)
+        if self.reverse:
+            given.reverse()
+        return sorted(given, key=_KEYS[self.sort], reverse=self.reverse)
+
+
+LATEST = Listing()
+
+
+def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
+    """Return the payload of a passage. It includes the client's metadata, which cannot replace our fields."""
+    part = record.parts[passage.part] if passage.part < len(record.parts) else None
+    ours = {
+        "text": passage.text,
+        "source": record.name,
+        "title": record.title,
+        "filename": PurePath(record.name).name,
+        "fileType": record.file_type,
+        "docType": record.doc_type,
+        "bytes": record.size,
+        "uploadTimestamp": record.created_at,
+        "documentId": record.id,
+        "chunkIndex": passage.index,
+        "totalChunks": record.passages,
+        "enrichmentStatus": passage.enrichment,
+        "tier1": dict(record.tier1),
+    }
+    optional = {
+        "pageNumber": passage.page,
+        "section": passage.section or None,
+        "sections": list(passage.sections) or None,
+        "tier2": None if passage.tier2 is None else dict(passage.tier2),
+        "tier3": None if part is None or part.tier3 is None else dict(part.tier3),
+    }
+    theirs = {name: value for name, value in record.metadata.items() if name not in ours and name not in optional}
+    return {**theirs, **ours, **{name: value for name, value in optional.items() if value is not None}}
+
+
+# What is left out between two passages is shorter. Without a limit, a carried header would be looked for in all text.
+_FARTHEST = 10_000
+# The lines of a header.
+_MOST_CARRIED = 3
+
+
+def place_of(passage: Passage, passages: Sequence[Passage], source: SourceText) -> tuple[int, int] | None:
+    """Return the offsets of a passage in the text of its document, None if it is not there.
+
+    `passages` are all of the document in their order. A text may have the same lines several times. So each passage is
+    looked for after the beginning of the one before it, and on its own page.
+    """
+    pages: dict[int | None, int] = {}
+    for mark in source.marks:
+        pages.setdefault(mark.page, mark.start)
+    at, reach = -1, 0
+    for each in passages:
+        begin = max(at + 1, 0 if each.page is None else pages.get(each.page, 0))
+        reach += len(each.text) + _FARTHEST
+        found, length = _found(source.text, each.text, begin, begin + reach)
+        at, reach = (found, length) if found >= 0 else (at, reach)
+        if each.id == passage.id:
+            return None if found < 0 else (found, found + length)
+    return None
+
+
+def _found(text: str, passage: str, begin: int, near: int) -> tuple[int, int]:
+    """Return the start of a passage in the text, and its length without the header of a table that it carries."""
+    kept = passage
+    for _ in range(_MOST_CARRIED + 1):
+        if kept and (found := text.find(kept, begin, near)) >= 0:
+            return found, len(kept)
+        kept = kept.partition("\n")[2]
+    return text.find(passage, begin), len(passage)

@@ -53,7 +53,7 @@ def crosses_languages(embedding_model: str) -> bool:
 
 
 def languages_of(passages: Languages) -> list[str]:
-    """The names of the languages in which a noticeable share of the passages are, most frequent first."""
+    """Return the names of the languages in which a noticeable share of the passages are, most frequent first."""
     known = {code: count for code, count in passages.items() if code}
     least = _LEAST_SHARE * sum(known.values())
     frequent = sorted((code for code, count in known.items() if count >= least), key=lambda code: (-known[code], code))

@@ -7,10 +7,157 @@ unchanged. Altering a text twice changes nothing more.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from cragside.domain.control_tokens import CONTROL_TOKEN
-from cragside.domain.folding import fold, visible
+# All line breaks of Unicode. Models and pages may show each of them as a new line.
+_LINE_END = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+# Controls, soft hyphens, bidi marks, fillers, tags, and variation selectors that no emoji and no script needs.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+# Persian, Indic and Mongolian scripts and emoji need joiners and selectors.
+_JOINED = (
+    "\u0600-\u109f\u1780-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f"
+    "\u00a9\u00ae\u203c\u2049\u20e3\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_KEYCAP = "(?<=[0-9#*])\ufe0f(?=\u20e3)"
+_JOINER = re.compile(
+    f"{_KEYCAP}|(?<=[{_JOINED}])([\u180b-\u180f\u200c\u200d\ufe0e\ufe0f]{{1,2}})|[\u180b-\u180f\u200c\u200d\ufe0e\ufe0f]"
+)
+
+# Letters that look like Latin ones and that no normal form maps to them: Cyrillic, Greek, Armenian, IPA, Cherokee,
+# Lisu and small capitals.
+_LIKE_LATIN = {
+    "a": "аɑαᴀꓮᎪΑА", "b": "ЬВΒʙᏴꓐ", "c": "сϲᴄСϹᏟꓚ", "d": "ԁɗᴅᎠꓓ", "e": "еҽєεᴇℯЕΕᎬꓰ℮ə", "f": "ꓝϝғ",
+    "g": "ɡցԍɢᏀꓖ", "h": "һհʜНΗᎻꓧ", "i": "іıɩιӏɪІΙӀᎥꓲ", "j": "јϳᴊЈᎫꓙ", "k": "кκᴋКΚᏦꓗ", "l": "ⅼʟᏞꓡ",
+    "m": "мᴍМΜᎷꓟ", "n": "ոпηɴΝꓠ", "o": "оοօσᴏОΟՕꓳ", "p": "рρᴘРΡᏢꓑ", "q": "ԛզ", "r": "гᴦʀᎡꓣ", "s": "ѕꜱЅᏚꓢ",
+    "t": "тτᴛТΤᎢꓔ", "u": "սυᴜꓴ", "v": "ѵνᴠѴᏙꓦ", "w": "ѡԝᴡԜᎳꓪ", "x": "хχХΧꓫ", "y": "уүγʏУΥҮᎩꓬ", "z": "ᴢΖᏃꓜ",
+}  # fmt: skip
+_LATIN = {ord(like): ord(letter) for letter, alike in _LIKE_LATIN.items() for like in alike}
+_NOTHING = 0
+_MOST_KEPT = 20_000
+
+
+class _Folding(dict[int, int]):
+    """The folded form of each character: one character, or `_NOTHING` for a combining one."""
+
+    def __missing__(self, code: int) -> int:
+        folded = _folded(chr(code))
+        if len(self) < _MOST_KEPT:
+            self[code] = folded
+        return folded
+
+
+# Raised and lowered parentheses are kept: unlike "(1)", they do not number lists.
+_FOLDING = _Folding({point: point for point in (*range(128), *map(ord, "⁽⁾₍₎"))})
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A text with folded look-alike characters, and the position of each in the original text."""
+
+    text: str
+    positions: range | list[int]
+
+    def span(self, start: int, end: int) -> slice:
+        """Return the part of the original text that a part of the folded text stands for."""
+        return slice(self.positions[start], self.positions[end - 1] + 1)
+
+
+def visible(text: str) -> str:
+    """Remove invisible characters, and write line ends as line feeds. Joiners inside words and emoji stay."""
+    if not text.isascii() or _CONTROL.search(text):
+        text = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
+    return text if text.isascii() else _JOINER.sub(_joining, text)
+
+
+def fold(text: str) -> Folded:
+    """Return the text with all digits as 0 to 9, all spaces as spaces, and Latin letters without accents."""
+    if text.isascii():
+        return Folded(text, range(len(text)))
+    folded = text.translate(_FOLDING)
+    if "\x00" not in folded:
+        return Folded(folded, range(len(text)))
+    return Folded(folded.replace("\x00", ""), [at for at, character in enumerate(folded) if character != "\x00"])
+
+
+def _joining(found: re.Match[str]) -> str:
+    return found.group(1) or (found.group() if found.string[found.end() : found.end() + 1] == "\u20e3" else "")
+
+
+def _folded(character: str) -> int:
+    code = ord(character)
+    if code in _LATIN:
+        return _LATIN[code]
+    category = unicodedata.category(character)
+    if category in ("Mn", "Me", "Cf"):
+        return _NOTHING
+    if category == "Zs":
+        return ord(" ")
+    number = unicodedata.numeric(character, None)
+    if number is not None:
+        return ord("0") + (int(number) if number in range(10) else 1)
+    plain = unicodedata.normalize("NFKD", character)
+    if any(unicodedata.category(mark) not in ("Mn", "Me") for mark in plain[1:]):
+        return code
+    return _LATIN.get(ord(plain[0]), ord(plain[0]))
+
+
+# `<name>` and `</name>`. Names that documents use as placeholders (`<filename>`, `<answer>`) are left out.
+_ANGLED = (
+    # Llama 2, Mistral, Gemma, T5, GLM, InternLM, Command R, Jamba: begin and end of a text, and padding
+    "s", "sop", "eop", "bos", "eos", "eoh", "eoa", "pad", "unk", "mask", "cls", "sep",
+    r"(?:bos|eos|pad|unk|cls|sep|mask|eop)_token", r"extra_id_\d+", r"unused_?\d+", r"reserved_\d+", r"special_\d+",
+    r"mask:\d+", "begin_of_text", "end_of_text", "end_of_utterance", "endoftext",
+    # Gemma: turns, pictures, sounds, functions
+    r"(?:start|end)_of_(?:turn|image|audio|video)", r"(?:image|audio)_soft_token",
+    r"(?:start|end)_function_(?:call|response|declaration)", "escape",
+    # Qwen, Hermes, GLM, Nemotron, Granite, Kimi: thoughts and tools
+    "think", "thinking", "scratch_pad", r"tool_(?:calls?|response|responses|result|results|list|outputs?)", "tools",
+    "toolcall", "available_tools", "arg_key", "arg_value", r"function=[^<>\n]{1,64}", r"parameter=[^<>\n]{1,64}",
+    # Seed, MiniMax, Ling, Command R
+    r"seed:[a-z_]{1,40}", r"minimax:[a-z_]{1,40}", r"role(?=>\s*(?:SYSTEM|HUMAN|USER|ASSISTANT|OBSERVATION))",
+    r"co: ?[\d,]{1,20}",
+    # StarCoder, SmolLM, Granite, Seed-Coder: code
+    r"fim_(?:prefix|middle|suffix|pad)", "fim-(?:prefix|middle|suffix|pad)", "reponame", "repo_name", "file_sep",
+    "gh_stars", r"issue_(?:start|comment|closed)", r"jupyter_(?:start|text|code|output|script)", "empty_output",
+    r"commit_(?:before|msg|after)", "code_(?:prefix|middle|suffix)",
+)  # fmt: skip
+# `[NAME]` and `[/NAME]`, in any case.
+_SQUARE = (
+    # Mistral, in all versions of its tokenizer
+    "INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT", "CALL_ID",
+    "MODEL_SETTINGS", "IMG_BREAK", "IMG_END", "BEGIN_AUDIO", r"control_\d+",
+    # GLM, InternLM, Kimi
+    "gMASK", "sMASK", r"UNUSED_TOKEN_\d+", r"extra_id_\d+", "(?:start|end)_header_id",
+)  # fmt: skip
+# As in `_SQUARE`, but only in capitals: in lower case they occur in usage texts, such as `[args]`.
+_SQUARE_CAPITALS = (
+    "THINK", "ARGS", "PREFIX", "MIDDLE", "SUFFIX", "IMG", "AUDIO", "TRANSCRIBE", "MASK", "PAD", "UNK", "CLS", "SEP",
+    "BOS", "EOS", "EOT", "EOD", "SYS",
+)  # fmt: skip
+_OTHERS = (
+    r"<<\s?/?SYS\s?>>",  # Llama 2
+    r"<\|[^<>\n]{0,64}\|?>?",  # ChatML, Llama 3 and 4, Phi, DeepSeek, Qwen, gpt-oss, Granite, Falcon, ...
+    r"<[\w/ ▁-]{1,40}\|>",  # what ends with a bar alone, such as Gemma's <turn|>
+    r"\[\|/?\w{1,40}\|\]",  # Exaone
+    r"<\[[^<>\[\]\n]{1,64}\]>",  # Seed-Coder
+    r"\]~!?b\[?\]?|\[e~\[|\]![a-z]~\[|\]<\](?:[a-z_]{1,20}(?:>\[|\[>\[))?",  # MiniMax
+    r">>(?-i:TITLE|ABSTRACT|INTRODUCTION|SUMMARY|COMMENT|ANSWER|QUESTION|DOMAIN|PREFIX|SUFFIX|MIDDLE)<<",  # Falcon
+    r"\|\|\|(?-i:IP_ADDRESS|EMAIL_ADDRESS|PHONE_NUMBER)\|\|\|",  # OLMo
+)
+
+# It is matched against folded texts, in which full-width bars and brackets are plain ones.
+CONTROL_TOKEN = re.compile(
+    f"{'|'.join(_OTHERS)}|</?(?:{'|'.join(_ANGLED)})/?>"
+    f"|\\[/?(?:{'|'.join(_SQUARE)})\\]|\\[/?(?-i:{'|'.join(_SQUARE_CAPITALS)})\\]",
+    re.IGNORECASE,
+)
+
 
 Spans = Callable[[str], Iterable[tuple[int, int]]]
 Rule = tuple[Spans, dict[int, str]]
@@ -138,12 +285,12 @@ _SPEAKER = re.compile(
 
 
 def neutralise(text: str) -> str:
-    """The text without invisible characters, with control tokens and look-alikes of our delimiters altered."""
+    """Return the text without invisible characters, with control tokens and look-alikes of our delimiters altered."""
     return _altered(visible(text), *_FRAMING)
 
 
 def as_passage(text: str) -> str:
-    """A neutral text in which no line looks like the heading of a piece of evidence."""
+    """Return a neutral text in which no line looks like the heading of a piece of evidence."""
     return _as_passage(text) if len(text) <= _REMEMBERED else _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
@@ -154,19 +301,19 @@ def _as_passage(text: str) -> str:
 
 
 def as_name(text: str, limit: int) -> str:
-    """A title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
+    """Return a title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
     # The end of a word shows where a control token ends, so the text is cut before it is altered.
     line = " ".join(visible(text[: limit * 4]).split())[:limit]
     return _altered(line, *_FRAMING, *_NAMES)[:limit]
 
 
 def as_memory(text: str) -> str:
-    """A neutral text that neither opens a section nor looks like a piece of evidence."""
+    """Return a neutral text that neither opens a section nor looks like a piece of evidence."""
     return _altered(visible(text), *_FRAMING, *_HEADINGS, *_SECTIONS)
 
 
 def unlabelled(text: str, labels: str = SPEAKERS) -> str:
-    """The text with altered colons after labels such as `User:` at the start of a line.
+    """Return the text with altered colons after labels such as `User:` at the start of a line.
 
     `labels` are lower-case words separated by bars. Speakers in brackets or tags, as in `[User] x`, are altered too.
     """

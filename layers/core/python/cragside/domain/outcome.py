@@ -1,15 +1,91 @@
-"""The outcome of enriching a prompt: the `rag_context` of the agent contract."""
+"""The outcome of enriching a prompt: the evidence, how it was found, and the `rag_context` of the agent contract."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document
 from cragside.domain.exchange import moment_of
+from cragside.domain.neutral import as_name
 from cragside.domain.preferences import EvidenceMode
 from cragside.domain.reading import Reading
-from cragside.domain.verdict import Verdict
+from cragside.domain.verdict import Judgement, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the graph that has ended: its measured milliseconds, its `facts`, and the components that failed."""
+
+    name: str
+    ms: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its JSON form."""
+        return {"name": self.name, "ms": round(self.ms, 3), **self.facts}
+
+
+# Called with each step when it ends.
+Watch = Callable[[Step], None]
+
+
+# Why a candidate is not in the prompt: its score, better ones or others of its document took the places, or the token
+# budget was used up.
+Dropped = Literal["score", "limit", "room"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage or web result that was considered, and the `grader` of its score, which a `judgement` may have moved.
+
+    It was only kept with a score above `needed`; both are None where nothing is graded. `number` is that of its
+    citation in the prompt, None if it was `dropped`.
+    """
+
+    document: Document
+    grader: str | None
+    needed: float | None
+    number: int | None = None
+    dropped: Dropped | None = None
+    judgement: Judgement | None = None
+
+
+def considered(
+    local: Sequence[Document],
+    web: Sequence[Document],
+    *,
+    graders: tuple[str | None, str],
+    judgements: Mapping[str, Judgement],
+    needed: tuple[float, float],
+    best: Sequence[Document],
+    packed: Sequence[Document],
+) -> tuple[Candidate, ...]:
+    """Tell what became of each local passage and web result.
+
+    `graders` and `needed` are those of local passages and of web results. `best` had the scores and the places,
+    `packed` is in the prompt.
+    """
+    numbers = {document.id: number for number, document in reversed(list(enumerate(packed, start=1)))}
+    placed = {document.id for document in best}
+    # What is in the prompt may be marked as earlier than another passage.
+    shown = {document.id: document.metadata for document in packed}
+
+    def candidate(document: Document, grader: str | None, least: float) -> Candidate:
+        number = numbers.get(document.id)
+        dropped: Dropped | None = None
+        if number is None:
+            enough = (document.score or 0.0) > least
+            dropped = "score" if not enough else "room" if document.id in placed else "limit"
+        marked = replace(document, metadata=shown.get(document.id, document.metadata))
+        return Candidate(marked, grader, least, number, dropped, judgements.get(document.id))
+
+    return (
+        *(candidate(document, graders[0], needed[0]) for document in local),
+        *(candidate(document, graders[1], needed[1]) for document in web),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +159,7 @@ class RagContext:
     asked: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The contract's JSON form."""
+        """Return the contract's JSON form."""
         graded = {"grader": self.grader, "judge": self.judge, "asked": self.asked}
         return {
             "query": self.query,
@@ -102,7 +178,7 @@ class RagContext:
 
 
 def recalled(passage: Document) -> dict[str, Any]:
-    """The id and the time of the exchange that a passage belongs to."""
+    """Return the id and the time of the exchange that a passage belongs to."""
     metadata = passage.metadata
     at = moment_of(str(metadata.get("filename", "")), passage.content) or metadata.get("uploadTimestamp")
     return {"id": metadata.get("documentId", passage.id), "at": at}
@@ -123,3 +199,91 @@ def _citation(document: Document) -> dict[str, Any]:
     if document.metadata:
         citation["metadata"] = dict(document.metadata)
     return citation
+
+
+_noted: ContextVar[list[Degradation] | None] = ContextVar("left_out", default=None)
+
+
+def leave_out(component: str, reason: str) -> None:
+    """Note that the running search does without a component. It is dropped if nobody collects."""
+    noted = _noted.get()
+    if noted is not None and component not in {each.component for each in noted}:
+        noted.append(Degradation(component, reason))
+
+
+@contextmanager
+def left_out() -> Iterator[list[Degradation]]:
+    """Collect the components that searches in this block and its tasks do without. The list fills as they run."""
+    noted: list[Degradation] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
+
+
+# The most parts that a question is split into. The question itself is searched too.
+MOST_PARTS = 4
+# How many more candidates and places a question that asks for a list gets than another one.
+CANDIDATES_OF_A_LIST, PLACES_OF_A_LIST = 2, 3
+_LONGEST_THING = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A question about one of several things. `named` is the thing if evidence has to name it, else "".
+
+    Its passages are `graded_alone`, by this question, or else by the whole one.
+    """
+
+    question: str
+    named: str = ""
+    graded_alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The parts of a question, if it has two or more, and if it asks for a list."""
+
+    parts: tuple[Part, ...] = ()
+    a_list: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Tell if one passage may not be enough."""
+        return self.a_list or bool(self.parts)
+
+
+ONE_THING = Asked()
+
+
+def nearest_question(found: Mapping[str, Sequence[Document]]) -> dict[str, list[Document]]:
+    """Return the passages by the question that each has the highest score for. `found` has those of each question."""
+    best: dict[str, tuple[str, Document]] = {}
+    for question, documents in found.items():
+        for document in documents:
+            known = best.get(document.id)
+            if known is None or (document.score or 0.0) > (known[1].score or 0.0):
+                best[document.id] = question, document
+    divided: dict[str, list[Document]] = {question: [] for question in found}
+    for question, document in best.values():
+        divided[question].append(document)
+    return divided
+
+
+def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> list[Document]:
+    """Return the passages, best first, but the best one of each question before any second one.
+
+    `question_of` has the question that a passage, given by its id, belongs to. Those of other passages are one more.
+    """
+    leading: dict[str, Document] = {}
+    for document in ranked:
+        leading.setdefault(question_of.get(document.id, ""), document)
+    first = {document.id for document in leading.values()}
+    return sorted(ranked, key=lambda document: document.id not in first)
+
+
+def nothing_on(things: Sequence[str]) -> Degradation:
+    """Tell which things of a question no evidence names."""
+    names = ", ".join(f'"{as_name(thing, _LONGEST_THING)}"' for thing in things)
+    return Degradation("parts", f"The question asks about {names} too. No passage of the evidence names that.")

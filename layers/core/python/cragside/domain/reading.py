@@ -39,11 +39,11 @@ class Reading:
         return texts
 
     def asked_of(self, passage: str) -> str:
-        """The text as a passage may answer it: with its own form of each word, if it lacks the question's."""
+        """Return the text as a passage may answer it: with its own form of each word, if it lacks the question's."""
         return _replaced(self.text, self.read_in(passage)) if self.equal else self.text
 
     def read_in(self, passage: str) -> list[ReadWord]:
-        """The words for which a passage has the equal alone."""
+        """Return the words for which a passage has the equal alone."""
         found = _words_in(passage)
         return [word for word in self.equal if not _has(found, word.asked) and _has(found, word.read)]
 

@@ -48,7 +48,7 @@ class Plan:
     unchanged: tuple[FileState, ...] = ()
 
     def without_removals(self) -> "Plan":
-        """The plan with every document kept."""
+        """Return the plan with every document kept."""
         return replace(self, removed=())
 
 
@@ -75,12 +75,12 @@ def plan(files: Sequence[FileState], known: Sequence[KnownDocument], *, kept: Co
 
 
 def removes_much(removed: int, known: int) -> bool:
-    """Whether removing `removed` of the `known` documents below a folder needs consent."""
+    """Tell if removing `removed` of the `known` documents below a folder needs consent."""
     return removed > 0 and (removed == known or removed > known * _LARGEST_SHARE)
 
 
 def _moves(gone: Sequence[KnownDocument], new: Sequence[FileState]) -> list[Move]:
-    """Each missing document with a new file of the same text, preferably of the same file name."""
+    """Return each missing document with a new file of the same text, preferably of the same file name."""
     free: dict[str, list[FileState]] = {}
     for file in new:
         free.setdefault(file.digest, []).append(file)

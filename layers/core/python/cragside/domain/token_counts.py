@@ -1,6 +1,10 @@
-"""Estimates of a text's tokens, without a tokenizer."""
+"""Counts tokens, and knows the windows of models."""
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 _LOWER, _UPPER, _DIGIT, _SPACE, _MARK, _CONTINUATION, _LEAD = b"a", b"A", b"0", b"_", b".", b"+", b"*"
@@ -26,7 +30,7 @@ _LETTERS = bytes(byte if bytes([byte]) in (_LOWER, _UPPER) else ord(" ") for byt
 
 
 def count_tokens(text: str) -> int:
-    """A cautious estimate of the text's tokens, 0 for the empty text; 0.04 ms for 1,000 characters, no model loaded.
+    """Estimate the text's tokens cautiously, 0 for the empty text; 0.04 ms for 1,000 characters, no model loaded.
 
     It is calibrated on Llama 2's tokenizer (32,000 pieces), which splits finer than newer ones. On CLAP-NQ's passages
     the median is 18 % above the exact count, and one in a hundred is below 0.97 of it (the lowest: 0.85). Characters
@@ -38,7 +42,7 @@ def count_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """An upper bound of the text's tokens, for texts that must not be cut; 0 for the empty text.
+    """Return an upper bound of the text's tokens, for texts that must not be cut; 0 for the empty text.
 
     It was checked with the tokenizers of Llama 2 and 3, Mistral and GPT-4o. Numbers, code, base64, symbols, emoji and
     every script stay below it, even rare Chinese characters with three tokens each. English takes half of it. Only
@@ -71,3 +75,58 @@ def _estimate(text: str) -> int:
         + classes.count(_MARK)
         + classes.count(_CONTINUATION)
     )
+
+
+_MOST_MODELS = 64
+# What Ollama adds to a name that lacks it.
+_USUAL_PLACE = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai/)?(?:library/)?", re.IGNORECASE)
+
+_brought: ContextVar[tuple[str, int] | None] = ContextVar("brought", default=None)
+
+
+def spelt_alike(model: str) -> str:
+    """Write each spelling of a model's name alike: `Qwen:7B`, `library/qwen:7b`; `latest` is the usual tag."""
+    name = _USUAL_PLACE.sub("", model.strip(), count=1).lower()
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
+class ModelWindows:
+    """The windows, in tokens, that prompts have needed. Later requests that fit keep them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        """Tell if there is any."""
+        return bool(self._kept)
+
+    def kept(self, model: str) -> int | None:
+        """Return the window that a model keeps."""
+        return self._kept.get(spelt_alike(model))
+
+    def keep(self, model: str, tokens: int) -> None:
+        """Have a model keep a window, or the larger one that it has."""
+        name = spelt_alike(model)
+        self._kept[name] = max(tokens, self._kept.pop(name, 0))
+        if len(self._kept) > _MOST_MODELS:
+            del self._kept[next(iter(self._kept))]
+
+    def forget(self, model: str) -> None:
+        """Have a model keep no window."""
+        self._kept.pop(spelt_alike(model), None)
+
+
+@contextmanager
+def brought(model: str, tokens: int) -> Iterator[None]:
+    """Answer a request that brings a window along: what its model is asked meanwhile has the same one."""
+    before = _brought.set((spelt_alike(model), tokens))
+    try:
+        yield
+    finally:
+        _brought.reset(before)
+
+
+def window_brought(model: str) -> int | None:
+    """Return the window that the request brings for a model."""
+    found = _brought.get()
+    return found[1] if found and found[0] == spelt_alike(model) else None

@@ -53,7 +53,7 @@ class IssuedToken:
     limits: Limits = NO_LIMITS
 
     def expired(self, now: datetime) -> bool:
-        """Whether the token is expired."""
+        """Tell if the token is expired."""
         return self.expires is not None and self.expires <= now
 
 
@@ -66,12 +66,12 @@ def new_token(
     expires: datetime | None = None,
     limits: Limits = NO_LIMITS,
 ) -> IssuedToken:
-    """A token without id and hash; the store adds both."""
+    """Return a token without id and hash; the store adds both."""
     return IssuedToken("", name, b"", scopes, workspaces, created, expires, limits)
 
 
 def in_order(scopes: Collection[TokenScope]) -> list[TokenScope]:
-    """The scopes in the order of the documentation."""
+    """Return the scopes in the order of the documentation."""
     return [scope for scope in SCOPES if scope in scopes]
 
 

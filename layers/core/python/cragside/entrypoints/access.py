@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cragside.application.allowance import Allowance
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import Forbidden, ServiceUnavailable, Unauthorized, ValidationError
-from cragside.domain.nearness import Nearness, nearness
+from cragside.domain.names import workspace_name
 from cragside.domain.tokens import (
     ALL_SCOPES,
     NO_LIMITS,
@@ -21,7 +22,6 @@ from cragside.domain.tokens import (
     TokenScope,
     listed,
 )
-from cragside.domain.workspace_name import workspace_name
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from starlette.types import Message, Scope, Send
 
 from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.access import Grant
-from cragside.ports.audit_log import AuditLog
+from cragside.ports.access import AuditLog
 
 _LONGEST = 200
 _MOST_DOCUMENTS = 1000

@@ -16,14 +16,13 @@ from cragside import __version__
 from cragside.application.grading import GRADE_SHARE, LEAST_ASKED
 from cragside.composition.databases import DatabaseState, examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
-from cragside.domain.counted import counted
 from cragside.domain.document import Document
 from cragside.domain.errors import CragsideError, ServiceUnavailable
-from cragside.domain.faults import Fault
+from cragside.domain.faults import Fault, counted
 from cragside.domain.forward_proxy import signed_proxy
 from cragside.domain.languages import REMEDY, crosses_languages, languages_of
 from cragside.entrypoints.log import address_of, message_of
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

@@ -14,7 +14,7 @@ from typing import Any, Literal, TextIO
 from urllib.parse import urlsplit
 
 from cragside.domain.errors import CragsideError, ServiceUnavailable
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 
 _MOST_CAUSES = 5
 

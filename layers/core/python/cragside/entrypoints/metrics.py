@@ -19,8 +19,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from cragside.application.attempts import Handled
-from cragside.ports.figures import Server, Standing, StatementKind
 from cragside.ports.index_queue import QueueStats
+from cragside.ports.telemetry import Server, Standing, StatementKind
 
 # The library reads the folder from this variable, and the worker gets it from the server.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"

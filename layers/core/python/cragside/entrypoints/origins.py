@@ -6,7 +6,7 @@ Other programs send neither `Origin` nor `Sec-Fetch-Site`. Tokens decide what th
 import re
 from collections.abc import Iterable, Sequence
 
-from cragside.domain.origins import Origin, OriginPattern
+from cragside.domain.addresses import Origin, OriginPattern
 from cragside.entrypoints.access import local_host
 
 _Header = tuple[bytes, bytes]

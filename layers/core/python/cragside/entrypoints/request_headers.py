@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast
 
-from cragside.domain.end_user_name import end_user_name
 from cragside.domain.errors import ValidationError
+from cragside.domain.names import end_user_name
 
 RAG_HEADER = b"x-rag"
 CONTEXT_HEADER = b"x-rag-context"

@@ -11,8 +11,8 @@ from litellm.integrations.custom_logger import CustomLogger
 from typing_extensions import override
 
 from cragside.client import Client
-from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import CragsideError
+from cragside.domain.query import DEFAULT_PREFIX
 from cragside.plugins.service import DEFAULT_ENDPOINT, Service
 from cragside.plugins.smart_proxy import FailMode, PluginConfiguration, RagAgent
 

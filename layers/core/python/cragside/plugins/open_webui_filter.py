@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import CragsideError
+from cragside.domain.query import DEFAULT_PREFIX
 from cragside.plugins.service import DEFAULT_ENDPOINT, Service
 
 _log = logging.getLogger("cragside.plugins")

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from cragside.client import ALWAYS, Client
-from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, ProcessingError, ValidationError
 from cragside.domain.prompt import question_in
+from cragside.domain.query import DEFAULT_PREFIX
 
 DEFAULT_ENDPOINT = "http://127.0.0.1:8642"
 _CHECK_SECONDS = 5.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.client import Client
-from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
+from cragside.domain.query import DEFAULT_PREFIX
 from cragside.plugins.service import checked_answer, checked_command
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""What the application needs from the outside, one role a file, with the agent contract's method names."""
+"""Interfaces that the application needs, with the agent contract's method names."""

@@ -14,11 +14,11 @@ class Clock(ABC):
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds that never go back, for durations."""
+        """Return seconds that never go back, for durations."""
 
     @abstractmethod
     def time(self) -> float:
-        """Seconds since 1970, which go on while a machine sleeps, and may be set back."""
+        """Return seconds since 1970, which go on while a machine sleeps, and may be set back."""
 
     def now(self) -> datetime:
         """`time` as a date in UTC."""

@@ -21,7 +21,7 @@ class Embedder(Protocol):
         """Length of a vector; None until the first `embed` asks the model."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.
+        """Return unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.
 
         Without texts, it only loads the model. Raises `ConfigurationError` if no host is configured.
         """

@@ -9,7 +9,7 @@ class SearchService(ABC):
 
     @abstractmethod
     async def search(self, query: str) -> list[dict[str, Any]]:
-        """Results as `{"title", "url", "content"}`, best first; [] if there are none.
+        """Return results as `{"title", "url", "content"}`, best first; [] if there are none.
 
         Raises `ServiceUnavailable("search", ...)` if the engine is down or misconfigured, or if all its sources failed.
         """
@@ -20,7 +20,7 @@ class SearchService(ABC):
 
     @abstractmethod
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
-        """The question as a query for a search engine. `model` is the chat model of the request.
+        """Turn the question into a query for a search engine. `model` is the chat model of the request.
 
         Raises `ServiceUnavailable("rewriter", ...)` if the model fails.
         """

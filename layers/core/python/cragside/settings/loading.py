@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.domain.errors import ConfigurationError
-from cragside.settings import storages
 from cragside.settings.model import Settings, variable_of
-from cragside.settings.values import BucketAddress
+from cragside.settings.values import BucketAddress, storage_conflicts, unknown_storage
 
 # Each has a partner that ends in _SECRET and names a secret with its value.
 _BY_REFERENCE = (
@@ -19,7 +18,7 @@ _BY_REFERENCE = (
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
+    """Return the settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
     known = {variable_of(name): name for name in Settings.model_fields}
     for variable in environment:
         if variable.startswith("RAG_") and variable not in known:
@@ -36,7 +35,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         in_files = not any(given.get(name, "").strip() for name in ("postgres_uri", "postgres_uri_secret"))
         message = f"{first['msg'].removeprefix('Value error, ')}."
         if unknown:
-            message = storages.unknown(field, in_files=in_files)
+            message = unknown_storage(field, in_files=in_files)
         raise ConfigurationError(f"{variable}: {message}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
         raise ConfigurationError(conflict, variable=variable)
@@ -64,7 +63,7 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
         "QDRANT_URL": settings.qdrant_url is not None,
         "REDIS_URI": settings.on_redis,
     }
-    yield from storages.conflicts(settings.storages, given)
+    yield from storage_conflicts(settings.storages, given)
     if settings.on_postgres and isinstance(settings.home, BucketAddress):
         yield (
             "POSTGRES_URI",

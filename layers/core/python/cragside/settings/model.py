@@ -5,16 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
-from cragside.domain.command import DEFAULT_PREFIX
-from cragside.domain.origins import OriginPattern, origin_patterns
-from cragside.domain.query import DEFAULT_WORKSPACE
+from cragside.domain.addresses import OriginPattern, origin_patterns
+from cragside.domain.query import DEFAULT_PREFIX, DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
-from cragside.settings.storages import DocStatusStorage, GraphStorage, KvStorage, VectorStorage
 from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
+    DocStatusStorage,
     File,
+    GraphStorage,
+    KvStorage,
     ModelHostAddress,
     OllamaAddress,
     PathPrefix,
@@ -24,6 +25,7 @@ from cragside.settings.values import (
     ServerAddress,
     Sha256,
     StorePlace,
+    VectorStorage,
     WorkspaceSetting,
     WorkspaceTokens,
     lowered,
@@ -479,6 +481,14 @@ class Settings(BaseModel):
         return _address_in(self.model_host, "openai")
 
     @property
+    def host_key_field(self) -> str | None:
+        """The field that a key of the configured host of models belongs to, None if no key is set for that host."""
+        field = "openai_api_key" if self.openai_address else "ollama_api_key" if self.ollama_address else None
+        if field is None or (getattr(self, field) is None and getattr(self, f"{field}_secret") is None):
+            return None
+        return field
+
+    @property
     def upstream(self) -> str:
         """The host that the proxy passes requests on to: what stands before a request's path, such as `/v1/models`."""
         if self.openai_address is not None:
@@ -487,12 +497,12 @@ class Settings(BaseModel):
 
     @property
     def on_postgres(self) -> bool:
-        """Whether the store is in PostgreSQL."""
+        """Tell if the store is in PostgreSQL."""
         return bool(self.postgres_uri or self.postgres_uri_secret)
 
     @property
     def on_redis(self) -> bool:
-        """Whether there is a Redis."""
+        """Tell if there is a Redis."""
         return bool(self.redis_uri or self.redis_uri_secret)
 
     @property
@@ -502,7 +512,7 @@ class Settings(BaseModel):
 
     @property
     def asks_for_token(self) -> bool:
-        """Whether requests must carry a token."""
+        """Tell if requests must carry a token."""
         return any((self.api_token, self.api_token_secret, self.workspace_tokens, self.tokens_file))
 
     @property
@@ -522,6 +532,6 @@ def _address_in(model_host: str | None, api: str) -> str | None:
 
 
 def variable_of(field_name: str) -> str:
-    """The environment variable of a field."""
+    """Return the environment variable of a field."""
     alias = Settings.model_fields[field_name].validation_alias
     return alias if isinstance(alias, str) else f"RAG_{field_name.upper()}"

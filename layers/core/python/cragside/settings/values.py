@@ -1,18 +1,19 @@
-"""Types of settings, with what they accept."""
+"""Types of settings, and what they accept."""
 
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, SecretStr, StringConstraints, TypeAdapter
 
+from cragside.domain.addresses import origin_patterns
 from cragside.domain.errors import ValidationError
-from cragside.domain.origins import origin_patterns
-from cragside.domain.personas import PERSONAS
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.names import workspace_name
+from cragside.domain.preferences import PERSONAS
 
 # The first segments of cragside's and Ollama's own paths.
 _TAKEN = frozenset(
@@ -46,7 +47,7 @@ class BucketAddress:
 
 
 def lowered(value: object) -> object:
-    """A text in lower case."""
+    """Return a text in lower case."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -102,7 +103,7 @@ def _rerank(value: object) -> object:
 
 
 def _calibration(value: object) -> object:
-    """A slope above zero, so that a better score is a better grade, and an intercept."""
+    """Return a slope above zero, so that a better score is a better grade, and an intercept."""
     if not isinstance(value, str):
         return value
     try:
@@ -183,7 +184,7 @@ AllowedOrigins = Annotated[str, AfterValidator(_origins)]
 
 
 def workspaces_by_token(text: str) -> dict[str, tuple[str, ...]]:
-    """The workspaces that each token opens, from JSON. Raises `ValueError`, which quotes nothing: all may be tokens."""
+    """Read from JSON what each token opens. Raises `ValueError`, which quotes nothing: all may be tokens."""
     try:
         pairs = json.loads(text, object_pairs_hook=list)
     except (ValueError, RecursionError):
@@ -221,3 +222,48 @@ def _prefix(value: str) -> str:
 
 
 PathPrefix = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._~-]+)+$"), AfterValidator(_prefix)]
+
+
+KvStorage = Literal["PGKVStorage", "RedisKVStorage", "SqliteKVStorage"]
+VectorStorage = Literal["PGVectorStorage", "QdrantVectorDBStorage", "SqliteVectorStorage"]
+GraphStorage = Literal["PGTableGraphStorage", "PGGraphStorage", "Neo4JStorage", "SqliteGraphStorage"]
+DocStatusStorage = Literal["PGDocStatusStorage", "RedisDocStatusStorage", "SqliteDocStatusStorage"]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "kv_storage": get_args(KvStorage),
+    "vector_storage": get_args(VectorStorage),
+    "graph_storage": get_args(GraphStorage),
+    "doc_status_storage": get_args(DocStatusStorage),
+}
+# The settings that a storage needs, by the beginning of its name. The first one is what it is in.
+_NEEDS = {
+    "PG": ("POSTGRES_URI",),
+    "Neo4J": ("NEO4J_URI", "POSTGRES_URI"),
+    "Qdrant": ("QDRANT_URL", "POSTGRES_URI"),
+    "Redis": ("REDIS_URI", "POSTGRES_URI"),
+}
+_EMBEDDED = "Sqlite"
+
+
+def unknown_storage(field: str, *, in_files: bool) -> str:
+    """What is wrong with a storage of another name. Those that fit the store are offered."""
+    fitting = [name for name in _NAMES[field] if name.startswith(_EMBEDDED) == in_files]
+    others = "; others need POSTGRES_URI" if in_files else ""
+    return f"there is no storage of this name. Unset it, or choose {' or '.join(fitting)}{others}."
+
+
+def storage_conflicts(chosen: Mapping[str, str | None], given: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
+    """Yield the storages that cannot be: the variable, and what to do.
+
+    `chosen` has the storages by their roles, `given` whether the addresses of servers are set, by their
+    variables.
+    """
+    for role, name in chosen.items():
+        if name is None:
+            continue
+        variable = f"RAG_{role.upper()}_STORAGE"
+        for needed in next((needs for kind, needs in _NEEDS.items() if name.startswith(kind)), ()):
+            if not given[needed]:
+                yield variable, f"{variable} is {name}, which needs {needed}. Set {needed}, or unset {variable}."
+        if name.startswith(_EMBEDDED) and given["POSTGRES_URI"]:
+            yield variable, f"{variable} is {name}, but POSTGRES_URI is set. Unset one of them."

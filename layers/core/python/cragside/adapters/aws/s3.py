@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from cragside.adapters.aws.client import AwsClient
 from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, PayloadTooLarge
-from cragside.ports.object_store import ObjectStore
-from cragside.ports.upload_store import UploadForm, UploadStore
+from cragside.ports.files import ObjectStore, UploadForm, UploadStore
 
 _CHUNK = 1 << 20
 _READ_SECONDS = 10

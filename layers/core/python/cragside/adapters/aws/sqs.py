@@ -16,7 +16,7 @@ from typing_extensions import override
 from cragside.adapters.aws.client import AwsClient
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
-from cragside.domain.memory_name import store_name
+from cragside.domain.names import store_name
 from cragside.ports.index_queue import DeadLetter, Delivery, PushQueue, QueueStats
 
 SqsMessage = Mapping[str, Any]

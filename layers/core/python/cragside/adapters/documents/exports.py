@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from cragside.adapters.documents.reading import Composer, Reading, label, present
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.exchange import without_thoughts
 
 _HEAD = 20_000
 _TIME = r"(?:\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?[ T])?\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?"

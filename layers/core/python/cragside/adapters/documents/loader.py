@@ -25,7 +25,7 @@ from cragside.adapters.documents.reading import (
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
-from cragside.ports.document_loader import DocumentLoader
+from cragside.ports.files import DocumentLoader
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cragside.adapters.documents.inline_text import CELLS, INLINE, UNSEEN
 from cragside.adapters.documents.tables import LONGEST_VALUE, Merged, spread
-from cragside.domain.table_header import LOOKED_AT, header_of, joined_names
+from cragside.domain.tables import LOOKED_AT, header_of, joined_names
 
 # HTML's own limits.
 _MOST_COLUMNS = 1000

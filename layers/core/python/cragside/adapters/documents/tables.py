@@ -6,8 +6,7 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Reading, Unreadable, label
-from cragside.domain.table_header import LOOKED_AT, header_of
-from cragside.domain.table_parts import side_by_side, stacked
+from cragside.domain.tables import LOOKED_AT, header_of, side_by_side, stacked
 
 # A spreadsheet has at most this many rows.
 MAX_ROWS = 1_048_576

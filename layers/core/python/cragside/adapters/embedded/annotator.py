@@ -13,8 +13,8 @@ from cragside.adapters.embedded.extraction import Sentence, extract, sentences
 from cragside.adapters.embedded.keywords import runs
 from cragside.adapters.embedded.languages import iso_639_1
 from cragside.adapters.embedded.words import SCAFFOLDING, function_words, language_of, stem, stems, words
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
-from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 MOST_KEYWORDS = 10
 _SUMMARY_SENTENCES = 3

@@ -18,8 +18,7 @@ from cragside.adapters.embedded.words import (
     word_list,
     words,
 )
-from cragside.domain.date_reading import dates_in
-from cragside.domain.named_dates import MONTHS
+from cragside.domain.dates import MONTHS, dates_in
 
 
 class Kind(Enum):

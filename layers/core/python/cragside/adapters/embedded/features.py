@@ -27,9 +27,8 @@ from cragside.adapters.embedded.words import (
     without_asking,
     words,
 )
+from cragside.domain.dates import MONTHS, Period
 from cragside.domain.document import Document
-from cragside.domain.named_dates import MONTHS
-from cragside.domain.periods import Period
 from cragside.ports.embedder import Vectors
 
 _MOST_QUESTION_WORDS = 24

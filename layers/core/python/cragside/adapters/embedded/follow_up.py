@@ -26,11 +26,9 @@ from cragside.adapters.embedded.words import (
     listed,
     word_list,
 )
-from cragside.domain.conversation import ChatTurn
-from cragside.domain.date_reading import dates_in
-from cragside.domain.numerals import CARDINALS
-from cragside.domain.periods import Period, month_and_day
-from cragside.ports.follow_up import FollowUpReader
+from cragside.domain.dates import CARDINALS, Period, dates_in, month_and_day
+from cragside.domain.prompt import ChatTurn
+from cragside.ports.models import FollowUpReader
 
 # They stand for a thing or a person of the turns before.
 _PRONOUNS = word_list("pronouns")

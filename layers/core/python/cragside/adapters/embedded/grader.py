@@ -34,12 +34,11 @@ from cragside.adapters.embedded.features import (
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
+from cragside.application.answerer import Support, SupportJudge
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.relevance_grader import RelevanceGrader
-from cragside.ports.support_judge import Support, SupportJudge
-from cragside.ports.word_matcher import WordMatcher
+from cragside.ports.models import RelevanceGrader, WordMatcher
 
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.

@@ -9,7 +9,7 @@ from typing_extensions import override
 from cragside.adapters.embedded.extraction import MOST_ENTITIES, MOST_RELATIONS, extract
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.language_model import LanguageModel
+from cragside.ports.models import LanguageModel
 
 DELIMITER = "<|#|>"
 COMPLETE = "<|COMPLETE|>"

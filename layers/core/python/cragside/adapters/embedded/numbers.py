@@ -9,10 +9,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from cragside.adapters.embedded.words import OTHER, STOPWORDS, words
-from cragside.domain.date_reading import dates_in
-from cragside.domain.named_dates import AMBIGUOUS, MONTHS
-from cragside.domain.numerals import CARDINALS, ORDINALS
-from cragside.domain.periods import Date, Period, month_and_day
+from cragside.domain.dates import AMBIGUOUS, CARDINALS, MONTHS, ORDINALS, Date, Period, dates_in, month_and_day
 
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 # A line that says of what year those below it are.

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 
-from typing_extensions import override
-
 from cragside.adapters.embedded.follow_up import completed
 from cragside.adapters.embedded.words import (
     AND,
@@ -28,11 +26,10 @@ from cragside.adapters.embedded.words import (
     word_list,
     words,
 )
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.dates import MONTHS
 from cragside.domain.document import Document
-from cragside.domain.named_dates import MONTHS
-from cragside.domain.several import MOST_PARTS, ONE_THING, Asked, Part
-from cragside.ports.question_parts import QuestionParts
+from cragside.domain.outcome import MOST_PARTS, ONE_THING, Asked, Part
+from cragside.domain.prompt import ChatTurn
 
 _JOINS = AND | OR
 _VERSUS = listed("vs vs. versus gegenüber contra")
@@ -371,11 +368,11 @@ _LONGEST_ITEM = 16  # tokens
 _SHORTEST_BEGINNING = 6
 
 
-class EmbeddedQuestionParts(QuestionParts):
+class EmbeddedQuestionParts:
     """Takes time linear in the length of a question of at most 400 characters. Longer ones have no parts."""
 
-    @override
     def read(self, question: str) -> Asked:
+        """Read the parts of a question, two to `MOST_PARTS` or none, and tell if it asks for a list."""
         if len(question) > _LONGEST or not _may_ask_for_several(question):
             return ONE_THING
         text = QuestionText.read(question)
@@ -384,8 +381,8 @@ class EmbeddedQuestionParts(QuestionParts):
         parts = parts or _after_a_colon(text) or alternatives(text, for_a_list=a_list) or clauses
         return Asked(tuple(parts[:MOST_PARTS]) if len(parts) > 1 else (), a_list)
 
-    @override
     def unnamed(self, asked: Asked, evidence: Sequence[Document]) -> list[str]:
+        """Give the things that parts of the question name and no passage does."""
         named = [part.named for part in asked.parts if part.named]
         if len(named) < 2:
             return []

@@ -15,7 +15,7 @@ from cragside.adapters.embedded.languages import topicless
 from cragside.adapters.embedded.names import WRONG, meant, spellings, unmarked
 from cragside.adapters.embedded.words import FRENCH, OTHER, SCAFFOLDING, STOPWORDS, Language, stem, terms, words
 from cragside.domain.reading import Reading, ReadWord
-from cragside.ports.question_reader import QuestionReader, Vocabulary
+from cragside.ports.models import QuestionReader, Vocabulary
 
 # One word in a hundred that is none passes.
 BITS, _HASHES = 10, 7

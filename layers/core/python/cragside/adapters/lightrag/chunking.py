@@ -9,7 +9,7 @@ from typing import Protocol
 from cragside.adapters.lightrag.ledger.entries import Piece
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Mark, cited_section
-from cragside.domain.text_tables import TextTables
+from cragside.domain.tables import TextTables
 
 # What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no
 # call into C should keep other threads from running for long.

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.exchange import DocumentRow, SearchText
 from cragside.adapters.lightrag.library import unfinished
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
-from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
+from cragside.domain.names import is_memory, memory_of, owner_of, spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
-from cragside.ports.knowledge_graph import Entity, Relationship
+from cragside.ports.workspaces import Entity, Relationship
 
 # What a list says of each of its rows: merged descriptions have thousands of characters, and keywords hundreds.
 _BRIEF = 300

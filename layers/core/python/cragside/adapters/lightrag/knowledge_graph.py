@@ -18,7 +18,7 @@ from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, ordered
 from cragside.adapters.lightrag.store import Store, StoreAccess
-from cragside.ports.knowledge_graph import (
+from cragside.ports.workspaces import (
     Connection,
     Entity,
     EntityView,

@@ -16,16 +16,17 @@ from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import (
+    LATEST,
     Acceptance,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
+    Listing,
     Passage,
     Progress,
     Task,
 )
-from cragside.domain.listing import LATEST, Listing
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 Read = TypeVar("Read")
 

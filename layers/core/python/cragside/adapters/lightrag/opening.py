@@ -11,10 +11,10 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.domain.memory_name import owner_of, spoken
+from cragside.domain.names import owner_of, spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Embedder
-from cragside.ports.language_model import LanguageModel
+from cragside.ports.models import LanguageModel
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.chunking import Chunker

@@ -21,20 +21,15 @@ from cragside.adapters.lightrag.vocabulary import StoreVocabulary
 from cragside.domain.dating import date_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
-from cragside.domain.filter import EVERYTHING, Filter
-from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.languages import crosses_languages, foreign_question
-from cragside.domain.left_out import leave_out
-from cragside.domain.payload import payload_of
-from cragside.domain.query import Query
+from cragside.domain.outcome import leave_out
+from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch, least_similarity
 from cragside.domain.reading import Reading
-from cragside.domain.search import Mode, SimilaritySearch, least_similarity
-from cragside.domain.variety import document_of_evidence, varied
-from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy
+from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_of_evidence, varied
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.ports.question_reader import QuestionReader
-from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.models import QuestionReader, RelevanceGrader
+from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3

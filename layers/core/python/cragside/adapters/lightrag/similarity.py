@@ -8,10 +8,8 @@ import numpy.typing as npt
 
 from cragside.adapters.lightrag.ledger.ledger import Ledger
 from cragside.adapters.lightrag.storages.interface import VectorStorage
-from cragside.domain.filter import Filter
-from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.domain.payload import payload_of
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.indexing import DocumentRecord, Passage, payload_of
+from cragside.domain.query import Filter, SimilaritySearch
 
 Near = tuple[DocumentRecord, Passage, float]
 Vector = npt.NDArray[np.float32]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from cragside.adapters.lightrag.store import Store
-from cragside.ports.question_reader import Vocabulary
+from cragside.ports.models import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reac
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.memory_name import memory_of, owner_of
-from cragside.ports.object_store import ObjectStore
-from cragside.ports.question_reader import QuestionReader
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.domain.names import memory_of, owner_of
+from cragside.ports.files import ObjectStore
+from cragside.ports.models import QuestionReader, RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:

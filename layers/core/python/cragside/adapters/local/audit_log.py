@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.domain.errors import ConfigurationError
-from cragside.ports.audit_log import AuditLog
+from cragside.ports.access import AuditLog
 
 STDERR = ("-", "stderr")
 _log = logging.getLogger("cragside")

@@ -11,8 +11,8 @@ from filelock import FileLock, Timeout
 from typing_extensions import override
 
 from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
+from cragside.application.preferences import Check, PreferenceStore, anything
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.ports.preference_store import Check, PreferenceStore, anything
 
 # The leading dot: no workspace can have this name.
 FILE_NAME = ".settings.json"

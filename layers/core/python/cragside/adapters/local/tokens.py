@@ -20,8 +20,8 @@ from typing_extensions import override
 from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken, Limits, TokenScope, in_order
+from cragside.ports.access import TokenStore
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.token_store import TokenStore
 
 _Most = Annotated[int | None, Field(ge=0)]
 

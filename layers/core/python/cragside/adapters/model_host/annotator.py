@@ -9,10 +9,10 @@ from pydantic import ValidationError as Malformed
 from typing_extensions import override
 
 from cragside.adapters.model_host.text_host import TextHost, failures_of, json_in
+from cragside.application.attempts import DESCRIBED_CHARACTERS, Annotator
+from cragside.domain.context import code_for, quoted
 from cragside.domain.document import DocType
 from cragside.domain.neutral import neutralise
-from cragside.domain.quoting import code_for, quoted
-from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 _SYSTEM = (
     "You describe documents for a search index. Fill the fields that are asked for, in the document's language, from "

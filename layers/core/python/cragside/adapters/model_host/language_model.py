@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from cragside.adapters.model_host.text_host import Reply, TextHost, failures_of
 from cragside.domain.neutral import neutralise
-from cragside.ports.language_model import LanguageModel
+from cragside.ports.models import LanguageModel
 
 # Enough for about sixty rows. It stops small models that loop.
 _MOST_TOKENS = 2048

@@ -11,11 +11,11 @@ from cachetools import TTLCache
 from typing_extensions import override
 
 from cragside.adapters.model_host.text_host import TextHost, abridged, failures_of, json_in
-from cragside.domain.conversation import ChatTurn
+from cragside.domain.exchange import without_thoughts
 from cragside.domain.neutral import neutralise
-from cragside.domain.thoughts import without_thoughts
+from cragside.domain.prompt import ChatTurn
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.follow_up import FollowUpReader
+from cragside.ports.models import FollowUpReader
 
 Task = Literal["judge", "rewrite", "complete"]
 

@@ -22,8 +22,8 @@ from cragside.adapters.http_clients import AnswerTooLong, BoundedTransport, Host
 from cragside.adapters.renewable import Renewable, Unreadable
 from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
-from cragside.domain.model_windows import ModelWindows
-from cragside.ports.model_host import EMBEDDED, ModelHost
+from cragside.domain.token_counts import ModelWindows
+from cragside.ports.models import EMBEDDED, ModelHost
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -21,9 +21,8 @@ from cragside.adapters.model_host.text_host import (
 )
 from cragside.adapters.renewable import Fixed, RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.model_windows import spelt_alike, window_brought
-from cragside.domain.thoughts import without_thoughts
-from cragside.domain.token_counts import most_tokens
+from cragside.domain.exchange import without_thoughts
+from cragside.domain.token_counts import most_tokens, spelt_alike, window_brought
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:

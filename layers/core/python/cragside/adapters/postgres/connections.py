@@ -14,7 +14,7 @@ import asyncpg
 from cragside.adapters.gate import close_quietly
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.renewable import Renewable, Unreadable
-from cragside.ports.figures import DatabaseFigures, StatementKind
+from cragside.ports.telemetry import DatabaseFigures, StatementKind
 
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"})
 _TRANSACTION = frozenset({"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"})

@@ -18,7 +18,7 @@ from cragside.adapters.postgres.connections import (
     only_reads,
 )
 from cragside.adapters.renewable import Renewable, renewable
-from cragside.ports.figures import DatabaseFigures
+from cragside.ports.telemetry import DatabaseFigures
 
 STATEMENT_SECONDS = 30.0
 _SLOWEST_READER_SECONDS = 600

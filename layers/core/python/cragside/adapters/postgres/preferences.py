@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from cragside.adapters.postgres.connections import FAILURES, meaning_of
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.application.preferences import Check, PreferenceStore, anything
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.preference_store import Check, PreferenceStore, anything
 
 TABLES = """
 CREATE TABLE crag.preference (workspace text COLLATE "C" PRIMARY KEY, changes jsonb NOT NULL);

@@ -18,7 +18,7 @@ from cragside.adapters.http_clients import body_of
 from cragside.adapters.turns import Turns
 from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
+from cragside.ports.files import FetchedPage, FetchFailed, PageFetcher
 
 
 class PinnedResolver(AbstractResolver):

@@ -11,9 +11,8 @@ from typing import Protocol
 from typing_extensions import override
 from yarl import URL
 
-from cragside.domain.addresses import IpAddress, Network, is_metadata, is_public, parse_address
+from cragside.domain.addresses import IpAddress, Nearness, Network, is_metadata, is_public, nearness, parse_address
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 
 
 class Resolver(Protocol):

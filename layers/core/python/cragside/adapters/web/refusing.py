@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from cragside.ports.page_fetcher import FETCHING_IS_OFF, FetchFailed, PageFetcher
+from cragside.ports.files import FETCHING_IS_OFF, FetchFailed, PageFetcher
 
 
 class RefusingFetcher(PageFetcher):

@@ -21,7 +21,7 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.domain.request_id import plain_id, request_id
+from cragside.domain.hops import plain_id, request_id
 from cragside.entrypoints.aws_lambda import runtime as snapshot
 from cragside.entrypoints.aws_lambda.runtime import (
     Handler,

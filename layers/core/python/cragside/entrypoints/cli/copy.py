@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, NotFound, ValidationError
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.ingest import OptionalPaths, send_all
 from cragside.entrypoints.cli.running import Run
@@ -17,8 +17,8 @@ from cragside.entrypoints.cli.terminal import agreed, json_option, output, print
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.composition.copies import Copies
-    from cragside.ports.rag_repository import KnowledgeStatus
+    from cragside.composition.store_files import Copies
+    from cragside.ports.workspaces import KnowledgeStatus
     from cragside.settings import Settings
 
 
@@ -58,7 +58,7 @@ def copy(
 
     async def work(container: "Container") -> dict[str, int]:
         from cragside.bootstrap import Container
-        from cragside.composition.copies import Copies
+        from cragside.composition.store_files import Copies
 
         other = Container(places[1])
         try:
@@ -168,7 +168,7 @@ def _indexed(store: Target, paths: list[Path]) -> str:
 
 async def _copy_embedded(target: "Settings", container: "Container") -> int:
     from cragside.bootstrap import Container
-    from cragside.composition.copies import Copies
+    from cragside.composition.store_files import Copies
 
     workspace, there = target.workspace, Container(target)
     try:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.local_files import source_name, source_of
-from cragside.domain.counted import counted
+from cragside.composition.files import source_name, source_of
 from cragside.domain.errors import NotFound, ValidationError
+from cragside.domain.faults import counted
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local, local_or_service
@@ -116,7 +116,7 @@ def forget(
     Name a file by its path, or as `cragside documents` shows it. If several documents share a name, they are listed and
     nothing is removed. The files themselves stay.
     """
-    from cragside.application.references import documents_meant, unclear
+    from cragside.application.intake import documents_meant, unclear
 
     console, unknown = output(), list[str]()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.composition.local_files import Refused, root_of
+from cragside.composition.files import Refused, root_of
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import KnownDocument
@@ -95,7 +95,7 @@ def send_all(run: Run, paths: Sequence[Path], urls: Sequence[str] = (), pruned: 
     found = find(paths, urls, as_json=run.as_json)
 
     async def work(service: "Service") -> None:
-        from cragside.composition.text_digests import TextDigests
+        from cragside.composition.files import TextDigests
         from cragside.entrypoints.cli.planning import RunPlan, plan_pruning
 
         planned = RunPlan(found)
@@ -140,7 +140,7 @@ def sync(
     watch: Watch | None = None
 
     async def work(service: "Service") -> "RunPlan | None":
-        from cragside.composition.text_digests import text_digests
+        from cragside.composition.files import text_digests
         from cragside.entrypoints.cli.planning import plan_sync
         from cragside.entrypoints.cli.watching import Watch
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cragside.composition.local_files import FoundFile, Refused, find_files, path_of, root_of
-from cragside.composition.text_digests import TextDigests, is_empty
+from cragside.composition.files import FoundFile, Refused, TextDigests, find_files, is_empty, path_of, root_of
 from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.report import FoundItem, IndexingProgress

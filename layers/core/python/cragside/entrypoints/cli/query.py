@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import typer
 
-from cragside.composition.local_files import LANGUAGES
+from cragside.composition.files import LANGUAGES
 from cragside.domain.errors import NotFound, ValidationError
-from cragside.domain.search import Ranking
+from cragside.domain.query import Ranking
 from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.cli.terminal import (
     json_option,

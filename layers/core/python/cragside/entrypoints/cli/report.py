@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
-from cragside.composition.local_files import EMPTY, FoundFile, Refused
-from cragside.domain.counted import counted
+from cragside.composition.files import EMPTY, FoundFile, Refused
 from cragside.domain.errors import ProcessingError
-from cragside.domain.naming import distinct_labels
+from cragside.domain.faults import counted
+from cragside.domain.names import distinct_labels
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.terminal import output, printable
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
-from cragside.domain.counted import counted
+from cragside.composition.files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -25,6 +24,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.domain.faults import counted
 from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
 from cragside.entrypoints.cli.target import Target

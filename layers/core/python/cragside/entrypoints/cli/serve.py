@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
 from cragside.entrypoints.log import address_of
@@ -60,7 +60,7 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
-    from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
+    from cragside.composition.process import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
     from cragside.entrypoints.metrics import counting_folder
 

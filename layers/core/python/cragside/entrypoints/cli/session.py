@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import typer
 
 from cragside.domain.errors import ConfigurationError, ValidationError
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.names import workspace_name
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -54,7 +54,7 @@ class Session:
 
         Raises `ConfigurationError`.
         """
-        from cragside.composition.addresses import check_addresses
+        from cragside.composition.databases import check_addresses
         from cragside.settings import load_settings
 
         found = self.given()
@@ -107,7 +107,7 @@ def session_of(context: typer.Context) -> Session:
 def place_of(settings: "Settings") -> str:
     """Return where the workspaces are: the path of a folder, or the address of a database or a bucket."""
     if settings.on_postgres:
-        from cragside.composition.addresses import postgres_place
+        from cragside.composition.databases import postgres_place
 
         return postgres_place(settings)
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)

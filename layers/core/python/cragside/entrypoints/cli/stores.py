@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, ServiceUnavailable
-from cragside.domain.memory_name import memory_of, owner_of
+from cragside.domain.faults import counted
+from cragside.domain.names import memory_of, owner_of
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.target import Target, local
@@ -16,7 +16,7 @@ from cragside.entrypoints.log import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.rag_repository import KnowledgeStatus
+    from cragside.ports.workspaces import KnowledgeStatus
 
 workspaces = typer.Typer(help="List and remove workspaces.", no_args_is_help=True)
 _AsJson = Annotated[bool, json_option("JSON")]
@@ -228,7 +228,7 @@ def migrate(
     async def work(container: "Container") -> bool:
         from cragside.composition.databases import is_migrated
         from cragside.composition.databases import migrate as make_tables
-        from cragside.composition.outside import faults
+        from cragside.composition.store_files import faults
 
         database = container.database
         assert database is not None  # noqa: S101 (the setting says so)

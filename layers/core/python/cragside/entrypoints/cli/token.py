@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.names import workspace_name
 from cragside.domain.tokens import SCOPES, USUAL_SCOPES, IssuedToken, Limits, TokenScope, in_order, listed, new_token
-from cragside.domain.workspace_name import workspace_name
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.token_store import TokenStore
+    from cragside.ports.access import TokenStore
 
 token = typer.Typer(help="Make, list and revoke tokens. RAG_TOKENS_FILE keeps their hashes.", no_args_is_help=True)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

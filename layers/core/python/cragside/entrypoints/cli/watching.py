@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.composition.text_digests import TextDigests
+from cragside.composition.files import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
 from cragside.entrypoints.cli.planning import Loss, plan_sync
 from cragside.entrypoints.cli.report import Report

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import CragsideError
-from cragside.domain.memory_name import is_memory, owner_of, spoken
+from cragside.domain.names import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, printable, progress
@@ -61,7 +61,7 @@ def worker(
     Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
     With --until-idle or --idle the code is 1 when a task was given up.
     """
-    from cragside.composition.descriptors import raise_limit
+    from cragside.composition.process import raise_limit
     from cragside.entrypoints.log import logged
 
     session = session_of(context)

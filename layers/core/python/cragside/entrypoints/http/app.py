@@ -13,7 +13,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside import __version__
 from cragside.bootstrap import Container
-from cragside.composition.outside import outside_checks
+from cragside.composition.store_files import outside_checks
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.console import files as console

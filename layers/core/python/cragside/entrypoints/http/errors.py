@@ -30,7 +30,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
-from cragside.domain.request_id import request_id
+from cragside.domain.hops import request_id
 from cragside.entrypoints.http.models import ErrorBody
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 

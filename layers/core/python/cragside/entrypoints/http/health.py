@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.composition.databases import standing
-from cragside.composition.outside import outside_checks
+from cragside.composition.store_files import outside_checks
 from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.entrypoints.component_checks import (
@@ -29,8 +29,8 @@ from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, require_all_workspaces
 from cragside.entrypoints.log import one_line
 from cragside.ports.clock import Clock
-from cragside.ports.figures import Standing
 from cragside.ports.index_queue import QueueStats
+from cragside.ports.telemetry import Standing
 
 # Seconds to wait for each component.
 _PATIENCE_SECONDS = 2.0

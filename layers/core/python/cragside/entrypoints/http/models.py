@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import Condition, Filter
+from cragside.domain.query import Condition, Filter
 
 WORKSPACE = "The workspace; the default without it."
 

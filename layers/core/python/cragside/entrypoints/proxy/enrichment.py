@@ -25,10 +25,8 @@ from cragside.bootstrap import Container
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import CragsideError
 from cragside.domain.explanation import Explanation
-from cragside.domain.model_windows import ModelWindows, brought
-from cragside.domain.outcome import RagContext
-from cragside.domain.steps import Watch
-from cragside.domain.token_counts import count_tokens, most_tokens
+from cragside.domain.outcome import RagContext, Watch
+from cragside.domain.token_counts import ModelWindows, brought, count_tokens, most_tokens
 from cragside.entrypoints.proxy.errors import failing_as
 from cragside.entrypoints.proxy.messages import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Call, EvidenceRequest, asked_form, ollama_form, with_evidence

@@ -12,9 +12,8 @@ from starlette.types import Send
 from typing_extensions import override
 
 from cragside.domain.errors import CragsideError
-from cragside.domain.explanation import Explanation
-from cragside.domain.markdown import rest_of, step_line
-from cragside.domain.steps import Step
+from cragside.domain.explanation import Explanation, rest_of, step_line
+from cragside.domain.outcome import Step
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.errors import code_of, error_body, failing_as
 from cragside.entrypoints.proxy.messages import send_whole

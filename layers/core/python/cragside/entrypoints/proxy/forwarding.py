@@ -12,7 +12,7 @@ from cragside.bootstrap import Container
 from cragside.domain import hops
 from cragside.domain.errors import CragsideError, Forbidden, ServiceUnavailable, Unauthorized
 from cragside.domain.explanation import Explanation
-from cragside.domain.steps import Watch
+from cragside.domain.outcome import Watch
 from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.audit import Audit

@@ -12,13 +12,13 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cragside.domain.hops import request_id
 from cragside.domain.outcome import RagContext
-from cragside.domain.request_id import request_id
 from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import send_error
 from cragside.entrypoints.proxy.messages import Header, value_of
 from cragside.entrypoints.proxy.routes import is_own
-from cragside.ports.tracer import Tracer
+from cragside.ports.telemetry import Tracer
 
 REQUEST_ID = b"x-request-id"
 _TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")

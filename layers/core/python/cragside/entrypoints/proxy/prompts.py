@@ -8,11 +8,10 @@ from typing import Any, cast
 from starlette.types import Receive, Scope, Send
 
 from cragside.bootstrap import Container
-from cragside.domain.client_tasks import is_client_task, sets_a_client_task
-from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import Prompts
-from cragside.domain.typed import Typed, text_parts, typed_in, typed_part
+from cragside.domain.query import asks_why, question_of
+from cragside.domain.typed import Typed, is_client_task, sets_a_client_task, text_parts, typed_in, typed_part
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.http.request_bodies import bounded
 from cragside.entrypoints.proxy.messages import Body, Header, parsed, parsed_if_bounded

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from cragside.composition.descriptors import most_connections
+from cragside.composition.process import most_connections
+from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.nearness import Nearness, nearness
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.app import Proxy

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from cragside.composition.local_files import title_of
+from cragside.composition.files import title_of
 from cragside.domain.document import SourceText
 
 # The first is told apart from its namesakes, the second needs two documents, the third is German.

@@ -21,7 +21,7 @@ from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 from cragside.adapters.postgres import preferences, queue
 from cragside.adapters.postgres.database import PostgresDatabase, ServerState, state_of
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 
 
 async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:

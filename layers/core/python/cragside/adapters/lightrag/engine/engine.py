@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.lean import (
 )
 from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
 from cragside.ports.embedder import Vectors
-from cragside.ports.language_model import LanguageModel
+from cragside.ports.models import LanguageModel
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from cragside.adapters.lightrag.files.manifest import (
 )
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, make_compact
 from cragside.domain.errors import ValidationError
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from cragside.adapters.lightrag.files.manifest import (
 )
 from cragside.adapters.private_files import FOLDER_MODE, make_file
 from cragside.domain.errors import ConfigurationError, NotFound, PayloadTooLarge, ServiceUnavailable
-from cragside.ports.object_store import ObjectStore
+from cragside.ports.files import ObjectStore
 
 
 async def fetch(objects: ObjectStore, sha256: str, folder: Path) -> None:

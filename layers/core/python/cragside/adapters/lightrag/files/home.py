@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.files.manifest import (
     read_manifest,
 )
 from cragside.domain.errors import ConfigurationError, ReadOnlyStore, ServiceUnavailable
-from cragside.ports.object_store import ObjectStore
+from cragside.ports.files import ObjectStore
 
 _log = logging.getLogger("cragside")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
-from cragside.domain.workspace_name import WORKSPACE_PATTERN
+from cragside.domain.names import WORKSPACE_PATTERN
 
 MANIFEST = "baked.json"
 FORMAT = 1

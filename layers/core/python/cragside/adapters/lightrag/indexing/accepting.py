@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import is_memory
+from cragside.domain.names import is_memory
 
 
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:

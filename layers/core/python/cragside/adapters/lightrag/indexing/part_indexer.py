@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.store import Store, StoreAccess, part_lease
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
-from cragside.ports.part_indexer import PartIndexer
+from cragside.ports.workspaces import PartIndexer
 
 _CHANGED = "The document has changed meanwhile."
 

@@ -11,9 +11,18 @@ from cragside.adapters.lightrag.ledger.driver import Driver
 from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, parsed, parsed_metadata, title_of
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentKey, DocumentRecord, DocumentStatus, Part, Stored
-from cragside.domain.listing import LATEST, STATUSES, DocumentSort, Listing
-from cragside.domain.naming import MOST_NAMESAKES, distinct_labels, in_full, names_below
+from cragside.domain.indexing import (
+    LATEST,
+    STATUSES,
+    DocumentKey,
+    DocumentRecord,
+    DocumentSort,
+    DocumentStatus,
+    Listing,
+    Part,
+    Stored,
+)
+from cragside.domain.names import MOST_NAMESAKES, distinct_labels, in_full, names_below
 
 # A part has one error. A stage that succeeds clears its own error and keeps that of the other stage.
 ERROR_OF_EMBEDDING = "CASE WHEN embedded OR enrichment = 'failed' THEN '' ELSE error END"

@@ -15,7 +15,7 @@ from cragside.adapters.lightrag.ledger.parts import PartWrites
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 _KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
 _KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)

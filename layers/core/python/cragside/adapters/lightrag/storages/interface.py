@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
 from cragside.adapters.lightrag.ledger.ledger import Since
-from cragside.domain.filter import Filter
+from cragside.domain.query import Filter
 from cragside.ports.embedder import Vectors
 
 Properties = dict[str, Any]

@@ -16,18 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
-from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
+from cragside.domain.faults import counted
 from cragside.domain.indexing import Acceptance, DocumentRecord
-from cragside.domain.memory_name import memory_of
+from cragside.domain.names import memory_of
 from cragside.entrypoints.http.errors import LightRagFailure, QueryDataFailure, failure_responses, peer_router
 from cragside.entrypoints.http.peers.query import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.entrypoints.http.v1.query import PassageSearch
 from cragside.entrypoints.request_headers import end_user_of
-from cragside.ports.knowledge_graph import Neighbourhood, Relationship
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library, Neighbourhood, Relationship
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 

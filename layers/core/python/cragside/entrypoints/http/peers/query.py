@@ -12,10 +12,8 @@ from cragside.application.passages import Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import EVERYTHING
 from cragside.domain.outcome import recalled
-from cragside.domain.query import LONGEST_QUERY
-from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
+from cragside.domain.query import DEFAULT_BALANCE, DEFAULT_FETCH, EVERYTHING, LONGEST_QUERY, Mode, Strategy
 from cragside.entrypoints.http.errors import QueryFailure, failure_responses
 from cragside.entrypoints.http.models import Degraded, GraphAround, PayloadFilter, Recalled
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace

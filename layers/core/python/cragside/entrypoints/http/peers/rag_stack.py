@@ -9,8 +9,7 @@ from fastapi import Path, Query, Request
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from cragside.application.intake import Intake
-from cragside.application.references import unclear
+from cragside.application.intake import Intake, unclear
 from cragside.domain.document import DocType
 from cragside.domain.errors import Forbidden, NotFound, PayloadTooLarge
 from cragside.domain.indexing import Acceptance, DocumentRecord, EnrichmentStatus, Passage
@@ -23,8 +22,8 @@ from cragside.entrypoints.http.request_access import (
     note_documents,
     seconds_of,
 )
-from cragside.ports.library import Library
-from cragside.ports.page_fetcher import FetchFailed
+from cragside.ports.files import FetchFailed
+from cragside.ports.workspaces import Library
 
 router = peer_router("rag-stack", RagStackFailure)
 

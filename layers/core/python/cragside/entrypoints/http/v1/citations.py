@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.application.citations import CitedPassage
+from cragside.application.answerer import CitedPassage
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import AppContainer, holder_of

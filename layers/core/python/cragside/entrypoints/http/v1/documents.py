@@ -17,15 +17,13 @@ from cragside.application.allowance import taking_turns
 from cragside.bootstrap import Container
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, ServiceUnavailable
-from cragside.domain.indexing import DocumentRecord, DocumentStatus, EnrichmentStatus
-from cragside.domain.listing import DocumentSort, Listing
-from cragside.domain.passage_places import place_of
+from cragside.domain.indexing import DocumentRecord, DocumentSort, DocumentStatus, EnrichmentStatus, Listing, place_of
 from cragside.entrypoints.http.errors import Events, error_responses, json_error_responses, with_failure
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.ports.library import Library
+from cragside.ports.workspaces import Library
 
 MOST_NAME_CHARACTERS = 1024
 # As long as a path can be on Linux.

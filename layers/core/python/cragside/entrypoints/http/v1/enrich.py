@@ -11,12 +11,11 @@ from starlette.requests import ClientDisconnect
 
 from cragside.application.contract import enhanced_request
 from cragside.application.enricher import Enriched
-from cragside.domain.candidates import Dropped
 from cragside.domain.errors import ProcessingError
 from cragside.domain.explanation import Explanation
+from cragside.domain.outcome import Dropped, Step, Watch
 from cragside.domain.preferences import EvidenceMode
 from cragside.domain.prompt import any_question_in, question_in
-from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.http.errors import EVENTS, Events, error_responses, event_stream
 from cragside.entrypoints.http.models import Citation, Degraded, Recalled

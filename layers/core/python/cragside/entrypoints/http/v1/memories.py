@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT, Recollection
-from cragside.domain.end_user_name import FIELD, end_user_name
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
-from cragside.domain.search import Mode
+from cragside.domain.names import END_USER_FIELD, end_user_name
+from cragside.domain.query import Mode
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Citation, Degraded, Shape, WorkspaceRequest
 from cragside.entrypoints.http.request_access import (
@@ -137,7 +137,7 @@ async def list_memories(
             at=each.at,
             text=each.text,
             searchable=each.record.searchable,
-            end_user=each.record.metadata.get(FIELD),
+            end_user=each.record.metadata.get(END_USER_FIELD),
         )
         for each in kept
     ]

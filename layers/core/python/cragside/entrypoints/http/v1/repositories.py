@@ -11,7 +11,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import ConfigDict, Field
 
 from cragside.bootstrap import Container
-from cragside.composition.local_files import Refused
+from cragside.composition.files import Refused
 from cragside.composition.repositories import clone
 from cragside.domain.errors import (
     CragsideError,
@@ -28,7 +28,7 @@ from cragside.entrypoints.http.request_access import AppContainer, choose_worksp
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 from cragside.entrypoints.runs import stop
 from cragside.ports.clock import Clock
-from cragside.ports.page_fetcher import FETCHING_IS_OFF
+from cragside.ports.files import FETCHING_IS_OFF
 
 # The longest time that a repository is taken in, with the clone's own ten minutes.
 _MOST_SECONDS = 1800.0

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, DeadlineExceeded, Unauthorized, ValidationError
-from cragside.domain.memory_name import memory_of, owner_of
-from cragside.domain.personas import PERSONAS
+from cragside.domain.names import memory_of, owner_of
 from cragside.domain.preferences import (
     CHANGEABLE,
     MODES,
+    PERSONAS,
     PROMPTS,
     RANGES,
     STRATEGIES,
@@ -23,7 +23,7 @@ from cragside.domain.preferences import (
     Preferences,
     Prompts,
 )
-from cragside.domain.search import Strategy, least_similarity
+from cragside.domain.query import Strategy, least_similarity
 from cragside.domain.tokens import TokenScope, in_order
 from cragside.entrypoints.access import Grant
 from cragside.entrypoints.http.errors import EVENTS, Events, error_responses, event_stream, for_client
@@ -31,7 +31,7 @@ from cragside.entrypoints.http.models import WorkspaceRequest
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, choose_workspace, seconds_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 from cragside.entrypoints.runs import first_of, followed
-from cragside.ports.model_host import EMBEDDED
+from cragside.ports.models import EMBEDDED
 from cragside.ports.workspaces import Workspaces
 from cragside.settings import Settings, variable_of
 

@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.store import NOW, PostgresStore, since
 from cragside.adapters.lightrag.ledger.postgres.stores import remove_here
 from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 _NOW = f"SELECT * FROM ({NOW.format(workspace='$2::text')}) AS told WHERE $1::bigint IS NOT NULL"
 # Passages, their documents, the parts of these, and those of their names that several documents have. There are few,

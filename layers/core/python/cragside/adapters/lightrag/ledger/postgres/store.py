@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.open_storages import GRAPH, OpenStorages
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.journal import Journal

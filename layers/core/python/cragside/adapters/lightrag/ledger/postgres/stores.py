@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import tells_since_when
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.ports.figures import Standing
+from cragside.ports.telemetry import Standing
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.domain.memory_name import store_name
+from cragside.domain.names import store_name
 
 
 class WorkspaceFolders:

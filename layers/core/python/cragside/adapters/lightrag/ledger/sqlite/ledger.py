@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.ledger.sqlite.driver import SqliteDriver
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.ports.workspaces import KnowledgeStatus
 
 
 class SqliteLedger(Ledger):

@@ -13,8 +13,8 @@ from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Strong, ordered
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
-from cragside.domain.left_out import leave_out
-from cragside.domain.memory_name import owner_of
+from cragside.domain.names import owner_of
+from cragside.domain.outcome import leave_out
 
 logger = logging.getLogger("cragside")
 

@@ -9,7 +9,7 @@ from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
 from cragside.adapters.lightrag.storages.postgres.near_indexes import index_of_passages, index_of_rows
 from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, PAIR_SHARE, RARE_SHARE, fused, words_of
-from cragside.domain.variety import varied
+from cragside.domain.verdict import varied
 from cragside.ports.embedder import Vectors
 
 # The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `sought` says of words is said here as well.

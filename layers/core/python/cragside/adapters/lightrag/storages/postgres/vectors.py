@@ -27,7 +27,7 @@ from cragside.adapters.lightrag.storages.postgres.searches import (
     with_words,
 )
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
-from cragside.domain.filter import Filter
+from cragside.domain.query import Filter
 from cragside.ports.embedder import Vectors
 
 PASSAGES = "chunks"

@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.storages.postgres.vectors import PASSAGES, Postg
 from cragside.adapters.lightrag.storages.qdrant.changes import ROLE, note, suffix_of
 from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 from cragside.adapters.lightrag.storages.qdrant.points import collection_of
-from cragside.domain.left_out import leave_out
+from cragside.domain.outcome import leave_out
 from cragside.ports.embedder import Vectors
 
 logger = logging.getLogger("cragside")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.domain.filter import Condition, Filter
+from cragside.domain.query import Condition, Filter
 
 _CANDIDATES = """
 SELECT vector.seq FROM document JOIN chunk USING (version)

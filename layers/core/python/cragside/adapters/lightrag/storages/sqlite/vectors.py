@@ -19,8 +19,8 @@ from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
 from cragside.adapters.lightrag.storages.ranking import FEW_PASSAGES, MOST_WORDS, fused, sought, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
-from cragside.domain.filter import Filter
-from cragside.domain.variety import varied
+from cragside.domain.query import Filter
+from cragside.domain.verdict import varied
 from cragside.ports.embedder import Vectors
 
 Number = TypeVar("Number", bound=np.generic)
