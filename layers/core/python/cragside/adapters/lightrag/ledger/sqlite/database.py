@@ -89,7 +89,6 @@ class Database:
                 migrate(self._connection)
             check_format(self._connection)
             self._connection.create_function("folded", 1, str.casefold, deterministic=True)
-            self._connection.create_function("bytes_of_hex", 1, bytes.fromhex, deterministic=True)
             self._logs = self._logs_now()
             self._log = None if read_only else Log(path)
         except BaseException:

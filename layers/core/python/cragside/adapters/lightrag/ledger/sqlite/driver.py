@@ -30,7 +30,7 @@ from cragside.adapters.lightrag.ledger.sqlite.lightrag_rows import (
     write_vectors,
 )
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
-from cragside.adapters.lightrag.ledger.sqlite.translation import encoded, translated
+from cragside.adapters.lightrag.ledger.sqlite.translation import bound, translated
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.ports.clock import Clock
 from cragside.ports.embedder import Vectors
@@ -68,11 +68,11 @@ class SqliteDriver(Driver):
 
     @override
     async def all(self, sql: str, *values: Any) -> list[Any]:
-        return self.database.all(translated(sql), encoded(values))
+        return self.database.all(*bound(sql, values))
 
     @override
     async def one(self, sql: str, *values: Any) -> Any:
-        return self.database.one(translated(sql), encoded(values))
+        return self.database.one(*bound(sql, values))
 
     @override
     async def many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
@@ -222,7 +222,7 @@ def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
             connection.execute("BEGIN")
 
             async def read(sql: str, *values: Any) -> list[Any]:
-                return connection.execute(translated(sql), encoded(values)).fetchall()
+                return connection.execute(*bound(sql, values)).fetchall()
 
             return _ended(stored_of(read, keys))
     except sqlite3.Error as error:

@@ -46,8 +46,8 @@ _PATTERNS = tuple(
         (rf"\bmd5\({_NAME}\) = md5\({_NAME}\) AND ", ""),
         (rf"\bleft\({_NAME}, 400\) [<>]= left\({_NAME}, 400\) AND ", ""),
         (rf"\bleft\(({_NAME}), (\d{{1,4}})\)", r"substr(\1, 1, \2)"),
-        # Lists are JSON, and bytes in them are hexadecimal.
-        (r"= ANY\((\$\d{1,2})::bytea\[\]\)", r"IN (SELECT bytes_of_hex(value) FROM json_each(\1))"),
+        # Lists are JSON, which holds no bytes: lists of bytes are spread over parameters of their own.
+        (r"= ANY\((\$\d{1,2})::bytea\[\]\)", r"IN (\1[])"),
         (r"= ANY\((\$\d{1,2})\)", r"IN (SELECT value FROM json_each(\1))"),
         (r"::[a-z]{1,10}", ""),
         (
@@ -97,10 +97,18 @@ def translated(sql: str) -> str:
     return _NUMBER.sub(lambda number: f"?{int(number[1]) - 1}", translation)
 
 
-def encoded(values: Sequence[Any]) -> list[Any]:
-    """Values as SQLite takes them."""
-    return [_json(value) if isinstance(value, list) else value for value in values]
-
-
-def _json(values: list[Any]) -> str:
-    return orjson.dumps([each.hex() if isinstance(each, bytes) else each for each in values]).decode()
+def bound(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Translate a statement, and give its values as SQLite takes them."""
+    sql, parameters = translated(sql), list(values)
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, list):
+            continue
+        if (mark := f"?{number}[]") in sql:
+            # The first has the place of the list, which is NULL without one.
+            numbers = (number, *range(len(parameters) + 1, len(parameters) + len(value)))
+            sql = sql.replace(mark, ", ".join(f"?{each}" for each in numbers))
+            parameters[number - 1] = value[0] if value else None
+            parameters += value[1:]
+        else:
+            parameters[number - 1] = orjson.dumps(value).decode()
+    return sql, parameters
