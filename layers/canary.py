@@ -75,7 +75,7 @@ PAGE = f"<html><body><nav>navigation</nav><article><h1>The lamp</h1><p>{TEXT * 5
 
 
 class _Context:
-    """What Lambda hands over beside the event."""
+    """Context that Lambda hands over beside the event."""
 
     function_name = "canary"
     function_version = "$LATEST"
@@ -133,7 +133,7 @@ def _modules(lacking: tuple[str, ...]) -> Iterator[str]:
 
 
 def _imports(module: str) -> Iterator[str]:
-    """What a module has to be able to import, in its functions too."""
+    """Return the modules that a module has to be able to import, in its functions too."""
     path = sys.modules[module].__file__
     if path:
         yield from _needed(ast.parse(Path(path).read_text(encoding="utf-8")))
@@ -150,7 +150,7 @@ def _needed(node: ast.AST) -> Iterator[str]:
 
 
 def _optional(node: ast.AST) -> bool:
-    """Whether what is imported in here is for type checkers, or done without where it is missing."""
+    """Return True if imports in here are for type checkers alone, or optional."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.unparse(node.test)
     return isinstance(node, ast.Try) and any("ImportError" in ast.unparse(h.type) for h in node.handlers if h.type)

@@ -52,7 +52,7 @@ def add_data(uv: str, target: Target, requirements: dict[str, str], wanted: dict
 
 
 def run(command: Sequence[str]) -> str:
-    """What uv wrote. Raises `BuildError`."""
+    """Run uv, and return its output. Raises `BuildError`."""
     environment = {**os.environ, "UV_PYTHON": sys.executable}
     try:
         done = subprocess.run(  # noqa: S603 - uv, with arguments of this file

@@ -1,4 +1,4 @@
-"""How much room layers take in a function."""
+"""Measure the room that layers take in a function."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What layers are built for."""
+"""Target of a build of layers."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What people do with the pages of the console, and what tests expect to see then."""
+"""Acts of people on the pages of the console, with the expected results."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ def drop(page: "Page", paths: Sequence[Path]) -> None:
 
 
 def focused(page: "Page") -> str:
-    """What has the focus, as a screen reader names it."""
+    """Return the focused element, as a screen reader names it."""
     return str(page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"))
 
 

@@ -50,7 +50,7 @@ def context(browser: "Browser", look: Look) -> "Iterator[BrowserContext]":
 
 @pytest.fixture
 def watch(context: "BrowserContext") -> Iterator[Watch]:
-    """What went wrong in the page so far; a test tells it what to expect."""
+    """Collect the faults of the page so far; a test names the expected ones."""
     watching = Watch(context)
     yield watching
     if watching.wrong:

@@ -1,4 +1,4 @@
-"""How a person sees the console."""
+"""Look of the console for a person."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal

@@ -1,4 +1,4 @@
-"""What every panel has: navigation, the token, languages, and no barriers in any look."""
+"""Every panel has navigation, the token, languages, and no barriers in any look."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the tests of the console rely on: a page with a fault fails, and a service starts as it was asked to."""
+"""The harness of the console's tests fails a page with a fault, and starts a service as asked."""
 
 import os
 import subprocess

@@ -29,7 +29,7 @@ class Watch:
 
     @property
     def wrong(self) -> list[str]:
-        """What nobody expects."""
+        """Return the faults that no test expects."""
         return [entry for entry in self._seen if not any(pattern.search(entry) for pattern in self._allowed)]
 
     def _logged(self, message: "ConsoleMessage") -> None:

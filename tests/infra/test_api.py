@@ -33,7 +33,7 @@ def own(synthesise: Synthesiser) -> Synthesised:
 
 
 def routes(stack: Synthesised) -> dict[str, str]:
-    """How each route authorises."""
+    """Return the authorisation of each route."""
     found = [each["Properties"] for each in stack.resources("AWS::ApiGatewayV2::Route").values()]
     return {route["RouteKey"]: route["AuthorizationType"] for route in found}
 

@@ -1,4 +1,4 @@
-"""What an environment costs, from its templates."""
+"""Costs of an environment, from its templates."""
 
 import json
 from pathlib import Path

@@ -34,7 +34,7 @@ def smallest(synthesise: Synthesiser) -> Synthesised:
 
 
 def launched(data: Synthesised) -> dict[str, dict[str, Any]]:
-    """What each host is started from."""
+    """Images that hosts are started from."""
     found = data.resources("AWS::EC2::LaunchTemplate").items()
     return {name.partition("Template")[0]: said["Properties"]["LaunchTemplateData"] for name, said in found}
 

@@ -1,4 +1,4 @@
-"""What `make` refuses, and what it would run for what a user says."""
+"""`make` refuses bad input, and runs the right commands for good input."""
 
 import os
 import shutil

@@ -248,7 +248,7 @@ def test_a_collector_of_traces_is_one_more_server(synthesise: Synthesiser) -> No
 
 @pytest.fixture(scope="module")
 def sam() -> list[str]:
-    """What runs a program on SAM's own Python."""
+    """Return the command that runs a program on SAM's own Python."""
     uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")
     return [uv, "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable, "--with", SAM, "python"]
 

@@ -1,4 +1,4 @@
-"""What is deployed is asked and its log is read: against a service on loopback, and moto's CloudFormation and logs."""
+"""Smoke tests and logs of a deployment, against a service on loopback and moto's CloudFormation."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Whatever fails, no answer of any route names a path of the machine."""
+"""No answer of any route names a path of the machine, for any failure."""
 
 import json
 import re

@@ -48,7 +48,7 @@ def allow(allowance: Allowance | None) -> None:
 
 
 def taking_turns(workspace: str) -> str:
-    """Who takes turns with others: the token of this request, whatever workspaces it has, or else the workspace."""
+    """Name the party that takes turns with others: the token of this request, or else the workspace."""
     allowance = _current.get()
     return workspace if allowance is None else f"token {allowance.token}"
 

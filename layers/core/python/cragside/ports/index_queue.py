@@ -90,7 +90,7 @@ class IndexQueue(ABC):
 
     @abstractmethod
     def leads(self) -> bool:
-        """Whether this process may queue missing tasks: it is the only receiver, or there is no single one."""
+        """Return True if this process may queue missing tasks: it is the only receiver, or there is no single one."""
 
     @abstractmethod
     async def stats(self) -> QueueStats:

@@ -246,7 +246,7 @@ _EMBEDDED = "Sqlite"
 
 
 def unknown_storage(field: str, *, in_files: bool) -> str:
-    """What is wrong with a storage of another name. Those that fit the store are offered."""
+    """Describe the fault in the name of a storage, and offer the names that fit the store."""
     fitting = [name for name in _NAMES[field] if name.startswith(_EMBEDDED) == in_files]
     others = "; others need POSTGRES_URI" if in_files else ""
     return f"there is no storage of this name. Unset it, or choose {' or '.join(fitting)}{others}."

@@ -378,7 +378,7 @@ class _Words:
             self._places[self._text[start : start + _RUN]].append(start)
 
     def end_of(self, said: list[str], position: int) -> int | None:
-        """Where a block ends that begins at a position or later, or else anywhere; None if the text lacks it."""
+        """Find the end of a block that begins at a position or later, or else anywhere; None if the text lacks it."""
         block = "".join(said)
         if len(said) < _SHORT or len(block) < _RUN:
             places = self._starts[position : position + _NEAR]

@@ -276,7 +276,7 @@ def _rows(pieces: Sequence[Piece]) -> list[Row]:
 
 
 def _edges(lefts: Sequence[float]) -> list[float]:
-    """Where several pieces begin below each other, the most frequent place first."""
+    """Return the places where several pieces begin below each other, the most frequent first."""
     begun = dict[int, list[float]]()
     for left in lefts:
         begun.setdefault(round(left / 3), []).append(left)

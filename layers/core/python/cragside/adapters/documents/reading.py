@@ -54,7 +54,7 @@ def contained() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Ocr:
-    """How text in pictures is recognised.
+    """Recognition of text in pictures.
 
     `languages` are Tesseract's names, joined by a plus sign. `data` is the folder of their files, "" for those that the
     extra installs. `seconds` bound the reading of one file.

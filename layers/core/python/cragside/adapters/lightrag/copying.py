@@ -38,13 +38,13 @@ class Place:
         return sorted({owner_of(name) for name in await self.home.names()})
 
     async def has(self, store: str) -> bool:
-        """Whether a workspace, or a workspace's memory, has a store here."""
+        """Return True if a workspace, or its memory, has a store here."""
         if manifest := self.home.baked():
             return self.home.baked_name(manifest, store) is not None
         return await self.backend.has_store(self.home.folder_of(store))
 
     async def holds(self, store: str) -> int:
-        """How many documents a store has, 0 without a store."""
+        """Count the documents of a store, 0 without a store."""
         if not await self.has(store):
             return 0
         return (await self.backend.stored(self.home.folder_of(store), ())).documents

@@ -1,4 +1,4 @@
-"""What LightRAG's graph says, as people read it."""
+"""Values of LightRAG's graph in a form that people read."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -46,7 +46,7 @@ def first_of(source: str, target: str, description: str | None) -> str:
 
 
 def type_of(value: dict[str, Any]) -> str:
-    """What kind of relationship an edge is, in its first keywords."""
+    """Return the kind of relationship of an edge: its first keywords."""
     words = (value.get("keywords") or "").replace(GRAPH_FIELD_SEP, ",").split(",", _KEYWORDS)[:_KEYWORDS]
     return ", ".join(dict.fromkeys(word.strip() for word in words if word.strip())) or _UNNAMED
 
@@ -56,7 +56,7 @@ def _fragments(text: str | None) -> list[str]:
 
 
 def readable(text: str | None) -> str:
-    """What passages say, each on a line of its own, once."""
+    """Return the descriptions of passages, each on a line of its own, once."""
     return "\n".join(_fragments(text))
 
 

@@ -246,14 +246,14 @@ class _Graph:
         ]
 
     async def _described(self, names: Sequence[str]) -> dict[str, bool]:
-        """Those of the entities that a passage still names, and whether nothing that was removed describes them."""
+        """Return the entities that a passage still names, each with False if a removed passage describes it too."""
         fading = await self._ledger.fading("entity", names)
         return {name: name not in fading for name in names if fading.get(name, True)}
 
     async def _relations(
         self, rows: Sequence[tuple[str, str, dict[str, Any]]]
     ) -> list[tuple[str, str, dict[str, Any]]]:
-        """Those of the edges that a passage still names. What was removed no longer describes them."""
+        """Return the edges that a passage still names, without the descriptions of removed passages."""
         keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
         fading = await self._ledger.fading("relation", keys)
         return [

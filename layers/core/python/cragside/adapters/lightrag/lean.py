@@ -1,4 +1,4 @@
-"""What cragside uses of LightRAG. All modules import it from here: LightRAG then loads without what it does not need.
+"""Import the parts of LightRAG that cragside uses, without those that it does not need. All modules import from here.
 
 These packages serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of texts, none of
 which cragside uses. They take more time and memory to load than all of LightRAG, which does without them where they

@@ -176,7 +176,7 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
 
 
 async def unfinished(ledger: Ledger, document_id: str | None = None) -> list[Task]:
-    """What is still to be done, without what was given up. None means all documents.
+    """Return the tasks that are left, without those given up. None means all documents.
 
     Parts in progress stay so: their worker marks them again when it begins.
     """

@@ -73,7 +73,7 @@ async def _chosen(store: Store, engine: Engine, query: str, parameters: QueryPar
 
 
 def _have_room(texts: Sequence[str], query: str, parameters: QueryParam) -> bool:
-    """Whether LightRAG surely has room for all these passages beside the most that anything else may take.
+    """Return True if LightRAG has room for all these passages, even beside the largest other content.
 
     It counts passages as JSON, in which orjson takes at least as much.
     """

@@ -48,7 +48,7 @@ _GRADED = 10
 
 
 class Keywords(Protocol):
-    """What LightRAG searches entities (`low`) and relations (`high`) by."""
+    """Keywords by which LightRAG searches entities (`low`) and relations (`high`)."""
 
     @property
     def low(self) -> list[str]:
@@ -283,7 +283,7 @@ def _distinct(found: Iterable[tuple[DocumentRecord, Passage]], wanted: Filter) -
 
 @contextmanager
 def _failing_as_unavailable() -> Iterator[None]:
-    """Whatever fails in LightRAG, as an outage that names its kind."""
+    """Raise any failure of LightRAG as an outage that names its kind."""
     try:
         yield
     except CragsideError:

@@ -31,7 +31,7 @@ class StoreReplaced(ServiceUnavailable):
 
 
 class Store:
-    """What the ports of one workspace share.
+    """The open store of one workspace, which its ports share.
 
     `accepting` takes the lease of the catalogue and the passages for a moment, `writing` that of the graph while a part
     is merged. In all processes, one task at a time holds each. Whoever needs both takes `writing` first. Both give the
@@ -70,12 +70,12 @@ class Store:
         self.leases = Leases(ledger, lease_seconds, clock)
 
     async def is_replaced(self) -> bool:
-        """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
+        """Return True if the store has to be opened anew: its content was replaced, or another model began it."""
         return not self._is_still(await self.ledger.since(self._state))
 
     @property
     def searches_tell_replacement(self) -> bool:
-        """Whether a search also reads what `is_replaced` asks, so that nobody need ask before it."""
+        """Return True if a search also reads the state that `is_replaced` asks for."""
         tell: bool = self.reader.chunks_vdb.finds_with(self.reader.entities_vdb, self.reader.relationships_vdb)
         return tell
 
@@ -169,7 +169,7 @@ class StoreAccess:
     check_writable: Callable[[], None]
 
     async def searched(self, search: Callable[[Store], Awaitable[Answer]], otherwise: Answer) -> Answer:
-        """What a search finds in the store of now; `otherwise` while there is none. It may record something instead."""
+        """Run a search in the current store; return `otherwise` while there is none. It may also record something."""
         try:
             store = await self.searchable()
             return await search(store) if store else otherwise

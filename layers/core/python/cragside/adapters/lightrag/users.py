@@ -1,4 +1,4 @@
-"""Which tasks of the event loop use which workspaces, so that no store is closed while it is in use."""
+"""Tasks of the event loop by the workspaces that they use, so that no store is closed while it is in use."""
 
 import asyncio
 from typing import Any
@@ -40,7 +40,7 @@ class StoreUsers:
             self._forget(task, workspace)
 
     def any(self, workspace: str) -> bool:
-        """Whether a task uses the workspace."""
+        """Return True if a task uses the workspace."""
         latest = max(self._users.get(workspace, {}).values(), default=None)
         return latest is not None and self._clock.monotonic() - latest < _LONGEST_SECONDS
 

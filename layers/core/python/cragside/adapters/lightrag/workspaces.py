@@ -69,7 +69,7 @@ class EmbeddedWorkspaces(Workspaces):
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
     def folder(self, workspace: str) -> Path:
-        """Where a workspace is stored."""
+        """Return the folder of a workspace."""
         return self._home.folder_of(workspace)
 
     @override

@@ -33,7 +33,7 @@ _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the user typed: in a message and one of its parts, or in the prompt where there is no message."""
+    """Place of the user's text: a message and one of its parts, or the prompt where there is no message."""
 
     typed: Typed
     message: int | None = None
@@ -70,7 +70,7 @@ def _responses(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
-    """Where the user typed last. None if no user did, or if that cannot be told. The command is always typed."""
+    """Find the place where the user typed last. None if no user did, or if that cannot be told."""
     place = _place_in(path, form, prefix)
     if place is None or has_command(place.typed.text, prefix) or not _comes_from_client(form, place):
         return place

@@ -75,7 +75,7 @@ async def serve_handed(
 
 
 def address_of(listening: socket.socket, host: str) -> str:
-    """Where a server on this socket is reached, without a path."""
+    """Return the address of a server on this socket, without a path."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 

@@ -1,4 +1,4 @@
-"""What a database offers to keep workspaces in it."""
+"""Interface of a database that keeps workspaces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
@@ -49,7 +49,7 @@ class Backend(ABC):
 
     @abstractmethod
     async def has_store(self, folder: Path) -> bool:
-        """Whether a folder has a store.
+        """Return True if a folder has a store.
 
         Raises `OSError`, and `ServiceUnavailable` when something else has the place of a store.
         """
@@ -70,7 +70,7 @@ class Backend(ABC):
 
     @abstractmethod
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        """How much a store holds, with the sizes of these documents, without opening it.
+        """Measure a store and the sizes of these documents, without opening it.
 
         Raises `LedgerError`.
         """
@@ -91,7 +91,7 @@ class Backend(ABC):
         """Remove a store that nobody has open. It is no error when there is none."""
 
     async def disagreement(self, folder: Path) -> str:
-        """How another database's share of a store differs from its documents, "" if none does.
+        """Describe how another database's share of a store differs from its documents; "" if none does.
 
         Raises `LedgerError`.
         """

@@ -70,7 +70,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
 
 
 async def is_complete(database: PostgresDatabase, *, model: str, dimensions: int) -> bool:
-    """Whether `migrate` would make nothing. Raises as it does."""
+    """Return True if `migrate` would make nothing. Raises as it does."""
     async with translating():
         if (version := await version_of(database)) == 0:
             return False

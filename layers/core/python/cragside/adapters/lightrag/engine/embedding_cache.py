@@ -40,7 +40,7 @@ class CachedEmbedder:
 
     @property
     def dimensions(self) -> int | None:
-        """Those of the store's vectors, or of the model while there are none; None while neither is known."""
+        """Length of the store's vectors, or of the model's while there are none; None while neither is known."""
         return self._stored_dimensions or self._embedder.dimensions
 
     async def prepare(self) -> None:

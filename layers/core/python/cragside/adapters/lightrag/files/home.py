@@ -1,4 +1,4 @@
-"""Where the workspaces are: a folder to write in, or a baked store, which may have to be fetched first."""
+"""Place of the workspaces: a folder to write in, or a baked store, which may have to be fetched first."""
 
 import asyncio
 import logging
@@ -49,17 +49,17 @@ class Home:
             await asyncio.shield(self._fetching)
 
     def folder_of(self, workspace: str) -> Path:
-        """Where a workspace is stored. Raises `ServiceUnavailable` when that cannot be told."""
+        """Return the folder of a workspace. Raises `ServiceUnavailable` when that cannot be told."""
         if manifest := self.baked():
             return self.folder / (self.baked_name(manifest, workspace) or workspace)
         return self._backend.folder_of(self.folder, workspace)
 
     def beside(self, workspace: str, what: Beside) -> Path:
-        """Where the store is built that is to replace a workspace's. The dot keeps workspaces from having this name."""
+        """Return the folder of the store that is to replace a workspace's. No workspace's name begins with a dot."""
         return self.folder / f".{what}-{workspace}"
 
     def baked_name(self, manifest: Manifest, workspace: str) -> str | None:
-        """What a baked store calls a workspace, None when it has none. Older ones have names with capitals."""
+        """Return a baked store's name of a workspace, None when it has none. Older ones have names with capitals."""
         if workspace in manifest.workspaces:
             return workspace
         return next((name for name in sorted(manifest.workspaces) if name.lower() == workspace), None)
@@ -117,7 +117,7 @@ class Home:
 
     @property
     def read_only(self) -> bool:
-        """Whether it is a baked store. One that is fetched is always one."""
+        """Return True for a baked store. One that is fetched is always one."""
         return self._objects is not None or self.baked() is not None
 
     @property

@@ -1,4 +1,4 @@
-"""What a baked store says of itself: `baked.json` names its workspaces and pins every file by size and SHA-256."""
+"""Manifest of a baked store: `baked.json` names its workspaces and pins every file by size and SHA-256."""
 
 import errno
 import hashlib
@@ -40,7 +40,7 @@ class BakedFile:
 
 @dataclass(frozen=True, slots=True)
 class BakedWorkspace:
-    """What a workspace held when it was baked, and the embedding model that built it."""
+    """Contents of a workspace when it was baked, and the embedding model that built it."""
 
     embedding_model: str
     documents: int
@@ -96,13 +96,13 @@ def read_manifest(folder: Path) -> tuple[Manifest, str] | None:
 
 
 def is_baked(folder: Path) -> bool:
-    """Whether the folder has a manifest: a file of that name, and nothing else. Raises `OSError`."""
+    """Return True if the folder has a manifest: a file of that name, and nothing else. Raises `OSError`."""
     status = _status(folder)
     return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def misplaced(folder: Path) -> str:
-    """What has the manifest's name in a folder without being a file, and what to do about it; else ""."""
+    """Describe a thing with the manifest's name that is no file, with a remedy; "" for none."""
     try:
         if _status(folder) is None or is_baked(folder):
             return ""
@@ -140,7 +140,7 @@ def baked_file(path: Path) -> BakedFile:
 
 
 def damage_of(folder: Path, manifest: Manifest, names: "list[str] | None" = None, *, hashes: bool = False) -> str:
-    """What is wrong with the named files, by default all: missing, unreadable, another size, another hash. Else ""."""
+    """Describe the first fault of the named files, by default all: missing, unreadable, other size or hash; else ""."""
     for name in sorted(manifest.files) if names is None else names:
         wanted = manifest.files[name]
         try:

@@ -1,1 +1,1 @@
-"""What happens to a text: accepted, cut, merged into the graph, moved, and swept out of it."""
+"""Steps of indexing a text: accept, cut, merge into the graph, move, and sweep out of it."""

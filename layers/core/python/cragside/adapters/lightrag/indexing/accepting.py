@@ -122,7 +122,7 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
 
 
 def _is_described(record: DocumentRecord, source: SourceText) -> bool:
-    """Whether the document has the name, the title and the metadata of the source."""
+    """Return True if the document has the name, the title and the metadata of the source."""
     known = (record.name, record.title, record.metadata)
     return known == (source.name, title_of(source), json.loads(json_of(source.metadata)))
 

@@ -61,7 +61,7 @@ class Draft:
         return extracted
 
     async def tally(self, extracted: Extracted) -> dict[str, int]:
-        """What an extraction gave: `entities` and `relations`, the rows that LightRAG could use.
+        """Result of an extraction: `entities` and `relations`, the rows that LightRAG could use.
 
         `malformed` are the lines of the model's answers that it could not, and `unusable` the passages whose answer
         had nothing else or was blank. A passage of which the model says that it names nothing is neither.

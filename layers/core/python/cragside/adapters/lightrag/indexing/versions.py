@@ -1,4 +1,4 @@
-"""What tells one version of a text from another."""
+"""Digests that tell one version of a text from another."""
 
 import hashlib
 import json

@@ -1,1 +1,1 @@
-"""What a workspace stores about its documents: the interface, its values, and its implementation on SQLite."""
+"""The catalogue of a workspace: its statements, written once, and a driver for each database."""

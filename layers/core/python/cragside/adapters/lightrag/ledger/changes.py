@@ -35,7 +35,7 @@ class MentionChange:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """What a merge writes, whole. A value that is None is removed; the ends of an edge are in alphabetical order.
+    """All writes of a merge. A value that is None is removed; the ends of an edge are in alphabetical order.
 
     `values` and `vectors` are by the namespaces of LightRAG's storages.
     """

@@ -235,7 +235,7 @@ class DocumentReads:
         return await self._chosen("content_hash = $2", content_hash)
 
     async def has_source(self, source: str) -> bool:
-        """Whether a current document has this source."""
+        """Return True if a current document has this source."""
         return await self._driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
 
     async def names(self) -> dict[str, str]:
@@ -246,7 +246,7 @@ class DocumentReads:
         return {row[0]: row[1] for row in rows}
 
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
-        """What the current documents of these ids are called where they are listed."""
+        """Return the labels by which lists show the current documents of these ids."""
         rows = await self._driver.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
         labels = await self._labels(rows, await self._shared_names(rows))
         return {row[1]: label_of(row, labels) for row in rows}
@@ -268,11 +268,11 @@ class DocumentReads:
             return await self._records([rows[version] for version in shown]), total
 
     async def file_types(self) -> dict[str, int]:
-        """How many current documents there are of each type of file, in the order of the types."""
+        """Count the current documents of each type of file, in the order of the types."""
         return {str(kind): int(count) for kind, count in await self._driver.all(FILE_TYPES)}
 
     async def languages(self) -> dict[str | None, int]:
-        """How many passages of current documents there are of each language; see `domain.languages`."""
+        """Count the passages of current documents in each language; see `domain.languages`."""
         return {language: int(count) for language, count in await self._driver.all(LANGUAGES)}
 
     async def source(self, document_id: str) -> SourceText | None:
@@ -351,7 +351,7 @@ _SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
 
 
 async def stored_of(read: Read, keys: Collection[DocumentKey]) -> Stored:
-    """What `Backend.stored` says, but for what waits for other databases."""
+    """Measure a store as `Backend.stored` does, without the changes that wait for other databases."""
     ((documents, total),) = await read(_STORED)
     sizes = {key: size for key in keys if (size := await _size_of(read, key)) is not None}
     return Stored(documents, total, sizes)

@@ -1,4 +1,4 @@
-"""What a ledger needs of its database."""
+"""Interface of a ledger to its database."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ HELD = "store = $1 AND name = $2 AND holder = $3 AND epoch = $4"
 
 @dataclass(slots=True)
 class Changed:
-    """What a transaction changes of the documents, for a list of them that others read."""
+    """Documents that a transaction changes, for a list of them that others read."""
 
     # A document that has another text, name or description.
     document: str | None = None
@@ -36,7 +36,7 @@ class Driver(ABC):
 
     @property
     def damage(self) -> str:
-        """What the database has said that only another one mends; "" for nothing."""
+        """Describe the damage that the database has reported; "" for none."""
         return ""
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What is written into a ledger, cut into parts and passages, and the parts that a worker writes for."""
+"""Values that are written into a ledger: texts cut into parts and passages."""
 
 import hashlib
 import json
@@ -86,7 +86,7 @@ def searched_title(title: str, name: str) -> str:
 
 
 def searched_text(title: str, text: str) -> str:
-    """What searches see of a passage, in words and as a vector: the document's title, and the text.
+    """Return the text by which searches find a passage: the document's title, and the text.
 
     A passage that begins with the title is searched as it is.
     """
@@ -113,7 +113,7 @@ def json_of(value: Mapping[str, Any]) -> str:
 
 
 def parsed(written: str) -> Any:
-    """What `json_of` wrote of our own facts. orjson is ten times as fast, but reads no NaN and no lone surrogate."""
+    """Parse our own facts from `json_of`. orjson is ten times as fast, but reads no NaN and no lone surrogate."""
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError:
@@ -121,7 +121,7 @@ def parsed(written: str) -> Any:
 
 
 def parsed_metadata(written: str) -> dict[str, Any]:
-    """What `json_of` wrote of a client's metadata. orjson would round its large integers."""
+    """Parse a client's metadata from `json_of`. orjson would round its large integers."""
     return {} if written == "{}" else dict(json.loads(written))
 
 
@@ -161,7 +161,7 @@ def parts_of(entry: Entry) -> Iterator[CutPart]:
 
 
 def sections_in(places: str) -> tuple[str, tuple[str, ...]]:
-    """How a passage's section is cited, and the sections that it goes through."""
+    """Return the cited section of a passage, and the sections that it goes through."""
     section, *sections = places.split("\n")
     return section, tuple(sections or filter(None, [section]))
 
@@ -181,6 +181,6 @@ def _passage(part_key: str, order: int, number: int, piece: Piece, path: str) ->
 
 
 def _places(piece: Piece) -> str:
-    """How a passage's section is cited and, if that is not the only one, which ones it goes through: one a line."""
+    """Write the cited section of a passage and, if there are more, all sections that it goes through: one a line."""
     alone = piece.sections in ((), (piece.section,))
     return storable(piece.section if alone else "\n".join((piece.section, *piece.sections)))

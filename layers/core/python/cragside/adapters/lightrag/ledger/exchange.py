@@ -1,4 +1,4 @@
-"""What a store holds, as plain rows that every database can write out and take in.
+"""Contents of a store, as plain rows that every database can write out and take in.
 
 Rows come in the order of the kinds below, and those of a kind in the order in which they were stored.
 """
@@ -156,7 +156,7 @@ Batches = AsyncGenerator[Batch, None]
 
 
 def rows_at_once(kind: type[Row]) -> int:
-    """How many rows of a kind are in memory at a time. A document's row has its whole text."""
+    """Return the number of rows of a kind that are in memory at a time. A document's row has its whole text."""
     return 8 if kind is DocumentRow else 500
 
 

@@ -1,4 +1,4 @@
-"""How a ledger fails, whatever database keeps it."""
+"""Failures of a ledger on any database."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -135,7 +135,7 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     async def status(self, model: str) -> KnowledgeStatus:
-        """How much is stored, all of one moment. `model` is the embedding model that is in use."""
+        """Count the contents at one moment. `model` is the embedding model that is in use."""
 
     @abstractmethod
     async def state(self) -> str:
@@ -146,7 +146,7 @@ class Ledger(PartWrites, ABC):
         """A token that changes when the whole content was replaced."""
 
     async def since(self, state: str) -> "Since | None":
-        """What the store is now; None if it is as it was at that `state`."""
+        """Return the state of the store, None if it is still `state`."""
         if (now := await self.state()) == state:
             return None
         return Since(now, await self.embedding_model(), await self.generation())
@@ -161,7 +161,7 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     async def damage(self, *, whole: bool = False) -> str:
-        """What is damaged, "" for nothing. With `whole` everything is read now, however long it takes."""
+        """Describe the damage, "" for none. With `whole` everything is read now, however long it takes."""
 
     @abstractmethod
     def tidy(self) -> None:
@@ -169,17 +169,17 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     async def is_untidy(self) -> bool:
-        """Whether something was removed whose disk is not given back yet, even if a process was killed meanwhile."""
+        """Return True if removed rows still hold disk space, even after a process was killed."""
 
     @property
     @abstractmethod
     def is_tidying(self) -> bool:
-        """Whether tidying is asked for or under way."""
+        """Return True if tidying is asked for or under way."""
 
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where the ledger is, for an operator."""
+        """Return the place of the ledger, for an operator."""
 
     @property
     def storages(self) -> Mapping[str, str]:
@@ -189,7 +189,7 @@ class Ledger(PartWrites, ABC):
     @property
     @abstractmethod
     def read_only(self) -> bool:
-        """Whether nothing can be written."""
+        """Return True if nothing can be written."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -88,18 +88,18 @@ class PassageReads(DocumentReads):
         return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
     async def counts(self) -> dict[EnrichmentStatus, int]:
-        """How many passages of current documents are in each state of enrichment."""
+        """Count the passages of current documents in each state of enrichment."""
         rows = await self._driver.all(
             f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
         )
         return {row[0]: row[1] for row in rows}
 
     async def progress(self) -> Progress:
-        """How far current documents have come."""
+        """Return the progress of current documents."""
         return Progress(*await self._driver.one(_PROGRESS))
 
     async def tasks(self, document_id: str | None = None) -> list[Task]:
-        """What is still to be done of current documents, embedding first."""
+        """Return the tasks of current documents that are left, embedding first."""
         rows = await self._driver.all(_TASKS, document_id)
         embed = [row for row in rows if not row[3] or row[5]]
         enrich = [row for row in rows if row[4] in ("pending", "processing")]
@@ -141,7 +141,7 @@ class PassageReads(DocumentReads):
         return [_stored(row) for row in rows]
 
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
-        """How many passages mention each of these entities; those that none mentions are left out."""
+        """Count the passages that mention each of these entities. Entities without one are left out."""
         rows = await self._driver.all(
             f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
             list(names),
@@ -157,7 +157,7 @@ class PassageReads(DocumentReads):
         return [(row[0], row[1]) for row in rows]
 
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
-        """Those of these entities or relations that a removed passage named, until the graph is rid of it.
+        """Return the entities or relations that removed passages mention, while the graph still has their share.
 
         The value says whether a passage that is still there names it too.
         """

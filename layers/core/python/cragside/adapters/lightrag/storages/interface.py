@@ -1,4 +1,4 @@
-"""What cragside asks of LightRAG's storages, beyond what LightRAG itself asks of them."""
+"""Interfaces of LightRAG's storages, with the methods that cragside needs beyond LightRAG's."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -121,10 +121,10 @@ class VectorStorage(_Committed, BaseVectorStorage):
 
     @abstractmethod
     async def held(self, terms: Collection[str]) -> dict[str, int]:
-        """How many passages have each of these terms of full-text search. The rest are left out."""
+        """Count the passages that have each of these terms of full-text search. Terms without one are left out."""
 
     def finds_with(self, *beside: object) -> bool:
-        """Whether `find` can search these storages as well, and a search is a round trip.
+        """Return True if `find` can search these storages too, and a search is a round trip.
 
         If so, `find` also reads what the workspace's store is now.
         """
@@ -176,7 +176,7 @@ class GraphStorage(_Committed, BaseGraphStorage):
 
     @abstractmethod
     async def degrees(self, names: Iterable[str]) -> dict[str, int]:
-        """How many edges those nodes have that are there."""
+        """Count the edges of each of these nodes that exists."""
 
     @abstractmethod
     async def named(self, name: str) -> tuple[str, Properties] | None:
@@ -191,7 +191,7 @@ class GraphStorage(_Committed, BaseGraphStorage):
 
     @abstractmethod
     async def kinds(self) -> dict[str, int]:
-        """How many nodes there are of each type; "" for those without one."""
+        """Count the nodes of each type; "" for those without one."""
 
     @abstractmethod
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:

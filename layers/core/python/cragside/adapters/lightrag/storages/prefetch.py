@@ -1,4 +1,4 @@
-"""What a query of LightRAG's will read, found at once, and views of its storages that answer from that.
+"""Find at once all rows that a query of LightRAG reads, and answer it from these by views of its storages.
 
 LightRAG asks its storages a dozen times, one after another. Where each of these is a round trip to a server, most of a
 query's time is waiting. LightRAG itself stays as it is: it reads from the views.

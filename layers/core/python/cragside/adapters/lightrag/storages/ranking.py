@@ -25,7 +25,7 @@ def words_of(question: str) -> list[str]:
 
 
 class Sought(NamedTuple):
-    """Which passages are ranked by `words`: those that have a rare word, or a word and one of those with it in `pairs`.
+    """Condition on the passages that `words` rank: they have a rare word, or a word and one of its partners in `pairs`.
 
     Each list is in order from the rarest to the commonest.
     """

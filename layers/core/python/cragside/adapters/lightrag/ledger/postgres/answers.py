@@ -1,4 +1,4 @@
-"""What models answered about passages, and which passages these are.
+"""Answers of models about passages, and the passages of each.
 
 LightRAG's own tables tell that. Where LightRAG's values are in another database, the ledger notes it.
 """

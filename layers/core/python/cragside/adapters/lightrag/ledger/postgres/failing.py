@@ -9,7 +9,7 @@ from cragside.adapters.postgres.connections import FAILURES, meaning_of
 
 @asynccontextmanager
 async def translating() -> AsyncIterator[None]:
-    """What PostgreSQL says, as the ledger's own exception."""
+    """Raise failures of PostgreSQL as the ledger's own exception."""
     try:
         yield
     except FAILURES as error:

@@ -46,7 +46,7 @@ class GraphTables(Protocol):
         """Write nodes and edges as they are to be, and remove those that are None."""
 
     async def sizes(self) -> tuple[int, int]:
-        """How many nodes and edges there are."""
+        """Count the nodes and the edges."""
 
 
 class Opened(Generic[T]):

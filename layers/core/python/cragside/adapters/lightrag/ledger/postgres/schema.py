@@ -99,7 +99,7 @@ async def complete(database: PostgresDatabase) -> None:
 
 
 async def tells_since_when(database: PostgresDatabase) -> bool:
-    """Whether the journal tells since when a change waits. Those of earlier versions do not."""
+    """Return True if the journal has the time of each change. Those of earlier versions do not."""
     return bool(await database.value(_IS_NOTED))
 
 

@@ -44,7 +44,7 @@ GRAPH_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class NewStores:
-    """How stores are made: with which storages of LightRAG, by their roles, and what `make` does for a new key.
+    """Rules for new stores: LightRAG's storages by their roles, and the work of `make` for a new key.
 
     `make` runs in the transaction that makes the store.
     """
@@ -118,7 +118,7 @@ class PostgresStore(OpenStorages):
         return self._folder.name
 
     def is_outside(self, role: str) -> bool:
-        """Whether another database has what is in LightRAG's storage of a role."""
+        """Return True if another database holds LightRAG's storage of a role."""
         return not self.storages[role].startswith("PG")
 
     def release(self) -> None:
@@ -181,7 +181,7 @@ class PostgresStore(OpenStorages):
                 raise LedgerError(waits, f"is busy: {waits}") from None
 
     async def sizes_of_graph(self) -> tuple[int, int]:
-        """How many entities and relations there are."""
+        """Count the entities and the relations."""
         try:
             if graph := self.graphs.get(GRAPH):
                 return await graph.sizes()
@@ -190,7 +190,7 @@ class PostgresStore(OpenStorages):
         return await self.sizes_by_mentions()
 
     async def sizes_by_mentions(self) -> tuple[int, int]:
-        """How many entities and relations passages name."""
+        """Count the entities and the relations that passages name."""
         found = dict(await self.all(_NAMED))
         return found.get("entity", 0), found.get("relation", 0)
 

@@ -48,13 +48,13 @@ async def abandoned_in(database: PostgresDatabase) -> list[str]:
 
 
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:
-    """Whether a database has a store of a workspace. Raises `LedgerError`."""
+    """Return True if a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
         return await database.one(_IS_THERE, workspace) is not None
 
 
 async def standing_in(database: PostgresDatabase) -> Standing:
-    """What there is in a database. Raises `LedgerError`."""
+    """List the stores of a database. Raises `LedgerError`."""
     async with translating():
         held, expired = await database.one(_LEASES)
         waiting = await database.all(_WAITING_BY_ROLE) if await tells_since_when(database) else []
@@ -94,7 +94,7 @@ async def remove_here(database: PostgresDatabase, workspace: str) -> None:
 
 
 async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection[DocumentKey]) -> Stored:
-    """What `Backend.stored` says. Counts and sizes are of one moment."""
+    """Measure a store as `Backend.stored` does. Counts and sizes are of one moment."""
     async with translating(), database.transaction(snapshot=True):
         store = await database.value("SELECT id FROM crag.store WHERE workspace = $1", workspace)
         if store is None:
@@ -109,5 +109,5 @@ async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection
 
 
 async def searched_in(store: "PostgresStore") -> int:
-    """How many passages of a store can be found."""
+    """Count the searchable passages of a store."""
     return int(await store.value("SELECT count(*) FROM crag.searched WHERE store = $1"))

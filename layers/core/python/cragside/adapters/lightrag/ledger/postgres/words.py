@@ -1,4 +1,4 @@
-"""What full-text search sees of a text, as SQLite's FTS5 would cut it (ADR 2)."""
+"""Words of a text for full-text search, cut as SQLite's FTS5 would (ADR 2)."""
 
 import json
 import re

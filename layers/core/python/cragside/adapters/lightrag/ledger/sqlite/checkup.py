@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class Checkup:
-    """What is wrong with one open store: the file's header and size at each question, and what SQLite said of it since.
+    """Check of one open store: the file's header and size at each question, and the errors of SQLite so far.
 
     Beside that `PRAGMA quick_check` reads all pages now and then, on a thread and a connection of its own.
     """
@@ -92,7 +92,7 @@ def _header(path: Path, read_only: bool) -> str:
 
 
 def _pages(path: Path, read_only: bool) -> str:
-    """What `PRAGMA quick_check` complains of first."""
+    """Return the first complaint of `PRAGMA quick_check`."""
     try:
         complaint = str(_answer(path, read_only, "PRAGMA quick_check(1)"))
     except sqlite3.Error as error:

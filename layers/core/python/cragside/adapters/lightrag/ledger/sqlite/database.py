@@ -32,7 +32,7 @@ BATCH = 500
 
 
 def failure_of(error: sqlite3.Error) -> LedgerError:
-    """What SQLite says, as the ledger's own exception."""
+    """Raise failures of SQLite as the ledger's own exception."""
     return (LedgerDamaged if is_damage(error) else LedgerError)(without_paths(error), unusable(error))
 
 
@@ -202,7 +202,7 @@ class Database:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is under way."""
+        """Return True if a transaction is under way."""
         return self._connection.in_transaction
 
     async def keep(self) -> None:
@@ -325,11 +325,11 @@ class Database:
         return REMOVED if self.is_removed() else str(self.meta("generation"))
 
     def is_removed(self) -> bool:
-        """Whether the file is no longer at its path, because somebody removed the workspace."""
+        """Return True if the file is no longer at its path, because somebody removed the workspace."""
         return not self.read_only and _identity(self.path) != self._file
 
     def is_replaced(self, status: os.stat_result) -> bool:
-        """Whether what is at its path now, with this status, is another file than the open one."""
+        """Return True if a file with this status is another one than the open one."""
         return (status.st_dev, status.st_ino) != self._file
 
     def data_version(self) -> int:

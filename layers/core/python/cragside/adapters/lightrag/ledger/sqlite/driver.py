@@ -206,7 +206,7 @@ class SqliteDriver(Driver):
 
 
 def _is_current(holder: object, expires: object, now: float) -> bool:
-    """Whether a lease still runs. One that a wrong clock or a damaged row extends far into the future does not."""
+    """Return True if a lease still runs. One that ends too far in the future, by a wrong clock, does not."""
     runs = isinstance(expires, float | int) and now < expires <= now + _LONGEST_SECONDS
     return runs and not is_gone(str(holder))
 
@@ -216,7 +216,7 @@ def _key(lease: Lease) -> tuple[str, str, int]:
 
 
 def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
-    """What `Backend.stored` says. Counts and sizes are of one moment. Raises `LedgerError`."""
+    """Measure a store as `Backend.stored` does. Counts and sizes are of one moment. Raises `LedgerError`."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("BEGIN")

@@ -94,7 +94,7 @@ def _name_of(folder: Path) -> str:
 
 
 def _holds_store(folder: Path) -> bool:
-    """Whether something has the place of the store's file; what cannot be looked into may hold one."""
+    """Return True if something has the place of the store's file, or if the folder cannot be read."""
     try:
         (folder / FILE_NAME).lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -36,7 +36,7 @@ def erase_values(database: Database, namespace: str, ids: Iterable[str]) -> None
 
 
 def has_text(namespace: str) -> bool:
-    """Whether the rows of a namespace are found by their words as well."""
+    """Return True if full-text search finds the rows of a namespace too."""
     return namespace.endswith("chunks")
 
 

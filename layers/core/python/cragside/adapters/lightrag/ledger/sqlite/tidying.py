@@ -46,7 +46,7 @@ class Tidying:
 
     @property
     def busy(self) -> bool:
-        """Whether something is asked for, or being done."""
+        """Return True if tidying is asked for or under way."""
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:

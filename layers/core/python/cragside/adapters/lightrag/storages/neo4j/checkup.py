@@ -1,11 +1,11 @@
-"""Whether a graph in Neo4j is that of the documents in PostgreSQL."""
+"""Compare a graph in Neo4j with the documents in PostgreSQL."""
 
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.neo4j.graph import graph_of
 
 
 async def disagreement(store: PostgresStore) -> str:
-    """How many nodes and edges the graph has too many or too few, "" if none, once all changes are written.
+    """Describe the nodes and edges that the graph has too many or too few once all changes are written; "" for none.
 
     Raises `LedgerError`.
     """

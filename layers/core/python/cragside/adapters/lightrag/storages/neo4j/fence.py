@@ -67,7 +67,7 @@ class FencedGraph(Outside):
 
     @property
     def address(self) -> str:
-        """Where the database is, without user and password."""
+        """Return the address of the database, without user and password."""
         return str(self._database.address)
 
     async def server(self) -> tuple[str, str, str]:
@@ -143,7 +143,7 @@ class FencedGraph(Outside):
             asking.exception()  # nobody waits for it
 
     async def sizes(self, key: str) -> tuple[int, int]:
-        """How many nodes and edges the graph of a store has. Raises `LedgerError`."""
+        """Count the nodes and the edges of a store's graph. Raises `LedgerError`."""
         ((nodes, edges),) = await self.rows(_SIZES.format(label=key))
         return nodes, edges
 
@@ -206,7 +206,7 @@ class FencedGraph(Outside):
 
 
 def _statements(change: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """What makes a change, in this order. The last field of a row that is removed is None."""
+    """Statements of a change, in this order. The last field of a row that is removed is None."""
     nodes, edges = change["nodes"], change["edges"]
     yield _REMOVE_EDGES, [row for row in edges if row[-1] is None]
     yield _REMOVE_NODES, [row for row in nodes if row[-1] is None]

@@ -169,7 +169,7 @@ class Neo4jGraph(LedgerGraph):
             await self._store.journal.note(self._store.number, ROLE, {"nodes": rows, "edges": ends})
 
     async def sizes(self) -> tuple[int, int]:
-        """How many nodes and edges there are."""
+        """Count the nodes and the edges."""
         return await graph_of(self._store).sizes(self._store.key)
 
     async def _named(self, condition: str, text: str, limit: int, kind: str = "") -> list[Any]:

@@ -28,17 +28,17 @@ def name_of(vertex: str) -> str:
 
 
 def has_name(vertex: str, text: str) -> str:
-    """Whether a vertex has this name; an index finds it."""
+    """Return the condition that a vertex has this name; an index finds it."""
     return f"{ENTITY.format(vertex)} {EQUAL} to_json({text}::text)::text::ag_catalog.agtype"
 
 
 def properties_of(of: str) -> str:
-    """What a vertex or an edge says, as JSON."""
+    """Return the properties of a vertex or an edge, as JSON."""
     return f"ag_catalog.agtype_out({of}.properties)::text"
 
 
 def _joined(edge: str, source: str, target: str) -> str:
-    """Whether an edge joins two vertices. LightRAG's server writes edges in any direction."""
+    """Return the condition that an edge joins two vertices. LightRAG's server writes edges in any direction."""
     ends = f"{edge}.start_id {EQUAL} {{}}.id AND {edge}.end_id {EQUAL} {{}}.id"
     return f"({ends.format(source, target)} OR {ends.format(target, source)})"
 
@@ -212,7 +212,7 @@ class AgeGraph(LedgerGraph):
             raise LedgerError("an edge lacks one of its entities", "got an edge without its entities")
 
     async def sizes(self) -> tuple[int, int]:
-        """How many nodes and edges there are."""
+        """Count the nodes and the edges."""
         ((nodes, edges),) = await self._rows(_SIZES)
         return nodes, edges
 

@@ -59,7 +59,7 @@ async def find(
     relations: Searches,
     graph: PostgresGraph | None,
 ) -> Found:
-    """What `VectorStorage.find` says, while the store has vectors."""
+    """Search as `VectorStorage.find` does, while the store has vectors."""
     values = Values(store.number)
     parts = {
         "entity": _NO_ENTITY

@@ -124,7 +124,7 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
         await self.upsert_edges_batch([(*ordered(*ends), dict(row)) for ends, row in edges.items() if row])
 
     async def sizes(self) -> tuple[int, int]:
-        """How many nodes and edges there are."""
+        """Count the nodes and the edges."""
         counted = "(SELECT count(*) FROM lightrag_graph_{} WHERE workspace = $1 AND namespace = $2)"
         rows = await self._rows(f"SELECT {counted.format('nodes')} AS nodes, {counted.format('edges')} AS edges")
         return int(rows[0][0]), int(rows[0][1])

@@ -109,7 +109,7 @@ def with_words(values: Values, searched: str, most: int) -> str | None:
 
 
 def held_words(values: Values, searched: str) -> str:
-    """How many passages have each word: `word` and `passages`. Words that none has are left out."""
+    """Count the passages that have each word: `word` and `passages`. Words that none has are left out."""
     words = words_in(" ".join(words_of(searched)))
     return HELD.format(store=values.store, words=values.mark(words, "text[]"))
 

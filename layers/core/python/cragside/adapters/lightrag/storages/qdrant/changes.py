@@ -49,5 +49,5 @@ def unpacked(vector: str) -> list[float]:
 
 
 def suffix_of(model: str, dimensions: int) -> str:
-    """What ends the names of LightRAG's collections for the vectors of a model."""
+    """Return the ending of the names of LightRAG's collections for the vectors of a model."""
     return vector_table("", model, dimensions).removeprefix("_")

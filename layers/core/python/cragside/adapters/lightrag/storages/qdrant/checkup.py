@@ -1,4 +1,4 @@
-"""Whether the vectors in Qdrant are those of the documents in PostgreSQL."""
+"""Compare the vectors in Qdrant with the documents in PostgreSQL."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.storages.qdrant.vectors import vectors_of
 
 
 async def disagreement(store: PostgresStore) -> str:
-    """How many vectors there are too many or too few once all changes are written, "" if none.
+    """Describe the vectors that are too many or too few once all changes are written; "" for none.
 
     Raises `LedgerError`.
     """

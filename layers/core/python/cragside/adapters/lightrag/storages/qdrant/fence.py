@@ -47,12 +47,12 @@ class FencedVectors(Outside):
 
     @property
     def address(self) -> str:
-        """Where the server is."""
+        """Return the address of the server."""
         return str(self._database.address)
 
     @property
     def tells_its_key(self) -> bool:
-        """Whether anybody on the way can read the key."""
+        """Return True if anybody on the way can read the key."""
         return self._database.address.tells_its_key
 
     async def server(self) -> str:
@@ -131,7 +131,7 @@ class FencedVectors(Outside):
                 return
 
     async def count(self, collection: str, key: str) -> int:
-        """How many rows a store has."""
+        """Count the rows of a store."""
         counted = await self.run(lambda client: client.count(collection, count_filter=points.owned(key), exact=True))
         return counted.count
 
@@ -242,7 +242,7 @@ class FencedVectors(Outside):
 
 
 def _batches(key: str, seq: int, rows: Mapping[str, Any], dimensions: int) -> Iterator[list[models.UpdateOperation]]:
-    """What `changes.note` tells of a namespace, in requests that the server takes: at least one, the last is small."""
+    """Split the changes of a namespace into requests that the server takes: at least one, the last is small."""
     for chosen in _batched(rows.get("removed", ())):
         yield [points.removed(key, seq, chosen, dimensions)]
     for chosen in _batched(rows.get("updated", {}).items()):

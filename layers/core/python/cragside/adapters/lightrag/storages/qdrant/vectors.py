@@ -115,7 +115,7 @@ class QdrantVectors(PostgresVectors):
         """The first change makes the collections."""
 
     async def _suffix(self) -> str:
-        """What ends the name of the collection; "" while the store has no vectors."""
+        """Return the ending of the collection's name; "" while the store has no vectors."""
         if await self._table() is None:
             return ""
         return suffix_of(str(self.embedding_func.model_name), self._dimensions or 0)

@@ -34,7 +34,7 @@ class FencedRedis(Outside):
 
     @property
     def address(self) -> str:
-        """Where the database is, without user and password."""
+        """Return the address of the database, without user and password."""
         return str(self._database.address)
 
     async def run(self, work: "Callable[[Redis], Awaitable[T]]") -> T:
@@ -103,7 +103,7 @@ class FencedRedis(Outside):
 
     @abstractmethod
     def _has(self, key: str, name: str) -> bool:
-        """Whether a key of Redis that begins with a store's is of this role."""
+        """Return True if a key of Redis that begins with a store's is of this role."""
 
     def _fence(self, key: str) -> str:
         return f"cragside:fence:{key}:{self.role}"

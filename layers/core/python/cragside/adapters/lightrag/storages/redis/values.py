@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.storages.redis.shares import values_of
 @final
 @dataclass
 class RedisValues(ValueStorage):
-    """What LightRAG keeps by its id, a namespace each."""
+    """LightRAG's values by their ids, a namespace each."""
 
     @override
     async def initialize(self) -> None:

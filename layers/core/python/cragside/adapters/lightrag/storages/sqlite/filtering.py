@@ -1,4 +1,4 @@
-"""Which passages a filter could let through, as far as SQL can tell."""
+"""Return the condition on passages that a filter could let through, as far as SQL can tell."""
 
 import json
 

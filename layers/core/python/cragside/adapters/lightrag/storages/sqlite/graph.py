@@ -134,6 +134,6 @@ class SqliteGraphStorage(GraphStorage):
 
 
 def _spellings(name: str) -> list[str]:
-    """What SQLite's `lower()`, which knows the 26 ASCII letters alone, makes of the usual spellings of a name."""
+    """Return the usual spellings of a name as SQLite's `lower()` writes them: it changes ASCII letters alone."""
     written = {name, name.lower(), name.upper(), name.title(), name.capitalize()}
     return sorted({"".join(c.lower() if c.isascii() else c for c in spelling) for spelling in written})

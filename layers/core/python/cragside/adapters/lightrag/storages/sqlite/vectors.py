@@ -300,7 +300,7 @@ class SqliteVectorStorage(VectorStorage):
         return dict(rows)
 
     def _spread(self, words: list[str]) -> dict[str, int]:
-        """How many passages have each word. To count a common one takes FTS5 longer than to find most questions."""
+        """Count the passages that have each word. FTS5 counts a common word slower than it answers most questions."""
         written = self._db.data_version(), self._db.vector_writes[self.namespace]
         if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
             self._counts, self._counted_at = {}, written
