@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cragside.adapters import gate
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
-from cragside.entrypoints.http import outside
+from cragside.entrypoints.http import health
 from tests.integration.test_hanging_databases import served
 from tests.services.backends import migrated
 from tests.services.neo4j_server import Neo4jServer
@@ -64,7 +64,7 @@ async def test_a_redis_that_hangs_is_in_the_health(
     postgres: "Postgres", started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate, "PAUSE_SECONDS", 1000.0)
-    monkeypatch.setattr(outside, "_HOLDS_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_HOLDS_SECONDS", 0.0)
     redis = started("redis", RedisServer)
     async with served(tmp_path, postgres, redis_uri=SecretStr(redis.uri)) as (_, http):
         assert (await http.get("/health")).json()["components"]["values"]["ok"] is True
@@ -77,7 +77,7 @@ async def test_a_redis_that_hangs_is_in_the_health(
 async def test_a_qdrant_that_is_away_is_in_degraded_and_in_the_health(
     postgres: "Postgres", started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outside, "_HOLDS_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_HOLDS_SECONDS", 0.0)
     server = started("qdrant", lambda: LastingStandIn("hush"))
     chosen = {"kv_storage": None, "doc_status_storage": None, "vector_storage": "QdrantVectorDBStorage"}
     uris = {"qdrant_url": SecretStr(server.url), "qdrant_api_key": SecretStr("hush")}

@@ -56,10 +56,10 @@ REPORT_SECONDS = 5.0
 class SharedLook(Generic[T]):
     """Runs `look` once for all who ask meanwhile, and for those who ask within `holds` seconds of its start."""
 
-    def __init__(self, look: Callable[[], Coroutine[Any, Any, T]], clock: Clock, holds: float = _HOLDS_SECONDS) -> None:
+    def __init__(self, look: Callable[[], Coroutine[Any, Any, T]], clock: Clock, holds: float | None = None) -> None:
         self._look = look
         self._clock = clock
-        self._holds = holds
+        self._holds = _HOLDS_SECONDS if holds is None else holds
         self._begun = 0.0
         self._looking: asyncio.Task[T] | None = None
 
