@@ -317,7 +317,7 @@ def _suites(stats: dict[str, list[Any]]) -> dict[str, dict[str, Counter[str]]]:
     suites: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in stats.get(outcome, ()):
-            for name, value in report.user_properties:
+            for name, value in getattr(report, "user_properties", ()):  # a module that cannot be imported has none
                 if name == _PROPERTY:
                     suites[value][report.nodeid.partition("::")[0]][outcome] += 1
     return suites
