@@ -61,7 +61,7 @@ async def _write(store: "Store", texts: Sequence[str], start: int, graph: "_Grap
     search_text = store.ledger._search_text  # type: ignore[attr-defined]
     words = [counted(search_text(text), database.number) for text in texts]
     async with database.transaction():
-        await store.ledger._bind(store.embedding_model, vectors.shape[1])  # type: ignore[attr-defined]
+        await store.ledger._driver.bind(store.embedding_model, vectors.shape[1])
         rows = await database.all(_DOCUMENT, list(dict.fromkeys(names)))
         versions = {name: version for version, name in rows}
         await database.execute(_PART, list(versions.values()), PASSAGES_A_DOCUMENT - 1)
