@@ -26,9 +26,9 @@ ADAPTERS = (
     "cragside.adapters.embedded.grader",
     "cragside.adapters.embedded.keywords",
     "cragside.adapters.embedded.language_model",
-    "cragside.adapters.lightrag.workspaces",
+    "cragside.store.workspaces",
     "cragside.adapters.documents.loader",
-    "cragside.adapters.local.queue",
+    "cragside.store.queues.local",
     "cragside.adapters.local.preferences",
     "cragside.adapters.web.fetcher",
 )
@@ -40,7 +40,7 @@ FIRST = (
     ("LangGraph", ("langgraph.graph",)),
     ("the corrective graph", ("cragside.crag.graph",)),
     ("LightRAG", ("lightrag.lightrag",)),
-    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine.engine")),
+    ("its storages on SQLite", ("cragside.store.repository", "cragside.store.engine.engine")),
 )
 
 

@@ -92,7 +92,7 @@ async def measure(uri: str, sizes: tuple[int, ...]) -> dict[int, dict[str, float
 
 
 async def _measured(container: Container, sizes: tuple[int, ...]) -> dict[int, dict[str, float]]:
-    from cragside.adapters.lightrag.storages.postgres import searches
+    from cragside.store.storages.postgres import searches
 
     await _prepare(container, sizes)
     asked = {size: corpus.questions(size, min(size, ROUNDS * QUESTIONS + QUESTIONS)) for size in sizes}

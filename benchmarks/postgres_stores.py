@@ -12,14 +12,14 @@ from urllib.parse import quote
 import numpy as np
 
 from benchmarks import corpus
-from cragside.adapters.lightrag.ledger.changes import GraphChange, VectorChange
-from cragside.adapters.lightrag.ledger.postgres.driver import SEARCHED
-from cragside.adapters.lightrag.ledger.postgres.words import counted
 from cragside.bootstrap import Container
+from cragside.store.ledger.changes import GraphChange, VectorChange
+from cragside.store.ledger.postgres.driver import SEARCHED
+from cragside.store.ledger.postgres.words import counted
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-    from cragside.adapters.lightrag.store import Store
+    from cragside.store.ledger.postgres.store import PostgresStore
+    from cragside.store.store import Store
 
 PASSAGES_A_DOCUMENT = 10
 _BATCH = 500
@@ -37,7 +37,7 @@ _PASSAGE = """INSERT INTO crag.passage SELECT $1, id, version, 0, number, NULL, 
 
 async def fill(container: Container, workspace: str, passages: Sequence[corpus.Passage]) -> None:
     """Write passages into a new workspace."""
-    from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
+    from cragside.store.workspaces import EmbeddedWorkspaces
 
     workspaces: Any = container.workspaces
     assert isinstance(workspaces, EmbeddedWorkspaces)

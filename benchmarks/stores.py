@@ -44,7 +44,7 @@ def store(passages: int, *, each: int = PASSAGES_A_DOCUMENT) -> Path:
 def _key(each: int) -> str:
     digest = hashlib.sha256(f"{corpus.VERSION} {cragside.__version__} {each} {CHUNKING}".encode())
     package = Path(cragside.__file__).parent
-    for folder in ("adapters/embedded", "adapters/lightrag"):
+    for folder in ("adapters/embedded", "store"):
         for file in sorted((package / folder).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.renewable import Fixed
+from cragside.databases.renewable import Fixed
 from tests.services.llama_cpp import KEY, MODELS, model_server
 
 Evaluate = Callable[[argparse.Namespace, OpenAIHost], Awaitable[None]]

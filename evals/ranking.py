@@ -25,7 +25,6 @@ from short_notes import read_notes
 from stores import EmptyWeb, indexed
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.lightrag.ledger.entries import searched_text
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.application.passages import Lookup
@@ -33,6 +32,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Ranking
 from cragside.ports.embedder import Embedder
+from cragside.store.ledger.entries import searched_text
 
 STEPS = [round(0.05 * step, 2) for step in range(2, 16)]
 KEPT = 0.9

@@ -37,16 +37,18 @@ ELSEWHERE = (
 # What needs a layer that a function with a baked store has not.
 OF_A_LAYER = {
     "drivers": (
-        "cragside.adapters.postgres",
-        "cragside.adapters.lightrag.backends.postgres",
-        "cragside.adapters.lightrag.ledger.postgres",
-        "cragside.adapters.lightrag.storages.neo4j",
-        "cragside.adapters.lightrag.storages.postgres",
-        "cragside.adapters.lightrag.storages.qdrant",
-        "cragside.adapters.lightrag.storages.redis",
-        "cragside.adapters.neo4j",
-        "cragside.adapters.qdrant",
-        "cragside.adapters.redis",
+        "cragside.adapters.postgres_preferences",
+        "cragside.databases.postgres",
+        "cragside.store.queues.postgres",
+        "cragside.store.backends.postgres",
+        "cragside.store.ledger.postgres",
+        "cragside.store.storages.neo4j",
+        "cragside.store.storages.postgres",
+        "cragside.store.storages.qdrant",
+        "cragside.store.storages.redis",
+        "cragside.databases.neo4j",
+        "cragside.databases.qdrant",
+        "cragside.databases.redis",
     ),
     "parsers": (
         "cragside.adapters.documents.decoding",

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.opening import StoreOpener
-from cragside.adapters.lightrag.store import Store
-from cragside.adapters.lightrag.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
 from cragside.ports.embedder import Embedder
 from cragside.ports.models import LanguageModel, QuestionReader, RelevanceGrader
 from cragside.ports.workspaces import Workspaces
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.ledger.sqlite.database import Database
+from cragside.store.opening import StoreOpener
+from cragside.store.store import Store
+from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
 from tests.fakes import AsWritten
 
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.engine.embedding_cache import CachedEmbedder
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.local.queue import FILE_NAME
 from cragside.settings import Settings
+from cragside.store.queues.local import FILE_NAME
 from tests.services.backends import migrated
 
 FORK = multiprocessing.get_context("fork")
@@ -228,7 +228,7 @@ class InNeo4j(InPostgres):
     def _asked(self, cypher: str, key: str) -> list[Any]:
         import neo4j
 
-        from cragside.adapters.server_addresses import Neo4jAddress
+        from cragside.databases.server_addresses import Neo4jAddress
 
         address = Neo4jAddress.parse(self.graphs)
         with neo4j.GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:

@@ -14,11 +14,11 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue
-from cragside.adapters.local.queue import LocalQueue
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.queue import PostgresQueue
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.ports.index_queue import IndexQueue
+from cragside.store.queues.local import LocalQueue
+from cragside.store.queues.postgres import PostgresQueue
 from tests.clocks import MovedClock
 from tests.services.backends import migrated
 

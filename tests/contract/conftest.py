@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.store.backends.interface import Backend
 from tests.services.backends import BACKENDS, THROUGH_POOLER, made
 
 

@@ -11,8 +11,8 @@ from lightrag.kg.shared_storage import finalize_share_data, initialize_share_dat
 from lightrag.utils import EmbeddingFunc
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.backends.interface import Backend
-    from cragside.adapters.lightrag.ledger.ledger import Ledger
+    from cragside.store.backends.interface import Backend
+    from cragside.store.ledger.ledger import Ledger
 
 DIMENSIONS = 16
 

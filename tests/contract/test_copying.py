@@ -12,8 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.exchange import (
+from cragside.bootstrap import Container
+from cragside.composition.store_files import Copies
+from cragside.domain.document import Document, Mark
+from cragside.domain.names import memory_of
+from cragside.domain.query import Query
+from cragside.ports.embedder import Vectors
+from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.ledger.exchange import (
     DocumentRow,
     EdgeRow,
     FactsRow,
@@ -23,13 +30,6 @@ from cragside.adapters.lightrag.ledger.exchange import (
     ValueRow,
     VectorRow,
 )
-from cragside.bootstrap import Container
-from cragside.composition.store_files import Copies
-from cragside.domain.document import Document, Mark
-from cragside.domain.names import memory_of
-from cragside.domain.query import Query
-from cragside.ports.embedder import Vectors
-from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, delete, take, text
 from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 

@@ -7,7 +7,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.renewable import Fixed
+from cragside.databases.renewable import Fixed
 from tests.services.ollama import EMBEDDING_MODEL
 from tests.services.stub_ollama import StubOllama
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 
 GOOD = "entity<|#|>Paris<|#|>location<|#|>A city on the Seine."
 SEINE = "entity<|#|>Seine<|#|>location<|#|>A river."

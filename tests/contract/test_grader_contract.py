@@ -4,8 +4,8 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
+from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
 from tests.services.llama_cpp import KEY, RERANK_MODEL

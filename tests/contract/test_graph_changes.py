@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.changes import (
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.store.backends.interface import Backend
+from cragside.store.ledger.changes import (
     Always,
     ChangeGuard,
     GraphChange,
@@ -16,10 +18,8 @@ from cragside.adapters.lightrag.ledger.changes import (
     VectorChange,
     WhileCurrent,
 )
-from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
-from cragside.adapters.lightrag.ledger.ledger import Ledger
-from cragside.domain.document import SourceText
-from cragside.domain.errors import ServiceUnavailable
+from cragside.store.ledger.entries import Entry, Piece, StoredPart
+from cragside.store.ledger.ledger import Ledger
 from tests.contract.opened_storages import opened_ledger
 
 TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
+from cragside.store.queues.local import LocalQueue
 from tests.queues import Queues, file_queues, postgres_queues, sqs_queues
 
 Make = Callable[[], IndexQueue]

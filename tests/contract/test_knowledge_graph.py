@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
 from cragside.ports.workspaces import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.sqlite import SqliteBackend
 from tests.indexing import delete
 from tests.services.backends import BACKENDS, made
 

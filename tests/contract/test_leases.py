@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lease_holders import is_gone, new_holder
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.leases import LeaseLost
-from cragside.adapters.lightrag.ledger.ledger import Ledger
+from cragside.databases.lease_holders import is_gone, new_holder
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.backends.interface import Backend
+from cragside.store.ledger.changes import Always, GraphChange
+from cragside.store.ledger.leases import LeaseLost
+from cragside.store.ledger.ledger import Ledger
 
 
 @pytest.fixture

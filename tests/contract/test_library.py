@@ -11,8 +11,6 @@ import pytest
 import pytest_asyncio
 
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.domain.dating import BEGINNING
 from cragside.domain.document import Mark, SourceText
@@ -21,6 +19,8 @@ from cragside.domain.indexing import DocumentSort, Listing
 from cragside.domain.query import Condition, Filter, SimilaritySearch
 from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.sqlite import SqliteBackend
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 

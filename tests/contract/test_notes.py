@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.store.backends.interface import Backend
 from tests.knowledge import Knowledge
 
 FRONT = "---\ntitle: Quince tart\ntags: [baking, autumn]\ndate: 2024-10-03\n---\n"

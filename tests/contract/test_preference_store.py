@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.preferences import PreferenceFile
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.preferences import PostgresPreferences
+from cragside.adapters.postgres_preferences import PostgresPreferences
 from cragside.application.preferences import PreferenceStore, WorkspacePreferences
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.preferences import Preferences
 from tests.services.backends import migrated

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.embedded.names import meant
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.vocabulary import StoreVocabulary
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.vocabulary import StoreVocabulary
 from tests.contract.test_similarity import searchable
 from tests.embedded_workspaces import store_of
 

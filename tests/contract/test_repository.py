@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Query, SimilaritySearch
 from cragside.ports.workspaces import RagRepository
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 from tests.fakes import FakeRepository
 from tests.services.backends import BACKENDS, made
 

@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Mode
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.ledger.changes import Always, GraphChange
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")
 # What the scripted extractor reads out of a text has nothing to do with its words, so that a passage that is found by

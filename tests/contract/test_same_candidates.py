@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import cragside
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 from tests.embedding_outage import embedding_outage
 from tests.services.backends import BACKENDS, made
 

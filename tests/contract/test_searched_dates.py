@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 from tests.contract.test_similarity import searchable
 from tests.embedding_outage import embedding_outage
 

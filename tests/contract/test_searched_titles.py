@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.ledger.entries import Entry, Piece
 from tests.contract.opened_storages import opened_ledger
 from tests.contract.test_similarity import searchable
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.query import Condition, Filter, SimilaritySearch, least_similarity
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 
 QUESTION = "What do sea otters eat?"
 TEXTS = {

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 from tests.indexing import take, text
 
 # LightRAG's name of a graph in AGE has `_` for each character but letters and digits, and lacks the name `default`. AGE

@@ -7,14 +7,14 @@ can fail alone.
 import os
 import sys
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.queue import PostgresQueue
 from cragside.bootstrap import Container
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.entrypoints.cli import serve, worker
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from cragside.settings import Settings
+from cragside.store.queues.postgres import PostgresQueue
 
 VARIABLE = "TEST_QUEUE_URI"
 # Otherwise whoever sends a document would wait 30 seconds for a queue that is silent.

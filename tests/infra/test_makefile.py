@@ -63,7 +63,7 @@ def test_variables_of_a_pipeline_are_none_of_make_s(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    "source", ["settings/model.py", "adapters/lightrag/storages/sqlite/graph.py", "adapters/embedded/embedder.py"]
+    "source", ["settings/model.py", "store/storages/sqlite/graph.py", "adapters/embedded/embedder.py"]
 )
 def test_the_demo_store_is_rebuilt_when_its_code_changes(source: str, tmp_path: Path) -> None:
     store = tmp_path / "baked.json"

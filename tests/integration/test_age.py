@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.bootstrap import Container
 from cragside.composition.databases import examine, migrate
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.settings import load_settings
+from cragside.store.ledger.postgres.age import install_age
 from tests.indexing import SWAN, take, text
 from tests.services.backends import migrated
 from tests.services.pgbouncer import PgbouncerServer

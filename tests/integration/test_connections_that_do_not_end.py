@@ -10,10 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from typer.testing import CliRunner
 
-from cragside.adapters.neo4j import Neo4jDatabase
-from cragside.adapters.qdrant import QdrantDatabase
-from cragside.adapters.redis import RedisDatabase
-from cragside.adapters.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
+from cragside.databases.neo4j import Neo4jDatabase
+from cragside.databases.qdrant import QdrantDatabase
+from cragside.databases.redis import RedisDatabase
+from cragside.databases.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from tests.services.stub_ollama import StubOllama

@@ -10,19 +10,19 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import pytest
 
-from cragside.adapters.lease_holders import new_holder
-from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.leases import LeaseLost
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
 from cragside.composition.databases import standing
+from cragside.databases.lease_holders import new_holder
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
 from cragside.entrypoints.metrics import DatabaseCounts, counting_folder, exposition
 from cragside.entrypoints.proxy import server
 from cragside.ports.telemetry import Standing
 from cragside.settings import load_settings
+from cragside.store.backends.postgres_tables import is_complete, migrate
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.leases import LeaseLost
 from tests.embedded_workspaces import store_of
 from tests.figures import Counted, of, read
 from tests.services.backends import migrated

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
 from tests.indexing import delete, take
 from tests.services.backends import BACKENDS, made
 
@@ -53,7 +53,7 @@ async def test_no_answer_tells_of_it_while_it_is_still_in_the_graph(
     assert "Zanzibar" in before.entity.description
     assert await graph.entity("Zanzibar Lamp") is not None
 
-    monkeypatch.setattr("cragside.adapters.lightrag.library.sweep_if_free", never)
+    monkeypatch.setattr("cragside.store.library.sweep_if_free", never)
     assert await workspace.documents.delete(lamp)
     view = await graph.entity("Joseph Swan")
     assert view is not None

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from redis.asyncio import Redis as Client
 
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.redis import RedisFailure
 from cragside.bootstrap import Container
+from cragside.databases.redis import RedisFailure
 from cragside.entrypoints.log import trace_of
 from cragside.settings import load_settings
+from cragside.store.ledger.failures import LedgerError
 from tests.services.qdrant_server import QdrantStandIn
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from cragside.adapters.lightrag import repository
-from cragside.adapters.lightrag.engine.engine import Engine
-from cragside.adapters.lightrag.lean import QueryParam
-from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
 from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
+from cragside.store import repository
+from cragside.store.engine.engine import Engine
+from cragside.store.lean import QueryParam
+from cragside.store.storages.postgres.vectors import PostgresVectors
 from tests.services.filled_store import Filled, filled, questions
 
 # With AGE and Neo4j, the graph is asked in a statement of its own.

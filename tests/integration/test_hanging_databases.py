@@ -12,9 +12,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters import gate
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Copies
+from cragside.databases import gate
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stored
@@ -51,7 +51,7 @@ async def served(home: Path, postgres: "Postgres", **more: Any) -> AsyncIterator
 
 async def waiting(container: Container) -> int:
     """Count the changes in the journal."""
-    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+    from cragside.store.backends.postgres import PostgresBackend
 
     backend = container.backend
     assert isinstance(backend, PostgresBackend)

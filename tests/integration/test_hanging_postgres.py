@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from cragside.adapters.lightrag.backends.postgres_tables import migrate
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
+from cragside.store.backends.postgres_tables import migrate
 from tests.services.postgres import PostgresServer
 
 BUDGET = 3.0

@@ -12,13 +12,13 @@ from benchmarks.postgres_stores import fill
 from benchmarks.words import WordSearch, recall
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.keywords import asked_words
-from cragside.adapters.lightrag.backends.postgres import PostgresBackend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.ledger.postgres.words import quoted
-from cragside.adapters.lightrag.storages.postgres import near_indexes
-from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
-from cragside.adapters.lightrag.storages.postgres.searches import Values, with_words
 from cragside.domain.document import SourceText
+from cragside.store.backends.postgres import PostgresBackend
+from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.ledger.postgres.words import quoted
+from cragside.store.storages.postgres import near_indexes
+from cragside.store.storages.postgres.near_indexes import make_near_indexes
+from cragside.store.storages.postgres.searches import Values, with_words
 from evals.lookalike_reports import questions as questions_about
 from evals.lookalike_reports import reports
 from tests.services.filled_store import Filled, container_on, filled, index, questions

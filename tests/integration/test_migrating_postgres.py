@@ -8,15 +8,15 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres.age import install_age
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import Settings
+from cragside.store.backends.postgres_tables import is_complete, migrate
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.age import install_age
 from tests.services.backends import migrated
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase

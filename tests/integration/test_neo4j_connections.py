@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters import gate
-from cragside.adapters.neo4j import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
-from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
+from cragside.databases import gate
+from cragside.databases.neo4j import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
+from cragside.databases.server_addresses import Neo4jAddress
 from cragside.domain.document import SourceText
 from cragside.domain.hops import request_id
 from cragside.settings import Settings

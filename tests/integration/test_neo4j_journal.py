@@ -8,17 +8,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres import journal, store
-from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, ShareLost
-from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
-from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j import Neo4jDatabase, Neo4jFailure
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.server_addresses import Neo4jAddress
+from cragside.databases.neo4j import Neo4jDatabase, Neo4jFailure
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
+from cragside.databases.server_addresses import Neo4jAddress
+from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
+from cragside.store.ledger.changes import Always, GraphChange
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres import journal, store
+from cragside.store.ledger.postgres.journal import ChangesMissing, ShareLost
+from cragside.store.ledger.postgres.ledger import PostgresLedger
+from cragside.store.storages.neo4j.fence import FencedGraph
 from tests.contract.opened_storages import opened
 from tests.services.backends import migrated
 

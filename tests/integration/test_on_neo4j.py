@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from cragside.adapters.neo4j import Neo4jDatabase
-from cragside.adapters.server_addresses import Neo4jAddress
+from cragside.databases.neo4j import Neo4jDatabase
+from cragside.databases.server_addresses import Neo4jAddress
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from tests.integration.test_on_postgres import cragside

@@ -203,7 +203,7 @@ async def test_a_qdrant_that_was_emptied_or_lacks_points_is_found_and_repaired(
     client = AsyncQdrantClient(url=server.url)
     key = await key_of(container)
     one = (await everything(client, key))["entities"][0]
-    from cragside.adapters.lightrag.storages.qdrant.points import point_id
+    from cragside.store.storages.qdrant.points import point_id
 
     await client.delete(collection("entities"), [point_id(key, one["id"])])
     assert "Qdrant has" in await container.workspaces.disagreement(WORKSPACE)
@@ -229,8 +229,8 @@ async def test_a_qdrant_that_was_emptied_or_lacks_points_is_found_and_repaired(
 async def test_questions_are_answered_while_qdrant_is_away_and_what_was_indexed_reaches_it_afterwards(
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from cragside.adapters import gate
-    from cragside.adapters import qdrant as connections
+    from cragside.databases import gate
+    from cragside.databases import qdrant as connections
 
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
     monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.0)
@@ -281,7 +281,7 @@ async def test_entities_come_from_qdrant_for_cragsides_own_questions(
     engine = (await container.workspaces.open(WORKSPACE)).passages
     before = [each.content for each in await engine.retrieve(QUESTION, limit=8)]
     asked_of = []
-    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+    from cragside.store.storages.qdrant.fence import FencedVectors
 
     nearest = FencedVectors.nearest
 

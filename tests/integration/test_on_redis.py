@@ -141,7 +141,7 @@ async def test_a_redis_that_was_emptied_is_found_and_repaired(container: Contain
 async def test_what_was_indexed_while_redis_was_away_reaches_it_afterwards(
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cragside.adapters import gate
+    from cragside.databases import gate
     from tests.services.redis_server import RedisServer
 
     monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.2)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from cragside.adapters.lightrag.backends.postgres import PostgresBackend
-from cragside.adapters.lightrag.ledger.ledger import Ledger
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.names import memory_of
 from cragside.domain.query import Query
+from cragside.store.backends.postgres import PostgresBackend
+from cragside.store.ledger.ledger import Ledger
 from tests.services.backends import migrated
 
 if TYPE_CHECKING:

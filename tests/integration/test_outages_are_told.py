@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from cragside.adapters import gate
+from cragside.databases import gate
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from cragside.entrypoints.http import health

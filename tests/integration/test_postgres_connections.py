@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import CONNECT_SECONDS, FAILURES, meaning_of
-from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.connections import CONNECT_SECONDS, FAILURES, meaning_of
+from cragside.databases.postgres.database import PostgresDatabase
 from tests.services.postgres import PostgresServer
 
 if TYPE_CHECKING:

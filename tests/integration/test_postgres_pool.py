@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from cragside.adapters.postgres import connections
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import AllBusy
-from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.databases.postgres import connections
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.connections import AllBusy
+from cragside.databases.postgres.database import PostgresDatabase
 from tests.services.pgbouncer import Pgbouncer
 from tests.services.postgres import PostgresServer
 

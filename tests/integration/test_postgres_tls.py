@@ -9,9 +9,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import meaning_of
-from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.connections import meaning_of
+from cragside.databases.postgres.database import PostgresDatabase
 from tests.services.postgres import Postgres, PostgresServer
 
 _REQUEST = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")

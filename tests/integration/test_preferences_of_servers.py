@@ -3,9 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.preferences import PostgresPreferences
+from cragside.adapters.postgres_preferences import PostgresPreferences
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
 from tests.services.backends import migrated
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 from typing_extensions import override
 
-from cragside.adapters import gate
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing
-from cragside.adapters.lightrag.storages.qdrant import points
-from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-from cragside.adapters.qdrant import QdrantDatabase
-from cragside.adapters.server_addresses import QdrantAddress
+from cragside.databases import gate
+from cragside.databases.qdrant import QdrantDatabase
+from cragside.databases.server_addresses import QdrantAddress
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.journal import ChangesMissing
+from cragside.store.storages.qdrant import points
+from cragside.store.storages.qdrant.fence import FencedVectors
 from tests.services.qdrant_server import LastingStandIn, QdrantStandIn
 
 pytestmark = pytest.mark.services
@@ -287,7 +287,7 @@ async def test_a_server_that_hangs_is_given_up_and_then_left_alone_until_it_goes
 async def test_a_server_that_is_too_old_is_refused(
     started: Any, key: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cragside.adapters.lightrag.storages.qdrant import fence
+    from cragside.store.storages.qdrant import fence
 
     server = started("qdrant", QdrantStandIn)
     target = FencedVectors(QdrantDatabase(QdrantAddress.parse(server.url), most=1))

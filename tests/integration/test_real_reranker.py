@@ -3,9 +3,9 @@
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import RerankEndpoint
 from cragside.bootstrap import Container
+from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.component_checks import Manner, examine_components

@@ -11,13 +11,13 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import WatchError
 
-from cragside.adapters import gate
-from cragside.adapters import redis as connections
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing
-from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
-from cragside.adapters.redis import RedisDatabase, RedisFailure
-from cragside.adapters.server_addresses import RedisAddress
+from cragside.databases import gate
+from cragside.databases import redis as connections
+from cragside.databases.redis import RedisDatabase, RedisFailure
+from cragside.databases.server_addresses import RedisAddress
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.journal import ChangesMissing
+from cragside.store.storages.redis.shares import RedisKv, RedisListing
 from tests.services.redis_server import RedisServer
 
 KEY = "w0123456789abcdef"

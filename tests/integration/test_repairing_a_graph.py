@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cragside.adapters.neo4j import Neo4jDatabase
-from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
+from cragside.databases.neo4j import Neo4jDatabase
+from cragside.databases.server_addresses import Neo4jAddress
 from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, SWAN, take, text, work

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.indexing import reindexing
-from cragside.adapters.lightrag.indexing.accepting import accept
-from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.indexing import reindexing
+from cragside.store.indexing.accepting import accept
+from cragside.store.ledger.leases import StoreRemoved
 from tests.embedded_workspaces import store_of
 from tests.services.filled_store import Filled, backend_on, container_on, filled, questions
 from tests.services.postgres import Postgres

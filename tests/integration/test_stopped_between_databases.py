@@ -13,13 +13,13 @@ from uuid import UUID
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from cragside.adapters.lightrag.ledger.postgres.answers import ANSWERS
-from cragside.adapters.lightrag.ledger.postgres.journal import Outside
-from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-from cragside.adapters.lightrag.storages.redis.shares import RedisKv
 from cragside.bootstrap import Container, preload
 from cragside.domain.indexing import Task
+from cragside.store.ledger.postgres.answers import ANSWERS
+from cragside.store.ledger.postgres.journal import Outside
+from cragside.store.storages.neo4j.fence import FencedGraph
+from cragside.store.storages.qdrant.fence import FencedVectors
+from cragside.store.storages.redis.shares import RedisKv
 from tests.integration.test_writers_side_by_side import LATER, SHORT, TEXTS, accept, assert_equal, build, do, run
 from tests.places import FORK, InNeo4j, InPostgres, InQdrant, InRedis, forked
 from tests.services.backends import migrated

@@ -11,15 +11,15 @@ from unittest.mock import AsyncMock
 import asyncpg
 import pytest
 
-from cragside.adapters.lightrag.backends.postgres import PostgresBackend
-from cragside.adapters.lightrag.ledger.postgres import stores as directory
-from cragside.adapters.postgres import connections
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import FAILURES, meaning_of
-from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
+from cragside.databases.postgres import connections
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.connections import FAILURES, meaning_of
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
 from cragside.settings import Settings
+from cragside.store.backends.postgres import PostgresBackend
+from cragside.store.ledger.postgres import stores as directory
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 from tests.places import forked

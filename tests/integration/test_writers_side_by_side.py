@@ -12,14 +12,14 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lease_holders import new_holder
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.store import part_lease
 from cragside.application.attempts import Handled, Indexer
 from cragside.bootstrap import Container, preload
+from cragside.databases.lease_holders import new_holder
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
+from cragside.store.ledger.changes import Always, GraphChange
+from cragside.store.store import part_lease
 from tests.embedded_workspaces import store_of
 from tests.places import FORK, KINDS, InFiles, Place, forked, places
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
     from tests.services.neo4j_server import Neo4j
@@ -68,9 +68,9 @@ def migrated(server: "Postgres") -> Iterator[str]:
 
 @contextmanager
 def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str) -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(way(uri)), most=5)
@@ -79,13 +79,13 @@ def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str
 
 @contextmanager
 def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
-    from cragside.adapters.lightrag.storages.neo4j import graph as neo4j_graph
-    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-    from cragside.adapters.neo4j import Neo4jDatabase
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.server_addresses import Neo4jAddress
+    from cragside.databases.neo4j import Neo4jDatabase
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.databases.server_addresses import Neo4jAddress
+    from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
+    from cragside.store.storages.neo4j import graph as neo4j_graph
+    from cragside.store.storages.neo4j.fence import FencedGraph
 
     # Neo4j may take long to plan a question on a busy machine, and these suites compare what is found with the graph.
     with migrated(server) as uri, patch.object(neo4j_graph, "PATIENCE_SECONDS", 30.0):
@@ -96,12 +96,12 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
 
 @contextmanager
 def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, QDRANT_STORAGE, PostgresBackend
-    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.qdrant import QdrantDatabase
-    from cragside.adapters.server_addresses import QdrantAddress
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.databases.qdrant import QdrantDatabase
+    from cragside.databases.server_addresses import QdrantAddress
+    from cragside.store.backends.postgres import DEFAULTS, QDRANT_STORAGE, PostgresBackend
+    from cragside.store.storages.qdrant.fence import FencedVectors
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
@@ -111,17 +111,17 @@ def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
 
 @contextmanager
 def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import (
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.databases.redis import RedisDatabase
+    from cragside.databases.server_addresses import RedisAddress
+    from cragside.store.backends.postgres import (
         DEFAULTS,
         REDIS_DOC_STATUS_STORAGE,
         REDIS_KV_STORAGE,
         PostgresBackend,
     )
-    from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis import RedisDatabase
-    from cragside.adapters.server_addresses import RedisAddress
+    from cragside.store.storages.redis.shares import RedisKv, RedisListing
 
     # In a thread, because the test's event loop may be running.
     with (
@@ -136,9 +136,9 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
 
 
 async def _migrate(uri: str) -> None:
-    from cragside.adapters.lightrag.backends.postgres_tables import migrate
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.store.backends.postgres_tables import migrate
 
     database = PostgresDatabase(PostgresAddress.parse(uri), most=1)
     await migrate(database)

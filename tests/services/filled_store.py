@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks import corpus
 from benchmarks.stores import CHUNKING
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
-from cragside.adapters.lightrag.backends.postgres_tables import migrate
-from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.server_addresses import Neo4jAddress
 from cragside.bootstrap import Container
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.server_addresses import Neo4jAddress
 from cragside.domain.document import Document, SourceText
 from cragside.domain.query import Mode
 from cragside.settings import load_settings
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
+from cragside.store.backends.postgres_tables import migrate
+from cragside.store.storages.neo4j.fence import FencedGraph
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase, CountingGraph
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import asyncpg
 from typing_extensions import override
 
-from cragside.adapters.neo4j import Neo4jDatabase, Run
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.server_addresses import Neo4jAddress
+from cragside.databases.neo4j import Neo4jDatabase, Run
+from cragside.databases.postgres.database import PostgresDatabase
+from cragside.databases.server_addresses import Neo4jAddress
 
 T = TypeVar("T")
 

@@ -12,8 +12,6 @@ from cragside.adapters.embedded.extraction import extract
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.keywords import keywords_of, search_query
 from cragside.adapters.embedded.words import terms
-from cragside.adapters.lightrag.chunking import chunker
-from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.model_host.questions import one_line
 from cragside.application.grading import strips_of
 from cragside.domain.context import pack
@@ -22,6 +20,8 @@ from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import neutralise
 from cragside.domain.query import question_of
 from cragside.domain.token_counts import count_tokens
+from cragside.store.chunking import chunker
+from cragside.store.storable import storable
 from tests.bounds import TooSlow, read_within
 
 pytestmark = [pytest.mark.slow, pytest.mark.interpreter]

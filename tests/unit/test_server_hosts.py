@@ -12,7 +12,7 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 
-from cragside.adapters.postgres.address import PostgresAddress
+from cragside.databases.postgres.address import PostgresAddress
 from tests import compose
 
 HOSTS = compose.ROOT / "packaging/hosts"

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.queue import FILE_NAME
 from cragside.application.allowance import Allowance, allow
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import Limits
 from cragside.ports.files import DocumentLoader, FetchedPage
+from cragside.store.queues.local import FILE_NAME
 from tests.knowledge import Knowledge
 
 URL = "https://example.org/otter.txt"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.queue import LocalQueue
 from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, Indexer, reason_of
 from cragside.application.worker import Worker
 from cragside.domain.errors import (
@@ -18,6 +17,7 @@ from cragside.domain.errors import (
 )
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import QueueStats
+from cragside.store.queues.local import LocalQueue
 from tests.clocks import MovedClock
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 

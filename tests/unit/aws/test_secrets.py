@@ -7,7 +7,7 @@ import pytest
 
 from cragside.adapters.aws.secrets import Secret, UnfitSecret, api_tokens
 from cragside.adapters.aws.secrets import SecretsManager as RealManager
-from cragside.adapters.renewable import Unreadable
+from cragside.databases.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.access import Keyring
 from tests.clocks import MovedClock

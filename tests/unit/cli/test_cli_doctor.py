@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.bootstrap import Container
 from cragside.composition.databases import DatabaseState
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -19,6 +18,7 @@ from cragside.entrypoints import component_checks as model_checks
 from cragside.entrypoints import component_checks as searxng_checks
 from cragside.entrypoints.component_checks import FOR_OPERATORS
 from cragside.settings import Settings
+from cragside.store.ledger.sqlite.database import failure_of
 from tests.services.stub_searxng import StubSearxng
 
 

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cragside import __version__
-from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.reference import reference
+from cragside.store.ledger.sqlite.database import failure_of
 
 HEAVY = (
     *("lightrag", "langgraph", "langchain_core", "wordllama", "numpy", "fastapi", "pydantic", "rich.console"),

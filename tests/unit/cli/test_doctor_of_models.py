@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
+from cragside.databases.renewable import Fixed
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints import component_checks
 from cragside.entrypoints import component_checks as model_checks

@@ -91,8 +91,8 @@ async def test_closing_closes_only_built_members(tmp_path: Path) -> None:
 
 
 async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
-    from cragside.adapters.local.queue import LocalQueue
+    from cragside.store.queues.local import LocalQueue
+    from cragside.store.workspaces import EmbeddedWorkspaces
 
     closed: list[str] = []
     for kind in (LocalQueue, EmbeddedWorkspaces):
@@ -147,7 +147,7 @@ async def test_preparing_builds_every_member(tmp_path: Path) -> None:
 
 
 async def test_what_is_being_written_to_other_databases_ends_before_the_container_has_closed(tmp_path: Path) -> None:
-    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+    from cragside.store.backends.postgres import PostgresBackend
 
     container = Container(settings(tmp_path, POSTGRES_URI="postgresql://user@127.0.0.1:1/knowledge"))
     backend = container.backend

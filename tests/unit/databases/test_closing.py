@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from cragside.adapters.gate import close_quietly
+from cragside.databases.gate import close_quietly
 
 
 async def failing():

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from cragside.adapters import gate
-from cragside.adapters.gate import Gate, ServerFailure
+from cragside.databases import gate
+from cragside.databases.gate import Gate, ServerFailure
 from tests.clocks import MovedClock
 
 

@@ -6,9 +6,9 @@ from cragside.adapters.documents import html, opendocument, rich_text, slides, w
 from cragside.adapters.documents.page_archives import read_book
 from cragside.adapters.documents.reading import FileOrigin
 from cragside.adapters.documents.texts import read_markdown
-from cragside.adapters.lightrag.chunking import chunker, cut
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Passage, place_of
+from cragside.store.chunking import chunker, cut
 from tests.unit.documents.archives import epub_of, opendocument_of, pptx_of
 
 NAMES = ["Member", "Craft", "Dues paid", "Dues owed"]

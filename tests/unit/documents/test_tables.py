@@ -8,7 +8,7 @@ from openpyxl import Workbook
 
 from cragside.adapters.documents import old_office, opendocument, spreadsheets, structured, tables
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
-from cragside.adapters.lightrag.chunking import chunker, cut
+from cragside.store.chunking import chunker, cut
 from tests.unit.documents.archives import opendocument_of
 from tests.unit.documents.old_files import xls_of
 

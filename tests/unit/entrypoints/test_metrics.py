@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.gate import Gate, ServerFailure
 from cragside.application.attempts import Handled
 from cragside.bootstrap import Container
+from cragside.databases.gate import Gate, ServerFailure
 from cragside.domain.indexing import Task
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.metrics import (

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Task
 from cragside.entrypoints.worker_process import WorkerProcess, executing, kept
+from cragside.store.queues.local import LocalQueue
 from tests.clocks import MovedClock
 
 TASK = Task("library", "doc-1", "sha", 0, "embed")
@@ -18,7 +18,7 @@ TASK = Task("library", "doc-1", "sha", 0, "embed")
 _PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from cragside.adapters.local.queue import LocalQueue
+from cragside.store.queues.local import LocalQueue
 home = Path(sys.argv[1])
 with open(home / "calls", "a") as calls:
     calls.write(f"{os.getpid()} {sys.argv[-1]}\\n")

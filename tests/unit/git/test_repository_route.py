@@ -13,12 +13,12 @@ from pydantic import SecretStr
 
 from cragside.adapters import git as checkout_module
 from cragside.adapters.git import Checkout
-from cragside.adapters.lightrag.library import LightRagLibrary
 from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
 from cragside.entrypoints.http.v1 import repositories as repository_intake
 from cragside.entrypoints.http.v1.repositories import RepositoryTurns, Taken, followed
 from cragside.ports.clock import SYSTEM_CLOCK
+from cragside.store.library import LightRagLibrary
 from tests.knowledge import Knowledge
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 

@@ -117,7 +117,7 @@ async def test_the_command_line_names_a_damaged_store(kind: str, command: str, h
 
 
 async def test_all_pages_are_read_once_in_ten_minutes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cragside.adapters.lightrag.ledger.sqlite import checkup
+    from cragside.store.ledger.sqlite import checkup
 
     read: list[Path] = []
     pages = checkup._pages

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.sqlite import tidying
 from cragside.domain.indexing import Task
+from cragside.store.ledger.sqlite import tidying
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.sqlite_files import unusable
 from cragside.bootstrap import Container
+from cragside.databases.sqlite_files import unusable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.settings import load_settings

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
+from cragside.store.workspaces import EmbeddedWorkspaces
 from tests.knowledge import Knowledge
 
 

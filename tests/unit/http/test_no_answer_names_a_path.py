@@ -16,9 +16,9 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
-from cragside.adapters.lightrag.ledger.leasing import Leasing
-from cragside.adapters.lightrag.ledger.sqlite import database
+from cragside.store.indexing.part_indexer import LightRagPartIndexer
+from cragside.store.ledger.leasing import Leasing
+from cragside.store.ledger.sqlite import database
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow

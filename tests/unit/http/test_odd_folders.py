@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.files.manifest import misplaced, read_manifest
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
+from cragside.store.files.manifest import misplaced, read_manifest
 from tests.knowledge import Knowledge
 
 TEXT = "Sea otters eat urchins in the kelp forest."

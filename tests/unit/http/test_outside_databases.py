@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
 from cragside.composition.store_files import faults, outside_checks
 from cragside.entrypoints.http.health import SharedLook, reasons
 from cragside.settings import load_settings
+from cragside.store.ledger.failures import LedgerError
 from tests.clocks import MovedClock
 
 

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.lightrag.ledger.entries import searched_text
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.ledger.entries import searched_text
 from tests.fakes import WordGrader
 from tests.knowledge import Knowledge
 

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.local.tokens import TokenFile
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden
@@ -17,6 +16,7 @@ from cragside.domain.indexing import DocumentKey
 from cragside.domain.names import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.files import FetchedPage
+from cragside.store.ledger.sqlite.database import FILE_NAME
 from tests.clocks import BEGIN
 from tests.embedded_workspaces import open_stores
 from tests.fakes import FolderUploadStore

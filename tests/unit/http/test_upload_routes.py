@@ -13,9 +13,9 @@ import pytest
 import requests
 from moto import mock_aws
 
-from cragside.adapters.lightrag.files.baking import Baking
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable
+from cragside.store.files.baking import Baking
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 

@@ -14,13 +14,13 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.s3 import S3ObjectStore
-from cragside.adapters.lightrag.files.baking import Baking
-from cragside.adapters.lightrag.files.fetching import fetch
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import load_settings
+from cragside.store.files.baking import Baking
+from cragside.store.files.fetching import fetch
 from tests.fakes import FolderObjectStore
 
 OTTER = SourceText("otter.md", "# Sea otter\n\nSea otters eat urchins in the kelp forest.", "Sea otter")

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from cragside.adapters.lightrag.files.baking import Baking
-from cragside.adapters.lightrag.files.manifest import read_manifest
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
@@ -28,6 +26,8 @@ from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.samples.documents import corpus
 from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import load_settings
+from cragside.store.files.baking import Baking
+from cragside.store.files.manifest import read_manifest
 
 MERCURY = "Why did Mercury's orbit puzzle astronomers?"
 NOTE = SourceText("note.md", "# Note\n\nSomething new.", "Note")
@@ -306,7 +306,7 @@ async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.Monkey
         read.append(folder)
         return read_manifest(folder)
 
-    monkeypatch.setattr("cragside.adapters.lightrag.files.home.read_manifest", counted)
+    monkeypatch.setattr("cragside.store.files.home.read_manifest", counted)
     for workspace in ("default", "unknown", "unknown"):
         await (await container.workspaces.open(workspace)).passages.retrieve(MERCURY, limit=1)
     assert read == [baked]

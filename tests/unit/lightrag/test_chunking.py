@@ -2,10 +2,10 @@
 
 import pytest
 
-from cragside.adapters.lightrag.chunking import chunker, cut
-from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import Mark
 from cragside.domain.token_counts import count_tokens
+from cragside.store.chunking import chunker, cut
+from cragside.store.storable import storable
 
 PARAGRAPH = "William Armstrong built a bridge over the river Coquet. " * 15 + "\n\n"
 SHAPES = {

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.engine import embedding_cache
-from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
-from cragside.adapters.lightrag.ledger.ledger import Ledger
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
+from cragside.store.engine import embedding_cache
+from cragside.store.engine.embedding_cache import CachedEmbedder
+from cragside.store.ledger.ledger import Ledger
+from cragside.store.ledger.sqlite.database import Database
+from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.workspaces import EmbeddedWorkspaces
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters import lease_holders
-from cragside.adapters.lease_holders import is_gone, new_holder
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+from cragside.databases import lease_holders
+from cragside.databases.lease_holders import is_gone, new_holder
+from cragside.store.backends.sqlite import SqliteBackend
 
 
 def test_a_holder_from_before_a_reboot_is_dead_despite_an_equal_process_id(monkeypatch: pytest.MonkeyPatch) -> None:

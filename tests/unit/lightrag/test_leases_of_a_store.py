@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from cragside.adapters.lease_holders import new_holder
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.leases import Leases
+from cragside.databases.lease_holders import new_holder
+from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.leases import Leases
 from tests.clocks import MovedClock
 
 

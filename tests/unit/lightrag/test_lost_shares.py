@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.postgres.journal import ShareLost
+from cragside.store.ledger.postgres.journal import ShareLost
 
 
 @pytest.mark.parametrize(

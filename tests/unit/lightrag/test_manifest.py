@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.files.manifest import (
+from cragside.store.files.manifest import (
     MAX_MANIFEST_BYTES,
     BakedWorkspace,
     Manifest,

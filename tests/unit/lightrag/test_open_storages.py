@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.changes import GraphChange
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres.open_storages import OpenStorages
+from cragside.store.ledger.changes import GraphChange
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.open_storages import OpenStorages
 
 
 class Values:

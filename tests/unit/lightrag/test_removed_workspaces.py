@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.names import memory_of
+from cragside.store.backends.interface import Backend
+from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.ledger.sqlite.database import Database
+from cragside.store.workspaces import EmbeddedWorkspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.services.backends import made
@@ -124,7 +124,7 @@ async def test_an_interrupted_removal_is_gone_and_its_rest_is_swept(
 ) -> None:
     store = workspaces(tmp_path, SqliteBackend())
     await (await store.open("w")).documents.accept(OTTER)
-    monkeypatch.setattr("cragside.adapters.lightrag.backends.sqlite.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("cragside.store.backends.sqlite.shutil.rmtree", lambda *_, **__: None)
     assert await store.remove("w")
     assert (await store.names(), len(list(tmp_path.iterdir()))) == ([], 1)
     monkeypatch.undo()

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.indexing.drafts import Draft
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.driver import ANSWERS
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.ports.embedder import Vectors
 from cragside.ports.workspaces import Library, PartIndexer
 from cragside.settings import load_settings
+from cragside.store.indexing.drafts import Draft
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.sqlite.database import Database
+from cragside.store.ledger.sqlite.driver import ANSWERS
+from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.workspaces import EmbeddedWorkspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
@@ -190,7 +190,7 @@ async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[objec
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("cragside.adapters.lightrag.library.sweep_if_free", dies)
+        patched.setattr("cragside.store.library.sweep_if_free", dies)
         with pytest.raises(Killed):
             await deleting
 
@@ -340,7 +340,7 @@ def _timeless(value: Any) -> Any:
 async def test_very_many_namesakes_are_labelled_with_their_full_sources(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cragside.adapters.lightrag.ledger.documents.MOST_NAMESAKES", 2)
+    monkeypatch.setattr("cragside.store.ledger.documents.MOST_NAMESAKES", 2)
     sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
     for source in sources[:2]:
         await library.accept(text("todo.md", source, source=source))

@@ -10,15 +10,15 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.ledger import documents, leasing, parts, passages, versions
-from cragside.adapters.lightrag.ledger import ledger as whole
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
-from cragside.adapters.lightrag.ledger.entries import Entry, Piece
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.ledger.sqlite.translation import Untranslatable, bound, translated
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentSort, DocumentStatus, Listing
+from cragside.store.ledger import documents, leasing, parts, passages, versions
+from cragside.store.ledger import ledger as whole
+from cragside.store.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
+from cragside.store.ledger.entries import Entry, Piece
+from cragside.store.ledger.sqlite.database import Database
+from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.ledger.sqlite.translation import Untranslatable, bound, translated
 
 SUBJECTS = (documents, versions, leasing, parts, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")

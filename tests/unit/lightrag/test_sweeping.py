@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.indexing.sweeping import sweep_if_free
-from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.store.indexing.sweeping import sweep_if_free
+from cragside.store.ledger.failures import LedgerError
 
 
 class Store:

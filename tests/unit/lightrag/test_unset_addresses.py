@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.postgres.journal import Journal
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.neo4j.graph import graph_of
-from cragside.adapters.lightrag.storages.qdrant.vectors import vectors_of
-from cragside.adapters.lightrag.storages.redis.shares import values_of
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.journal import Journal
+from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.storages.neo4j.graph import graph_of
+from cragside.store.storages.qdrant.vectors import vectors_of
+from cragside.store.storages.redis.shares import values_of
 
 STORAGES = {"kv": "RedisKVStorage", "vector": "QdrantVectorDBStorage", "graph": "Neo4JStorage"}
 

@@ -12,14 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.indexing.drafts import Draft
-from cragside.adapters.lightrag.ledger.ledger import Ledger
-from cragside.adapters.lightrag.ledger.sqlite import database
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.opening import StoreOpener
-from cragside.adapters.lightrag.store import Store
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.indexing import Stage
@@ -27,6 +19,14 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.models import LanguageModel
 from cragside.ports.workspaces import Library
+from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.indexing.drafts import Draft
+from cragside.store.ledger.ledger import Ledger
+from cragside.store.ledger.sqlite import database
+from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.opening import StoreOpener
+from cragside.store.store import Store
+from cragside.store.workspaces import EmbeddedWorkspaces
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
 from tests.places import forked

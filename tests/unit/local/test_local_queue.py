@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.queue import FILE_NAME, LocalQueue
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import QueueStats
+from cragside.store.queues.local import FILE_NAME, LocalQueue
 from tests.clocks import MovedClock
 
 FORK = multiprocessing.get_context("fork")

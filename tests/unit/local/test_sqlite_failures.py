@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.sqlite_files import is_damage, unusable
+from cragside.databases.sqlite_files import is_damage, unusable
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from cragside.adapters.model_host.questions import Paces
 from cragside.adapters.model_host.text_host import parameters_in, probabilities
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.renewable import Fixed
+from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens

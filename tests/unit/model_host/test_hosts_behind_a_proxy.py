@@ -8,15 +8,15 @@ import sys
 
 import pytest
 
-from cragside.adapters.gate import ServerFailure
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.qdrant import QdrantDatabase
-from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import RerankEndpoint
 from cragside.adapters.searxng import SearxngSearch
-from cragside.adapters.server_addresses import QdrantAddress
 from cragside.client import Client
+from cragside.databases.gate import ServerFailure
+from cragside.databases.qdrant import QdrantDatabase
+from cragside.databases.renewable import Fixed
+from cragside.databases.server_addresses import QdrantAddress
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from tests.services.http_proxy import HttpProxy
 from tests.services.stub_ollama import StubOllama

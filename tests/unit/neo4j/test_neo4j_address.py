@@ -2,8 +2,8 @@
 
 import pytest
 
-from cragside.adapters.neo4j import Neo4jDatabase, Neo4jFailure
-from cragside.adapters.server_addresses import BadAddress, Neo4jAddress
+from cragside.databases.neo4j import Neo4jDatabase, Neo4jFailure
+from cragside.databases.server_addresses import BadAddress, Neo4jAddress
 
 
 def test_messages_have_neither_user_nor_password() -> None:

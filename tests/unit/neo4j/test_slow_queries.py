@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.neo4j import Neo4jFailure
+from cragside.databases.neo4j import Neo4jFailure
+from cragside.store.ledger.failures import LedgerError
+from cragside.store.storages.neo4j.fence import FencedGraph
 
 
 class Database:

@@ -6,7 +6,7 @@ import pytest
 from cragside.adapters.model_host.embedder import HostedEmbedder
 from cragside.adapters.model_host.text_host import abridged, sendable
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.renewable import Fixed, Unreadable
+from cragside.databases.renewable import Fixed, Unreadable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.token_counts import brought
 from tests.services.stub_ollama import StubOllama

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from cragside.adapters.renewable import RememberedAnswer
+from cragside.databases.renewable import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
 from tests.clocks import MovedClock
 

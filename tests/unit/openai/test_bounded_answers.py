@@ -8,7 +8,7 @@ import pytest
 from cragside.adapters import http_clients as bounded_answers
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.renewable import Fixed
+from cragside.databases.renewable import Fixed
 from cragside.domain.errors import ServiceUnavailable
 
 MOST = 256 * 1024

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from cragside.adapters.openai import OpenAIHost
-from cragside.adapters.renewable import Fixed
+from cragside.databases.renewable import Fixed
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port

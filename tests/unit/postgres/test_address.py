@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.server_addresses import BadAddress
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.server_addresses import BadAddress
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from cragside.adapters.postgres.connections import meaning_of
+from cragside.databases.postgres.connections import meaning_of
 
 
 @pytest.mark.parametrize(

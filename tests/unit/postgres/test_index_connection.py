@@ -6,9 +6,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cragside.adapters.lightrag.storages.postgres import near_indexes
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.database import PostgresDatabase
+from cragside.store.storages.postgres import near_indexes
 
 
 class Connection:

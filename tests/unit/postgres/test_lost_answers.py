@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.connections import ConnectionLost
-from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.queue import PostgresQueue
+from cragside.databases.postgres.address import PostgresAddress
+from cragside.databases.postgres.connections import ConnectionLost
+from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.queues.postgres import PostgresQueue
 
 
 class Losing(PostgresDatabase):

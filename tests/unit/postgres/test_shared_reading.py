@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.postgres.preferences import PostgresPreferences
+from cragside.adapters.postgres_preferences import PostgresPreferences
 from cragside.domain.errors import ServiceUnavailable
 
 

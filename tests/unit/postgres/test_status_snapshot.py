@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
+from cragside.store.ledger.postgres.ledger import PostgresLedger
 
 
 class Tables:

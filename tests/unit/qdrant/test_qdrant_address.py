@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.server_addresses import BadAddress, QdrantAddress
+from cragside.databases.server_addresses import BadAddress, QdrantAddress
 
 
 def test_messages_have_no_key() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.server_addresses import BadAddress, RedisAddress
+from cragside.databases.server_addresses import BadAddress, RedisAddress
 
 
 @pytest.mark.parametrize(

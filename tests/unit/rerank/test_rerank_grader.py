@@ -10,9 +10,9 @@ import pytest
 from cragside.adapters import rerank as endpoints
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.renewable import Fixed
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader, scores_in
 from cragside.application.grading import Grading
+from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.reading import Reading

@@ -21,7 +21,7 @@ from cragside.adapters.model_host.text_host import (
     Turns,
     parameters_in,
 )
-from cragside.adapters.renewable import RememberedAnswer, Renewable
+from cragside.databases.renewable import RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.exchange import without_thoughts
 from cragside.ports.clock import SYSTEM_CLOCK, Clock

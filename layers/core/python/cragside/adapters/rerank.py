@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from cragside.adapters.http_clients import PerLoop, body_of, failing_as, session_with
 from cragside.adapters.model_host.text_host import SHORTEST_CUT, Refused, abridged, sendable
-from cragside.adapters.renewable import Renewable, Unreadable
+from cragside.databases.renewable import Renewable, Unreadable
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import as_name, as_passage, neutralise

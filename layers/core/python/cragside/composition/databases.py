@@ -13,14 +13,14 @@ from cragside.ports.telemetry import Standing
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.postgres.address import PostgresAddress
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis import RedisDatabase
-    from cragside.adapters.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
+    from cragside.databases.postgres.address import PostgresAddress
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.databases.redis import RedisDatabase
+    from cragside.databases.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
+    from cragside.store.storages.neo4j.fence import FencedGraph
+    from cragside.store.storages.qdrant.fence import FencedVectors
 
 
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
@@ -34,7 +34,7 @@ def configured(variable: str, *, extra: str = "servers", use: str = "is set") ->
 
     What is missing comes with the `extra`. `use` says why it is needed.
     """
-    from cragside.adapters.server_addresses import BadAddress  # here: a store in files needs no adapter of a database
+    from cragside.databases.server_addresses import BadAddress  # here: a store in files needs no adapter of a database
 
     try:
         yield
@@ -69,7 +69,7 @@ def postgres_place(settings: "Settings") -> str:
 
 def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresAddress":
     """Read this address or the one in POSTGRES_URI, as connections use it. Raises `BadAddress`, as the others do."""
-    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.databases.postgres.address import PostgresAddress
 
     address = PostgresAddress.parse(uri or _text(settings.postgres_uri))
     if address.application_name == _NAME and (stream := os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")):
@@ -84,7 +84,7 @@ def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresA
 
 def neo4j_address(settings: "Settings") -> "Neo4jAddress":
     """Read NEO4J_URI and what is set beside it."""
-    from cragside.adapters.server_addresses import Neo4jAddress
+    from cragside.databases.server_addresses import Neo4jAddress
 
     return Neo4jAddress.parse(
         _text(settings.neo4j_uri),
@@ -97,7 +97,7 @@ def neo4j_address(settings: "Settings") -> "Neo4jAddress":
 
 def qdrant_address(settings: "Settings", key: str | None = None) -> "QdrantAddress":
     """Read QDRANT_URL, with this key or the one in QDRANT_API_KEY."""
-    from cragside.adapters.server_addresses import QdrantAddress
+    from cragside.databases.server_addresses import QdrantAddress
 
     apart = settings.qdrant_api_key_secret is not None
     return QdrantAddress.parse(_text(settings.qdrant_url), key or _text(settings.qdrant_api_key), key_apart=apart)
@@ -105,7 +105,7 @@ def qdrant_address(settings: "Settings", key: str | None = None) -> "QdrantAddre
 
 def redis_address(settings: "Settings", uri: str | None = None) -> "RedisAddress":
     """Read this address or the one in REDIS_URI."""
-    from cragside.adapters.server_addresses import RedisAddress
+    from cragside.databases.server_addresses import RedisAddress
 
     return RedisAddress.parse(uri or _text(settings.redis_uri))
 
@@ -135,7 +135,7 @@ class DatabaseState:
 
 async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
     """Describe the server and its tables. Raises `ServiceUnavailable`."""
-    from cragside.adapters.lightrag.backends.postgres_tables import inspected
+    from cragside.store.backends.postgres_tables import inspected
 
     server, found, known = await inspected(database)
     detail = f"pgvector {server.vector or 'is missing'}"
@@ -160,7 +160,7 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
 
 async def standing(database: "PostgresDatabase") -> Standing:
     """Return the leases and the waiting changes there. Raises `ServiceUnavailable`."""
-    from cragside.adapters.lightrag.backends.postgres_tables import standing as found
+    from cragside.store.backends.postgres_tables import standing as found
 
     return await found(database)
 
@@ -176,7 +176,7 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     """Describe Redis, and tell if it keeps its data. Raises `ServiceUnavailable`."""
-    from cragside.adapters.redis import RedisFailure
+    from cragside.databases.redis import RedisFailure
 
     try:
         info = await redis.run(lambda client: client.info())
@@ -196,7 +196,7 @@ async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
     """Tell if all tables are there. Raises what `migrate` raises."""
-    from cragside.adapters.lightrag.backends.postgres_tables import is_complete
+    from cragside.store.backends.postgres_tables import is_complete
 
     (vector,) = await embedder.embed(["any text"])
     return await is_complete(database, model=embedder.name, dimensions=len(vector))
@@ -207,7 +207,7 @@ async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bo
 
     Raises `ServiceUnavailable`, also for tables of a later version.
     """
-    from cragside.adapters.lightrag.backends.postgres_tables import migrate as make_tables
+    from cragside.store.backends.postgres_tables import migrate as make_tables
 
     (vector,) = await embedder.embed(["any text"])
     return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)

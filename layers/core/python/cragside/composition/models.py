@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret, SecretsManager
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader
-    from cragside.adapters.lightrag.opening import OpenEmbedder
     from cragside.adapters.model_host.questions import Paces
     from cragside.adapters.model_host.text_host import TextHost
-    from cragside.adapters.renewable import Renewable
     from cragside.adapters.rerank import RerankEndpoint
     from cragside.application.grading import PassageJudge
+    from cragside.databases.renewable import Renewable
     from cragside.ports.embedder import Embedder
+    from cragside.store.opening import OpenEmbedder
 
 
 Step = Callable[[], Awaitable[object]]
@@ -110,7 +110,7 @@ class Models(Members):
     @cached_property
     def host_key(self) -> "Renewable[str]":
         """The key of the configured host; "" if it has none. An Ollama at the default address never gets one."""
-        from cragside.adapters.renewable import renewable
+        from cragside.databases.renewable import renewable
 
         field = self.settings.host_key_field
         return renewable("") if field is None else self._key(field)
@@ -146,7 +146,7 @@ class Models(Members):
             getattr(self.settings, field) is None and getattr(self.settings, f"{field}_secret") is None
         ):
             return None
-        from cragside.adapters.renewable import Unreadable
+        from cragside.databases.renewable import Unreadable
 
         async def current() -> str:
             try:
@@ -320,7 +320,7 @@ class Models(Members):
 
     def _key(self, field: str) -> "Renewable[str]":
         """Return the key in a field or in its secret; "" if there is none."""
-        from cragside.adapters.renewable import renewable
+        from cragside.databases.renewable import renewable
 
         key = getattr(self.settings, field)
         return self._secret(field, str.strip) or renewable(key.get_secret_value() if key else "")

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.adapters.gate import ServerFailure
-from cragside.adapters.lightrag.files.baking import Baking
-from cragside.adapters.lightrag.files.manifest import damage_of, is_baked, misplaced, read_manifest
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.sqlite_files import is_damage
 from cragside.composition.stores import Stores
+from cragside.databases.gate import ServerFailure
+from cragside.databases.sqlite_files import is_damage
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.domain.names import memory_of
 from cragside.settings import Settings
+from cragside.store.files.baking import Baking
+from cragside.store.files.manifest import damage_of, is_baked, misplaced, read_manifest
+from cragside.store.ledger.failures import LedgerError
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.copying import Copier, Place
+    from cragside.store.copying import Copier, Place
 
 __all__ = ["Copies", "baking", "damage_in", "is_baked", "may_be_damaged", "misplaced"]
 
@@ -65,7 +65,7 @@ class Copies:
 
     def _copier(self) -> "Copier":
         from cragside.adapters.embedded.keywords import searched_words
-        from cragside.adapters.lightrag.copying import Copier
+        from cragside.store.copying import Copier
 
         places = _place_of(self.source), _place_of(self.target)
         seconds, clock = self.target.lease_seconds, self.target.clock
@@ -73,8 +73,8 @@ class Copies:
 
 
 def _place_of(container: Stores) -> "Place":
-    from cragside.adapters.lightrag.copying import Place
-    from cragside.adapters.lightrag.files.home import Home
+    from cragside.store.copying import Place
+    from cragside.store.files.home import Home
 
     pinned = container.settings.home_sha256
     return Place(

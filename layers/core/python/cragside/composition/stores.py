@@ -26,14 +26,14 @@ from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.backends.interface import Backend
-    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-    from cragside.adapters.lightrag.storages.redis.fence import FencedRedis
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.local.spare_room import SpareFile
-    from cragside.adapters.postgres.database import PostgresDatabase
-    from cragside.adapters.redis import RedisDatabase
+    from cragside.databases.postgres.database import PostgresDatabase
+    from cragside.databases.redis import RedisDatabase
+    from cragside.store.backends.interface import Backend
+    from cragside.store.storages.neo4j.fence import FencedGraph
+    from cragside.store.storages.qdrant.fence import FencedVectors
+    from cragside.store.storages.redis.fence import FencedRedis
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2
@@ -66,7 +66,7 @@ class Stores(Models):
     def preference_store(self) -> PreferenceStore:
         """Stores the preferences of workspaces."""
         if self.database is not None:
-            from cragside.adapters.postgres.preferences import PostgresPreferences
+            from cragside.adapters.postgres_preferences import PostgresPreferences
 
             return PostgresPreferences(self.database, clock=self.clock)
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
@@ -111,7 +111,7 @@ class Stores(Models):
             )
         with configured("POSTGRES_URI"):
             address = self._secret("postgres_uri", partial(postgres_address, settings)) or postgres_address(settings)
-            from cragside.adapters.postgres.database import PostgresDatabase
+            from cragside.databases.postgres.database import PostgresDatabase
         most = settings.postgres_connections or usual_connections()
         database = PostgresDatabase(address, most=most, figures=self.figures)
         return self._connected(database, database.close)
@@ -124,8 +124,8 @@ class Stores(Models):
             return None
         with configured("NEO4J_URI"):
             address = neo4j_address(settings)
-            from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-            from cragside.adapters.neo4j import Neo4jDatabase
+            from cragside.databases.neo4j import Neo4jDatabase
+            from cragside.store.storages.neo4j.fence import FencedGraph
         passwords, most = self._secret("neo4j_password", str), settings.neo4j_connections or usual_connections()
         database = Neo4jDatabase(address, most=most, passwords=passwords, figures=self.figures, clock=self.clock)
         graphs = FencedGraph(database)
@@ -139,7 +139,7 @@ class Stores(Models):
             return None
         with configured("REDIS_URI"):
             address = self._secret("redis_uri", partial(redis_address, settings)) or redis_address(settings)
-            from cragside.adapters.redis import RedisDatabase
+            from cragside.databases.redis import RedisDatabase
         most = settings.redis_connections or usual_connections()
         database = RedisDatabase(address, most=most, figures=self.figures, clock=self.clock)
         return self._connected(database, database.close)
@@ -152,8 +152,8 @@ class Stores(Models):
             return None
         with configured("QDRANT_URL"):
             address = qdrant_address(settings)
-            from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
-            from cragside.adapters.qdrant import QdrantDatabase
+            from cragside.databases.qdrant import QdrantDatabase
+            from cragside.store.storages.qdrant.fence import FencedVectors
         keys = self._secret("qdrant_api_key", lambda key: qdrant_address(settings, key).api_key)
         most = settings.qdrant_connections or usual_connections()
         database = QdrantDatabase(address, most=most, keys=keys, figures=self.figures, clock=self.clock)
@@ -170,14 +170,14 @@ class Stores(Models):
     def backend(self) -> "Backend":
         """Stores the knowledge bases: in PostgreSQL if it is configured, else in SQLite files in RAG_HOME."""
         if self.database is not None:
-            from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
+            from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
             usual = DEFAULTS if self.graphs is None else {**DEFAULTS, "graph": NEO4J_STORAGE}
             chosen = self.settings.storages
             names = {role: chosen[role] or name for role, name in usual.items()}
             backend = PostgresBackend(self.database, names, self._outside())
             return self._closed(backend, backend.finish)
-        from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+        from cragside.store.backends.sqlite import SqliteBackend
 
         return SqliteBackend(self.clock)
 
@@ -189,7 +189,7 @@ class Stores(Models):
         if self.vectors is not None:
             outside["vector"] = self.vectors
         if self.redis is not None:
-            from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
+            from cragside.store.storages.redis.shares import RedisKv, RedisListing
 
             outside |= {"kv": RedisKv(self.redis), "doc_status": RedisListing(self.redis)}
         return outside
@@ -205,9 +205,9 @@ class Stores(Models):
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.languages import question_language
         from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
-        from cragside.adapters.lightrag.opening import StoreOpener
-        from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
         from cragside.composition.process import most_stores
+        from cragside.store.opening import StoreOpener
+        from cragside.store.workspaces import EmbeddedWorkspaces
 
         settings = self.settings
 
@@ -253,11 +253,11 @@ class Stores(Models):
 
             queue: IndexQueue = SqsQueue(self.settings.queue_url)
         elif self.database is not None:
-            from cragside.adapters.postgres.queue import PostgresQueue
+            from cragside.store.queues.postgres import PostgresQueue
 
             queue = PostgresQueue(self.database, clock=self.clock)
         else:
-            from cragside.adapters.local.queue import LocalQueue
+            from cragside.store.queues.local import LocalQueue
 
             queue = LocalQueue(self.folder, clock=self.clock)
         return self._connected(queue, queue.close)
@@ -271,6 +271,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Tell if RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.adapters.lightrag.files.manifest import is_baked
+        from cragside.store.files.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from cragside.adapters.aws.client import AwsClient, make_client
-from cragside.adapters.renewable import Unreadable
-from cragside.adapters.server_addresses import BadAddress
+from cragside.databases.renewable import Unreadable
+from cragside.databases.server_addresses import BadAddress
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 

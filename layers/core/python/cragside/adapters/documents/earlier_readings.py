@@ -11,7 +11,7 @@ import orjson
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.ocr import data_files
 from cragside.adapters.documents.reading import EMPTY, NO_TEXT, Ocr, Unreadable
-from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
+from cragside.databases.private_files import FILE_MODE, make_folder, replace_file
 
 # 13 MB.
 MOST_READINGS = 100_000

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cragside.adapters.private_files import make_folder, replace_file
 from cragside.application.answerer import Message
+from cragside.databases.private_files import make_folder, replace_file
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 
 # Older messages are forgotten: Ollama would drop what exceeds the model's window without a word.

@@ -10,8 +10,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from typing_extensions import override
 
-from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
 from cragside.application.preferences import Check, PreferenceStore, anything
+from cragside.databases.private_files import FILE_MODE, make_folder, replace_file
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 
 # The leading dot: no workspace can have this name.

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from cragside.adapters.private_files import FILE_MODE, replace_file
+from cragside.databases.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken, Limits, TokenScope, in_order
 from cragside.ports.access import TokenStore

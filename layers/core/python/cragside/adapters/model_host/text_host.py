@@ -19,7 +19,7 @@ from pydantic import ValidationError as Malformed
 from typing_extensions import override
 
 from cragside.adapters.http_clients import AnswerTooLong, BoundedTransport, HostAddress, PerLoop, session_with
-from cragside.adapters.renewable import Renewable, Unreadable
+from cragside.databases.renewable import Renewable, Unreadable
 from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
 from cragside.domain.token_counts import ModelWindows

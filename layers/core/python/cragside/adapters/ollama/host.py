@@ -19,7 +19,7 @@ from cragside.adapters.model_host.text_host import (
     Turns,
     parameters_in,
 )
-from cragside.adapters.renewable import Fixed, RememberedAnswer, Renewable
+from cragside.databases.renewable import Fixed, RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.exchange import without_thoughts
 from cragside.domain.token_counts import most_tokens, spelt_alike, window_brought

@@ -1,0 +1,231 @@
+"""Storages for LightRAG that keep what is written to themselves until it becomes a `GraphChange`."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cragside.store.ledger.changes import MentionChange, Row, VectorChange
+from cragside.store.ledger.ledger import Ledger
+from cragside.store.storages.interface import GraphStorage, ValueStorage, VectorStorage, ordered
+
+# What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
+_REBUILT_FROM = 60
+
+Nodes = dict[str, dict[str, Any] | None]
+Edges = dict[tuple[str, str], dict[str, Any] | None]
+
+
+class DraftRows:
+    """A key-value storage."""
+
+    def __init__(self, stored: ValueStorage) -> None:
+        self.namespace = stored.namespace
+        self._stored = stored
+        self._rows: dict[str, dict[str, Any] | None] = {}
+
+    async def get_by_id(self, key: str) -> dict[str, Any] | None:
+        """The value, or None."""
+        return self._rows[key] if key in self._rows else await self._stored.get_by_id(key)
+
+    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
+        """The values in the order of the keys, None for the missing."""
+        others = [key for key in keys if key not in self._rows]
+        found = {**dict(zip(others, await self._stored.get_by_ids(others), strict=True)), **self._rows}
+        return [found[key] for key in keys]
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Note values."""
+        self._rows.update(data)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Note that values go."""
+        self._rows.update(dict.fromkeys(keys))
+
+    async def index_done_callback(self) -> None:
+        """Nothing is written here."""
+
+    def noted(self) -> list[tuple[str, dict[str, Any]]]:
+        """The values that were noted, with their keys."""
+        return [(key, row) for key, row in self._rows.items() if row is not None]
+
+    def written(self) -> dict[str, dict[str, Any] | None]:
+        """All that was noted, None for what goes."""
+        return self._rows
+
+
+class DraftMentions:
+    """LightRAG's lists of the passages that name an entity or a relation, as mentions in the ledger.
+
+    LightRAG rewrites the list of an entity at each mention of it, which costs more the longer the list is. Here a
+    merge adds rows and reads none: LightRAG then takes the passages that the node itself remembers. When passages go,
+    it is told of them and of so many others that it can describe the entity anew.
+    """
+
+    def __init__(self, ledger: Ledger, kind: str, without: Sequence[str]) -> None:
+        self._ledger = ledger
+        self._kind = kind
+        self._without = dict.fromkeys(without)
+        self._added: dict[tuple[str, str], None] = {}
+        self._removed: dict[str, None] = {}
+
+    async def get_by_id(self, name: str) -> dict[str, Any] | None:
+        """When passages go, some of those that mention it, with all that go; else None."""
+        if not self._without:
+            return None
+        return {
+            "chunk_ids": await self._ledger.passages_for_rebuild(self._kind, name, list(self._without), _REBUILT_FROM)
+        }
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Note mentions."""
+        for name, row in data.items():
+            passages = [passage for passage in row["chunk_ids"] if passage not in self._without]
+            self._added.update(dict.fromkeys((name, passage) for passage in passages))
+
+    async def delete(self, names: Iterable[str]) -> None:
+        """Note that nothing mentions these any more."""
+        self._removed.update(dict.fromkeys(names))
+
+    async def index_done_callback(self) -> None:
+        """Nothing is written here."""
+
+    def change(self) -> MentionChange:
+        """All that was noted."""
+        return MentionChange(self._kind, list(self._without), list(self._removed), list(self._added))
+
+
+class DraftVectors:
+    """A vector storage. A row whose text stays keeps its vector."""
+
+    def __init__(self, stored: VectorStorage) -> None:
+        self.namespace = stored.namespace
+        self._stored = stored
+        self._rows: dict[str, dict[str, Any] | None] = {}
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Note rows."""
+        now = int(time.time())
+        for key, fields in data.items():
+            kept = {name: value for name, value in fields.items() if name in self._stored.meta_fields}
+            self._rows[key] = {**kept, "created_at": now}
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Note that rows go."""
+        self._rows.update(dict.fromkeys(keys))
+
+    async def index_done_callback(self) -> None:
+        """Nothing is written here."""
+
+    async def change(self) -> VectorChange:
+        """All that was noted, with vectors of what is new."""
+        removed = [key for key, row in self._rows.items() if row is None]
+        noted = {key: row for key, row in self._rows.items() if row is not None}
+        stored = dict(zip(noted, await self._stored.get_by_ids(list(noted)), strict=True))
+        updated: dict[str, Row] = {}
+        written: dict[str, Row] = {}
+        for key, row in noted.items():
+            known = stored[key]
+            (updated if known and known.get("content") == row["content"] else written)[key] = row
+        texts = [str(row["content"]) for row in written.values()]
+        vectors = await self._stored.embedded(texts) if texts else np.empty((0, 0), np.float32)
+        return VectorChange(removed, updated, written, vectors)
+
+
+class DraftGraph:
+    """A graph storage."""
+
+    def __init__(self, stored: GraphStorage) -> None:
+        self._stored = stored
+        self._nodes: dict[str, dict[str, Any] | None] = {}
+        self._edges: dict[tuple[str, str], dict[str, Any] | None] = {}
+        self._written: set[str | tuple[str, str]] = set()
+
+    async def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
+        """Read what will be asked for at once."""
+        wanted = {name for name in nodes if name not in self._nodes}
+        self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
+        pairs = {ordered(*edge) for edge in edges} - set(self._edges)
+        self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
+
+    async def has_node(self, name: str) -> bool:
+        """True when the node is there."""
+        return await self.get_node(name) is not None
+
+    async def get_node(self, name: str) -> dict[str, Any] | None:
+        """A node's properties, or None."""
+        await self.load([name], ())
+        found = self._nodes[name]
+        return None if found is None else dict(found)
+
+    async def get_nodes_batch(self, names: list[str]) -> dict[str, dict[str, Any]]:
+        """Properties of those nodes that are there."""
+        await self.load(names, ())
+        return {name: dict(found) for name in names if (found := self._nodes[name]) is not None}
+
+    async def has_edge(self, source: str, target: str) -> bool:
+        """True when the edge is there, in either direction."""
+        return await self.get_edge(source, target) is not None
+
+    async def get_edge(self, source: str, target: str) -> dict[str, Any] | None:
+        """An edge's properties, or None."""
+        await self.load((), [(source, target)])
+        found = self._edges[ordered(source, target)]
+        return None if found is None else dict(found)
+
+    async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+        """Properties of those edges that are there, under the pairs as they were given."""
+        wanted = [(pair["src"], pair["tgt"]) for pair in pairs]
+        await self.load((), wanted)
+        return {pair: dict(found) for pair in wanted if (found := self._edges[ordered(*pair)]) is not None}
+
+    async def get_node_edges(self, name: str) -> list[tuple[str, str]] | None:
+        """Pairs of the node and each neighbour; None for an unknown node."""
+        if not await self.has_node(name):
+            return None
+        return (await self.get_nodes_edges_batch([name]))[name]
+
+    async def get_nodes_edges_batch(self, names: list[str]) -> dict[str, list[tuple[str, str]]]:
+        """Pairs of node and neighbour for each node."""
+        found: dict[str, list[tuple[str, str]]] = await self._stored.get_nodes_edges_batch(names)
+        for name in names:
+            drafted = [edge for edge in self._edges if name in edge]
+            others = dict.fromkeys(target for _, target in found[name])
+            others.update(dict.fromkeys(edge[1] if edge[0] == name else edge[0] for edge in drafted))
+            found[name] = [(name, other) for other in others if self._edges.get(ordered(name, other), {}) is not None]
+        return found
+
+    async def upsert_node(self, name: str, node_data: dict[str, Any]) -> None:
+        """Note a node; properties that are not given stay."""
+        self._nodes[name] = {**(await self.get_node(name) or {}), **node_data}
+        self._written.add(name)
+
+    async def upsert_edge(self, source: str, target: str, edge_data: dict[str, Any]) -> None:
+        """Note an edge; properties that are not given stay."""
+        edge = ordered(source, target)
+        self._edges[edge] = {**(await self.get_edge(source, target) or {}), **edge_data}
+        self._written.add(edge)
+
+    async def remove_nodes(self, names: list[str]) -> None:
+        """Note that nodes go, with their edges."""
+        for name, edges in (await self.get_nodes_edges_batch(names)).items():
+            await self.remove_edges(edges)
+            self._nodes[name] = None
+            self._written.add(name)
+
+    async def remove_edges(self, edges: list[tuple[str, str]]) -> None:
+        """Note that edges go, given in either direction."""
+        for source, target in edges:
+            self._edges[ordered(source, target)] = None
+            self._written.add(ordered(source, target))
+
+    async def index_done_callback(self) -> None:
+        """Nothing is written here."""
+
+    def written(self) -> tuple[Nodes, Edges]:
+        """The nodes and edges that were noted, None for those that go."""
+        return (
+            {name: value for name, value in self._nodes.items() if name in self._written},
+            {edge: value for edge, value in self._edges.items() if edge in self._written},
+        )

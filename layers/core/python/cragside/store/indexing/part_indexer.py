@@ -1,0 +1,225 @@
+"""The steps of indexing a part, each of which ends in one transaction."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
+from cragside.domain.indexing import Task
+from cragside.ports.workspaces import PartIndexer
+from cragside.store.indexing.drafts import Draft
+from cragside.store.indexing.sweeping import forget_graph, sweep
+from cragside.store.ledger.changes import Always, WhileCurrent
+from cragside.store.ledger.entries import StoredPart, searched_text
+from cragside.store.ledger.failures import failing_as_unavailable
+from cragside.store.store import Store, StoreAccess, part_lease
+
+_CHANGED = "The document has changed meanwhile."
+
+
+class LightRagPartIndexer(PartIndexer):
+    """Writes a workspace for a worker."""
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    async def embed(self, task: Task) -> None:
+        """Make the part's text searchable."""
+        async with self._working(task) as found:
+            if found:
+                await embed(found[0], task, found[1])
+                await sweep(found[0])
+
+    async def begin_enrichment(self, task: Task) -> bool:
+        """Mark the part as being enriched; sweep the graph when the version is gone."""
+        async with self._working(task) as found:
+            if not found:
+                await self._swept()
+                return False
+            return await begin_enrichment(found[0], task)
+
+    async def give_back(self, task: Task | None = None) -> None:
+        """Have what is marked as being enriched wait again."""
+        self._access.check_writable()
+        async with failing_as_unavailable():
+            if store := await self._access.existing():
+                await (give_back_all(store) if task is None else give_back(store, task))
+
+    async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
+        """Store tier 2 of each passage of the part, and tier 3 of the part."""
+        async with self._working(task) as found:
+            if not found:
+                return
+            store, part = found
+            async with store.accepting(task) as ledger:
+                await ledger.annotate(part, tier2, tier3)
+
+    async def extend_graph(self, task: Task) -> None:
+        """Extract entities and relations of the part's passages and merge them; the part is enriched."""
+        async with self._working(task, last=True) as found:
+            if found and found[1].enrichment != "enriched":
+                await extend_graph(found[0], task, found[1])
+                await sweep(found[0])
+
+    async def failed(self, task: Task, reason: str) -> None:
+        """Record that the task is given up, and why."""
+        async with self._working(task) as found:
+            if found:
+                await mark_failed(found[0], task, found[1], reason)
+
+    async def _swept(self) -> None:
+        if store := await self._access.existing():
+            await sweep(store)
+
+    @asynccontextmanager
+    async def _working(self, task: Task, *, last: bool = False) -> AsyncIterator[tuple[Store, StoredPart] | None]:
+        """The store and the part, None when there is nothing to do. After the last step others may have the part."""
+        self._access.check_writable()
+        async with failing_as_unavailable():
+            store = await self._access.existing()
+            if store is None:
+                yield None
+                return
+            store.workers += 1
+            try:
+                part = await store.ledger.part(task)
+                yield (store, part) if part else None
+            finally:
+                store.workers -= 1
+                if last:
+                    await store.leases.give(part_lease(task))
+
+
+async def work_on(store: Store, task: Task) -> None:
+    """Do a task at once, annotations aside."""
+    if part := await store.ledger.part(task):
+        await (embed if task.stage == "embed" else extend_graph)(store, task, part)
+        await sweep(store)
+
+
+async def embed(store: Store, task: Task, part: StoredPart) -> None:
+    """See `PartIndexer.embed`. What is gone then waits to be swept."""
+    if part.embedded:
+        return
+    texts = await texts_of(store, part)
+    contents = [searched_text(part.title, row["content"]) for row in texts.values()]
+    async with _naming_the_cause():
+        await store.embedder.keep(task.document_id, contents)
+        vectors = await store.engine.chunks_vdb.embedded(contents)
+    await enter_vectors(store, task, part, texts, vectors)
+
+
+async def enter_vectors(
+    store: Store, task: Task, part: StoredPart, texts: Mapping[str, Mapping[str, Any]], vectors: np.ndarray[Any, Any]
+) -> None:
+    """Make the passages of a part searchable, given their vectors in the order of `texts`."""
+    rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
+    async with store.accepting() as ledger:
+        now = await ledger.part(task)
+        if now is None or now.embedded:
+            return
+        _check_same(part, now)
+        await ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
+
+
+async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
+    """See `PartIndexer.extend_graph`."""
+    chunks = await texts_of(store, part)
+    draft = Draft(store.engine, store.ledger)
+    async with _naming_the_cause():
+        extracted = await draft.extract(chunks)
+    tally = await draft.tally(extracted)
+    path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
+
+    async with store.writing(task) as ledger:
+        now = await ledger.part(task)
+        if now is None or now.enrichment == "enriched":
+            return
+        _check_same(part, now)
+        # What it contributed before, when this is a repetition that was asked for.
+        if before := await forget_graph(store, part):
+            await ledger.apply(await before.change(), Always(), store.embedding_model)
+        async with _naming_the_cause():
+            await draft.merge(part.key, extracted, path)
+            await ledger.apply(await draft.change(), WhileCurrent(part, tally), store.embedding_model)
+
+
+async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
+    """The part's passages by their ids."""
+    ids = await store.ledger.chunk_ids(part)
+    found = await store.engine.text_chunks.get_by_ids(ids)
+    texts = {key: row for key, row in zip(ids, found, strict=True) if row is not None}
+    if not texts:
+        raise ServiceUnavailable("knowledge_base", _CHANGED)
+    return texts
+
+
+def _check_same(part: StoredPart, now: StoredPart) -> None:
+    """The next try works on the part as it is now."""
+    if (part.version, part.key, part.title) != (now.version, now.key, now.title):
+        raise ServiceUnavailable("knowledge_base", _CHANGED)
+
+
+async def mark_failed(store: Store, task: Task, part: StoredPart, reason: str) -> None:
+    """See `PartIndexer.failed`."""
+    async with store.accepting() as ledger:
+        await ledger.mark_failed(part, task.stage, reason)
+
+
+async def begin_enrichment(store: Store, task: Task) -> bool:
+    """Take the lease of the task's part, which waits while another worker holds it, and mark the part."""
+    await store.leases.take(part_lease(task))
+    begun = False
+    try:
+        part = await store.ledger.part(task)
+        if part is not None and part.enrichment not in ("enriched", "none"):
+            async with store.accepting(task) as ledger:
+                await ledger.begin_enrichment(part)
+            begun = True
+    finally:
+        if not begun:
+            await store.leases.give(part_lease(task))
+    return begun
+
+
+async def give_back(store: Store, task: Task) -> None:
+    """Have the part of a task wait again, unless another worker holds it."""
+    name = part_lease(task)
+    if not store.leases.of(name) and await store.leases.take_if_free(name) is None:
+        return
+    try:
+        if part := await store.ledger.part(task):
+            async with store.accepting(task) as ledger:
+                await ledger.give_back(part)
+    finally:
+        await store.leases.give(name)
+
+
+async def give_back_all(store: Store) -> None:
+    """Have all parts wait again that are marked as being enriched, but for those that other workers hold."""
+    for task in await store.ledger.being_enriched():
+        await give_back(store, task)
+    if await store.ledger.is_untidy():
+        store.tidy()
+
+
+@asynccontextmanager
+async def _naming_the_cause() -> AsyncIterator[None]:
+    """Failures as LightRAG wraps them, as what they are."""
+    try:
+        yield
+    except Exception as error:
+        raise _cause(error) from error
+
+
+def _cause(error: BaseException) -> Exception:
+    """The failure that LightRAG has wrapped; what is neither ours nor the disk's is a defect, and no outage."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CragsideError | OSError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return ProcessingError(f"Indexing failed: {type(error).__name__}.")

@@ -1,0 +1,263 @@
+"""LightRAG's graph, as an entity page and a search show it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from cragside.ports.workspaces import (
+    Connection,
+    Entity,
+    EntityView,
+    KnowledgeGraph,
+    Neighbourhood,
+)
+from cragside.store.graph_values import (
+    brief,
+    entity_of,
+    first_of,
+    readable,
+    relationship_of,
+    type_of,
+    undescribed,
+)
+from cragside.store.lean import GRAPH_FIELD_SEP
+from cragside.store.storable import storable
+from cragside.store.storages.interface import GraphStorage, Properties, ordered
+from cragside.store.store import Store, StoreAccess
+
+DEEPEST = 2
+# A subgraph larger than this is nothing to read. Its edges may grow with the square, so they are limited as well.
+MOST_ENTITIES = 200
+RELATIONSHIPS_AN_ENTITY = 4
+# A hub's neighbours of one type are looked for among so many times as many neighbours more, until there are enough.
+_WIDER = 4
+
+
+class LightRagKnowledgeGraph(KnowledgeGraph):
+    """Reads the graph of one workspace.
+
+    LightRAG keeps an edge once for both directions, with its ends in alphabetical order, and who did what to whom
+    survives in its description alone. So an edge leads from the entity that its description names first; when no
+    description names both, from the alphabetically first.
+    """
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
+        """An entity by its name, exactly so if there is one, else in any case.
+
+        It was first seen when the earliest document that mentions it was accepted, and last when a passage last added
+        to it.
+        """
+        store = await self._current()
+        return await _Graph(store).entity(name, connections, documents) if store else None
+
+    async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
+        """Names of the entities that passages mention: by how many of the passages, then by their connections."""
+        store = await self._current()
+        return await _Graph(store).of_passages(passage_ids, limit) if store else []
+
+    async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
+        """Names of the entities that each passage mentions, best connected first."""
+        store = await self._current()
+        return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
+
+    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
+        """Breadth first from the entities that are there, by strength of connection on each level.
+
+        `limit` is 200 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
+        """
+        store = await self._current()
+        if store is None:
+            return Neighbourhood()
+        return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
+
+    async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
+        """Entities whose name contains the text in any case, best connected first; described in brief."""
+        store = await self._current()
+        return await _Graph(store).search(text, limit, kind) if store else []
+
+    async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
+        """The best connected entities and the strongest relationships among them, 4 for each entity."""
+        store = await self._current()
+        return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
+
+    async def kinds(self) -> dict[str, int]:
+        """The types of entities. Those of removed documents count until the graph is rid of them."""
+        store = await self._current()
+        return await _Graph(store).kinds() if store else {}
+
+    async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
+        """See the port. A relationship has no direction here."""
+        store = await self._current()
+        return await _Graph(store).naming(names, limit) if store else None
+
+    async def _current(self) -> Store | None:
+        """The store, with all of its graph."""
+        store = await self._access.existing()
+        if store is not None:
+            await store.ledger.catch_up_graph()
+        return store
+
+
+class _Graph:
+    def __init__(self, store: Store) -> None:
+        self._graph: GraphStorage = store.engine.chunk_entity_relation_graph
+        self._ledger = store.ledger
+        self._read: dict[str, Properties] = {}
+
+    async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
+        found = await self._named(name)
+        if found is None:
+            return None
+        known, value = found
+        if not (described := await self._described([known])):
+            return None
+        sources = await self._ledger.documents_mentioning(known, max(documents, 1))
+        (brief,) = await self._entities([known])
+        first_seen = sources[0][2] if sources else None
+        shown = sources[:documents]
+        labels = await self._ledger.labels([identifier for identifier, *_ in shown])
+        description = readable(value.get("description")) if described[known] else ""
+        return EntityView(
+            replace(brief, description=description, first_seen=first_seen),
+            tuple(await self._connections(known, connections)),
+            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in shown),
+        )
+
+    async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
+        counts = Counter(name for _, name in await self._mentioned_by(passage_ids))
+        degrees = await self._graph.degrees(counts)
+        return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
+
+    async def of_each_passage(self, passage_ids: Sequence[str], limit: int) -> dict[str, list[str]]:
+        mentioned: dict[str, list[str]] = {}
+        for passage, name in await self._mentioned_by(passage_ids):
+            mentioned.setdefault(passage, []).append(name)
+        degrees = await self._graph.degrees({name for names in mentioned.values() for name in names})
+        return {
+            passage: sorted(degrees.keys() & names, key=lambda name: (-degrees[name], name))[:limit]
+            for passage, names in mentioned.items()
+        }
+
+    async def expand(self, names: Sequence[str], depth: int, limit: int, kind: str) -> Neighbourhood:
+        start = await self._known(names)
+        reached, capped = start[:limit], len(start) > limit
+        level = reached
+        for _ in range(depth):
+            if capped or not level:
+                break
+            level = await self._beyond(level, set(reached), limit - len(reached) + 1, kind)
+            capped = len(reached) + len(level) > limit
+            reached = [*reached, *level][:limit]
+        return await self._shown(reached, capped=capped)
+
+    async def overview(self, limit: int, kind: str) -> Neighbourhood:
+        best = await self._graph.containing("", limit + 1, storable(kind))
+        return await self._shown(best[:limit], capped=len(best) > limit)
+
+    async def _shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
+        """These entities and the strongest relationships among them."""
+        most = RELATIONSHIPS_AN_ENTITY * len(reached)
+        rows = await self._relations(await self._graph.among(reached, most + 1))
+        entities = tuple(await self._entities(reached))
+        return Neighbourhood(entities, tuple(relationship_of(*row) for row in rows[:most]), capped or len(rows) > most)
+
+    async def search(self, text: str, limit: int, kind: str) -> list[Entity]:
+        return await self._entities(await self._graph.containing(storable(text.strip()), limit, storable(kind)))
+
+    async def kinds(self) -> dict[str, int]:
+        counts = await self._graph.kinds()
+        return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+
+    async def naming(self, names: Sequence[str], limit: int) -> tuple[list[str], int] | None:
+        found = [await self._named(name) for name in names]
+        known = [each[0] for each in found if each]
+        if len(known) < len(names):
+            return None
+        if len(known) == 1:
+            return await self._ledger.passages_mentioning("entity", known[0], limit)
+        return await self._ledger.passages_mentioning("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
+
+    async def _mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
+
+    async def _known(self, names: Sequence[str]) -> list[str]:
+        """The entities of these names that are there. Exact names take one read together."""
+        wanted = list(dict.fromkeys(map(storable, names)))
+        exact = await self._nodes(wanted)
+        found = [(name,) if name in exact else await self._named(name) for name in wanted]
+        return list(dict.fromkeys(each[0] for each in found if each))
+
+    async def _nodes(self, names: Sequence[str]) -> dict[str, Properties]:
+        """The nodes that are there. Each is read once."""
+        if missing := [name for name in names if name not in self._read]:
+            self._read |= await self._graph.nodes(missing)
+        return {name: self._read[name] for name in names if name in self._read}
+
+    async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        return await self._graph.named(storable(name))
+
+    async def _connections(self, name: str, limit: int) -> list[Connection]:
+        found: list[Connection] = []
+        strong = await self._graph.strongest(name, limit)
+        rows = [(*((name, other) if forward else (other, name)), value) for other, value, forward in strong]
+        for source, target, value in await self._relations(rows):
+            other = target if source == name else source
+            away = first_of(source, target, value.get("description")) == name
+            direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
+            found.append(Connection(other, type_of(value), direction, brief(value.get("description"))))
+        return found
+
+    async def _beyond(self, level: Sequence[str], seen: set[str], limit: int, kind: str) -> list[str]:
+        """The strongest new neighbours of a level of a search."""
+        weights: dict[str, float] = {}
+        for node in level:
+            for other, weight in await self._near(node, seen, limit, kind):
+                weights[other] = max(weights.get(other, 0.0), weight or 0.0)
+        return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
+
+    async def _near(self, node: str, seen: set[str], limit: int, kind: str) -> list[tuple[str, float | None]]:
+        """At least `limit` new neighbours of a node, of a type if one is given, or all that there are."""
+        # As many more as are known already: these may be the strongest.
+        wide = limit + len(seen)
+        while True:
+            rows = await self._graph.neighbours(node, wide)
+            found = [row for row in rows if row[0] not in seen]
+            if kind:
+                nodes = await self._nodes([other for other, _ in found])
+                found = [row for row in found if nodes.get(row[0], {}).get("entity_type") == kind]
+            if not kind or len(found) >= limit or len(rows) < wide:
+                return found
+            wide *= _WIDER
+
+    async def _entities(self, names: Sequence[str]) -> list[Entity]:
+        found, mentions, described = (
+            await self._nodes(names),
+            await self._ledger.mentions(names),
+            await self._described(names),
+        )
+        return [
+            entity_of(name, found[name] if described[name] else undescribed(found[name]), mentions.get(name, 0))
+            for name in names
+            if name in found and name in described
+        ]
+
+    async def _described(self, names: Sequence[str]) -> dict[str, bool]:
+        """Return the entities that a passage still names, each with False if a removed passage describes it too."""
+        fading = await self._ledger.fading("entity", names)
+        return {name: name not in fading for name in names if fading.get(name, True)}
+
+    async def _relations(
+        self, rows: Sequence[tuple[str, str, dict[str, Any]]]
+    ) -> list[tuple[str, str, dict[str, Any]]]:
+        """Return the edges that a passage still names, without the descriptions of removed passages."""
+        keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
+        fading = await self._ledger.fading("relation", keys)
+        return [
+            (source, target, undescribed(value) if key in fading else value)
+            for key, (source, target, value) in zip(keys, rows, strict=True)
+            if fading.get(key, True)
+        ]

@@ -1,0 +1,1 @@
+"""Queues of indexing tasks, in a file and in PostgreSQL."""

@@ -1,0 +1,307 @@
+"""The embedded workspaces: a folder each, below one home, or a baked store."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import DocumentKey, Stored
+from cragside.domain.names import memory_of, owner_of
+from cragside.ports.files import ObjectStore
+from cragside.ports.models import QuestionReader, RelevanceGrader
+from cragside.ports.workspaces import Workspace, Workspaces
+from cragside.store.building import being_built
+from cragside.store.files.home import Home
+from cragside.store.files.manifest import Manifest
+from cragside.store.leases import DOCUMENTS, GRAPH, Leases
+from cragside.store.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.store.ledger.leases import LeaseLost
+from cragside.store.opening import StoreOpener, damaged, out_of_reach, unopened
+from cragside.store.pool import StorePool
+
+if TYPE_CHECKING:
+    from cragside.store.ledger.ledger import Ledger
+    from cragside.store.repository import Keywords
+    from cragside.store.store import Store
+
+# The lease of whoever builds a store that is to replace another one.
+REBUILDING = "rebuilding"
+# The lease of whoever builds a store anew, so that nobody else begins the same.
+REINDEXING = "reindexing"
+MOST_OPEN = 64
+PATIENCE_SECONDS = 30.0
+
+
+class EmbeddedWorkspaces(Workspaces):
+    """Opens workspaces below `home`, their stores with `opener`.
+
+    A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
+    For `most_open` and `patience` see `StorePool`.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        opener: StoreOpener,
+        ranker: RelevanceGrader,
+        keywords_of: "Callable[[str], Keywords]",
+        language_of: Callable[[str], str | None],
+        reader: QuestionReader,
+        saved_queries: int,
+        sha256: str | None = None,
+        objects: ObjectStore | None = None,
+        most_open: int = MOST_OPEN,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._backend = opener.backend
+        self._home = Home(home, opener.backend, sha256=sha256, objects=objects)
+        self._opener = opener
+        self._ranker = ranker
+        self._keywords_of = keywords_of
+        self._language_of = language_of
+        self._reader = reader
+        self._saved_queries = saved_queries
+        self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
+
+    def folder(self, workspace: str) -> Path:
+        """Return the folder of a workspace."""
+        return self._home.folder_of(workspace)
+
+    @override
+    async def open(self, name: str) -> Workspace:
+        # Importing LightRAG takes a second or two: whoever never opens a workspace should not wait for it.
+        from cragside.store.indexing.part_indexer import LightRagPartIndexer
+        from cragside.store.knowledge_graph import LightRagKnowledgeGraph
+        from cragside.store.library import LightRagLibrary
+        from cragside.store.repository import LightRagRepository
+        from cragside.store.store import StoreAccess
+
+        access = StoreAccess(
+            name,
+            existing=partial(self._existing, name),
+            searchable=partial(self._searchable, name),
+            create=partial(self._created, name),
+            check_writable=self._home.refuse_baked,
+        )
+        passages = LightRagRepository(
+            access,
+            keywords_of=self._keywords_of,
+            language_of=self._language_of,
+            reader=self._reader,
+            ranker=self._ranker,
+            saved_queries=self._saved_queries,
+        )
+        documents, graph, work = LightRagLibrary(access), LightRagKnowledgeGraph(access), LightRagPartIndexer(access)
+        return Workspace(name, documents, passages, graph, work, read_only=self._home.read_only)
+
+    @override
+    async def prepare(self, workspace: str) -> None:
+        if store := await self._existing(workspace):
+            await store.embedder.prepare()
+        if not self._home.read_only:
+            await self._backend.sweep(self._home.folder)
+        # Whoever prepares a server stays for as long as it runs.
+        self._pool.leave()
+
+    @override
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        store = await self._existing(workspace)
+        if store and (how := await store.ledger.damage(whole=whole)):
+            raise damaged(workspace, how, read_only=store.ledger.read_only).at(store.ledger.place)
+
+    @override
+    async def names(self) -> list[str]:
+        await self._home.ready()
+        return await self._home.names()
+
+    @override
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
+        if not await self._has_store(workspace):
+            return Stored()
+        try:
+            return await self._backend.stored(self.folder(workspace), keys)
+        except LedgerError as error:
+            raise unopened(workspace, error, read_only=False) from error.__cause__
+
+    @override
+    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
+        """See the port; exchanges count as documents.
+
+        The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
+        indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused, and so is a
+        second call while one is under way.
+        """
+        await self._home.ready()
+        self._home.refuse_baked()
+        count = await self._rebuilt(workspace, progress)
+        return count + await self._rebuilt(memory_of(workspace), progress)
+
+    @override
+    async def remove(self, workspace: str) -> bool:
+        await self._home.ready()
+        self._home.refuse_baked()
+        await self._backend.sweep(self._home.folder)
+        # Documents last: until they are gone, the workspace is listed, and removing it again completes it.
+        names = memory_of(workspace), workspace
+        removed = [await self._taken_away(name) for name in names]
+        for name in names:  # what a reindex or a copy left that was killed
+            await self._backend.remove(self._home.beside(name, "reindexing"))
+            await self._backend.remove(self._home.beside(name, "copying"))
+        return any(removed)
+
+    @override
+    async def disagreement(self, workspace: str) -> str:
+        for name in (workspace, memory_of(workspace)):
+            if not self._home.read_only and await self._has_store(name):
+                try:
+                    if found := await self._backend.disagreement(self.folder(name)):
+                        return found
+                except LedgerError as error:
+                    raise unopened(name, error, read_only=False) from error.__cause__
+        return ""
+
+    async def close(self) -> None:
+        """Close every workspace. One that fails to open or to close does not keep the others open."""
+        await self._home.close()
+        await self._pool.close()
+
+    async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
+        if not await self._has_store(workspace):
+            return 0
+        # Texts are read back without their vectors, so the old model may be out of reach.
+        old = await self._opener.open(workspace, self.folder(workspace), check=False)
+        try:
+            async with old.leases.held_if_free(REINDEXING) as first:
+                if first is None:
+                    message = (
+                        f"Workspace {owner_of(workspace)} is being built anew already. Try again when that has ended."
+                    )
+                    raise ServiceUnavailable("reindex", message)
+                async with old.alone() as ledger:
+                    count = await self._replaced(workspace, old, ledger, progress)
+            await self._pool.drop(workspace)
+            return count
+        finally:
+            await old.close()
+
+    async def _replaced(self, workspace: str, old: "Store", ledger: "Ledger", progress: Callable[[str], None]) -> int:
+        """Build a store beside the old one, which nobody else writes to, and put it in its place."""
+        from cragside.store.indexing.reindexing import rebuild
+
+        scratch = self._home.beside(workspace, "reindexing")
+        await self._backend.remove(scratch)
+        opening, seconds = partial(self._opener.ledger, workspace, scratch), self._opener.lease_seconds
+        async with being_built(self._backend, scratch, opening, lease=REBUILDING, seconds=seconds) as building:
+            if building is None:
+                raise LeaseLost
+            fresh = await self._opener.open(workspace, scratch)
+            try:
+                await fresh.embedder.prepare()
+                count = await rebuild(old, fresh, progress)
+                await ledger.replace_by(fresh.ledger)
+            finally:
+                await fresh.close()
+            return count
+
+    async def _taken_away(self, workspace: str) -> bool:
+        if not await self._has_store(workspace):
+            return False
+        folder = self.folder(workspace)
+        try:
+            ledger = await self._backend.open_ledger(folder, workspace, search_text=self._opener.search_text)
+        except LedgerError as error:
+            if not isinstance(error, (LedgerDamaged, StoreFormatError)):
+                raise unopened(workspace, error, read_only=False) from error.__cause__
+            ledger = None  # nobody can write to it
+        try:
+            if ledger is None:
+                await self._backend.take_away(folder)
+            else:
+                await self._taken_away_alone(ledger, folder)
+        except OSError as error:
+            raise out_of_reach(workspace, error) from error
+        except LedgerError as error:
+            raise unopened(workspace, error, read_only=False) from error.__cause__
+        finally:
+            if ledger is not None:
+                ledger.release()
+        await self._pool.drop(workspace)
+        return True
+
+    async def _taken_away_alone(self, ledger: "Ledger", folder: Path) -> None:
+        leases = Leases(ledger, self._opener.lease_seconds, self._opener.clock)
+        try:
+            async with leases.held(GRAPH), leases.held(DOCUMENTS):
+                await self._backend.take_away(folder)
+        finally:
+            await leases.close()
+
+    async def _existing(self, workspace: str) -> "Store | None":
+        await self._home.ready()
+        self._pool.use(workspace)
+        opening = self._pool.opening(workspace)
+        if opening is None:
+            if manifest := self._home.baked():
+                if (baked := self._home.baked_name(manifest, workspace)) is None:
+                    return None
+                opening = self._pool.start(workspace, partial(self._opened_baked, workspace, manifest, baked))
+            elif not await self._has_store(workspace):
+                return None
+            else:
+                opening = self._pool.opening(workspace)  # another task may have begun meanwhile
+                opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
+        elif opening.done() and await _is_outdated(workspace, opening.result()):
+            gone = not self._home.read_only and not await self._has_store(workspace)
+            if self._pool.opening(workspace) is not opening:  # another task has replaced it meanwhile
+                return await self._existing(workspace)
+            if gone:
+                await self._pool.drop(workspace)
+                return None
+            opening = self._pool.start(workspace, partial(self._reopened, workspace, opening.result()))
+        return opening.result() if opening.done() else await asyncio.shield(opening)
+
+    async def _searchable(self, workspace: str) -> "Store | None":
+        opening = self._pool.opening(workspace)
+        if opening is None or not opening.done() or not opening.result().searches_tell_replacement:
+            return await self._existing(workspace)
+        self._pool.use(workspace)
+        return opening.result()
+
+    async def _created(self, workspace: str) -> "Store":
+        self._home.refuse_baked()
+        if store := await self._existing(workspace):
+            return store
+        opening = self._pool.opening(workspace)
+        opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
+        return await asyncio.shield(opening)
+
+    async def _has_store(self, workspace: str) -> bool:
+        try:
+            return await self._backend.has_store(self.folder(workspace))
+        except OSError as error:
+            raise out_of_reach(workspace, error) from error
+
+    async def _opened(self, workspace: str) -> "Store":
+        return await self._opener.open(workspace, self.folder(workspace))
+
+    async def _opened_baked(self, workspace: str, manifest: Manifest, baked: str) -> "Store":
+        self._home.check(manifest, baked)
+        return await self._opener.open(workspace, self.folder(workspace), read_only=True)
+
+    async def _reopened(self, workspace: str, outdated: "Store") -> "Store":
+        try:
+            return await self._opened(workspace)
+        finally:
+            await outdated.close()
+
+
+async def _is_outdated(workspace: str, store: "Store") -> bool:
+    try:
+        return await store.is_replaced()
+    except LedgerError as error:
+        raise unopened(workspace, error, read_only=False) from error.__cause__
