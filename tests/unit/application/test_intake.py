@@ -1,10 +1,14 @@
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from cragside.application.allowance import Allowance, allow
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Task
 from cragside.domain.tokens import Limits
 from cragside.ports.files import DocumentLoader, FetchedPage
 from cragside.store.queues.local import FILE_NAME
@@ -56,6 +60,29 @@ async def test_adding_a_document_again_queues_tasks_that_the_queue_had_refused(t
     stats = await knowledge.queue.stats()
     await knowledge.close()
     assert (acceptance.outcome, stats.pending) == ("unchanged", 2)
+
+
+async def test_a_deletion_that_the_full_disk_interrupts_half_way_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knowledge = Knowledge(tmp_path)
+    accepted = await knowledge.container.intake.text(SourceText("otter.txt", "Otters sleep."), workspace="default")
+    spare, queue, refusals = knowledge.container.spare_room, knowledge.queue, [ServiceUnavailable("queue", "full")]
+    assert spare is not None
+    spare.keep()
+    send = queue.send
+
+    async def full_once(tasks: Sequence[Task]) -> None:
+        if refusals:
+            raise refusals.pop()
+        await send(tasks)
+
+    monkeypatch.setattr(queue, "send", full_once)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=0))
+    deleted = await knowledge.container.intake.delete(accepted.record.id, workspace="default")
+    again = await knowledge.container.intake.delete(accepted.record.id, workspace="default")
+    await knowledge.close()
+    assert (deleted, again, refusals) == (True, False, [])
 
 
 class Noting(DocumentLoader):

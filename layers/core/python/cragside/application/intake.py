@@ -184,25 +184,27 @@ class Intake:
         It disappears from search at once, on a full disk too. The worker may remove its contributions to the graph
         later. Raises `ValidationError` if it no longer has the text with this `content_hash`.
         """
-        try:
-            return await self._deleted(document_id, workspace, content_hash)
-        except ServiceUnavailable:
-            if self._spare_room is None or not self._spare_room.give():
-                raise
-            return await self._deleted(document_id, workspace, content_hash)
-
-    async def _deleted(self, document_id: str, workspace: str, content_hash: str | None) -> bool:
         library = (await self._workspaces.open(workspace)).documents
-        known = None if content_hash is None else await library.document(document_id)
-        if known is not None and known.content_hash != content_hash:
+        known = await library.document(document_id)
+        if known is not None and content_hash not in (None, known.content_hash):
             raise ValidationError(
                 f"{known.name} has changed since you saw it. Look at it, and delete it again if you still want to.",
                 field="content_hash",
             )
+        try:
+            await self._delete(document_id, workspace)
+        except ServiceUnavailable:
+            if self._spare_room is None or not self._spare_room.give():
+                raise
+            await self._delete(document_id, workspace)
+        # An attempt that fails for want of room may already have removed the text.
+        return known is not None
+
+    async def _delete(self, document_id: str, workspace: str) -> None:
+        library = (await self._workspaces.open(workspace)).documents
         await self._queue.discard(workspace=workspace, document_id=document_id)
-        deleted = await library.delete(document_id)
+        await library.delete(document_id)
         await self._queue.send(await library.restart(document_id, failures=False))
-        return deleted
 
     async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
         """Re-queue unfinished and failed work, or with `force` all work, and dead letters. Return the number of tasks.
