@@ -37,10 +37,10 @@ _PASSAGE = """INSERT INTO crag.passage SELECT $1, id, version, 0, number, NULL, 
 
 async def fill(container: Container, workspace: str, passages: Sequence[corpus.Passage]) -> None:
     """Write passages into a new workspace."""
-    from cragside.store.workspaces import EmbeddedWorkspaces
+    from cragside.store.workspaces import Workspaces
 
     workspaces: Any = container.workspaces
-    assert isinstance(workspaces, EmbeddedWorkspaces)
+    assert isinstance(workspaces, Workspaces)
     store = await workspaces._created(workspace)
     await store.embedder.prepare()
     # Indexes that are made at the end take a third of the time.

@@ -7,13 +7,12 @@ from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.ports.embedder import Embedder
 from cragside.ports.models import LanguageModel, QuestionReader, RelevanceGrader
-from cragside.ports.workspaces import Workspaces
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.opening import StoreOpener
 from cragside.store.store import Store
-from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
+from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, Workspaces
 from tests.fakes import AsWritten
 
 
@@ -34,7 +33,7 @@ def embedded_workspaces(
     question_seconds: float = 5.0,
     backend: Backend | None = None,
     reader: QuestionReader | None = None,
-) -> EmbeddedWorkspaces:
+) -> Workspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
 
     async def chunking(_: str) -> tuple[int, int]:
@@ -54,7 +53,7 @@ def embedded_workspaces(
         lease_seconds=lease_seconds,
         question_seconds=question_seconds,
     )
-    return EmbeddedWorkspaces(
+    return Workspaces(
         home,
         opener=opener,
         ranker=ranker,
@@ -69,7 +68,7 @@ def embedded_workspaces(
 
 async def store_of(workspaces: Workspaces, name: str) -> Store:
     """The open store of a workspace that has one: for tests of what its writers do to each other."""
-    assert isinstance(workspaces, EmbeddedWorkspaces)
+    assert isinstance(workspaces, Workspaces)
     store = await workspaces._existing(name)
     assert store is not None
     return store

@@ -9,12 +9,14 @@ from cragside.application.grading import PassageJudge
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
+from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading
 from cragside.ports.files import UploadForm
 from cragside.ports.models import QuestionReader, RelevanceGrader, Vocabulary
+from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository, Workspace
+from cragside.store.workspaces import Workspace
 
 
 def shared_words(query: str, text: str) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
@@ -11,13 +11,16 @@ from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
 from cragside.domain.names import memory_of, names_below, spoken
 from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
-from cragside.ports.workspaces import Library, Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.library import Library
+    from cragside.store.workspaces import Workspaces
 
 # The most documents that an error lists.
 _MOST_LISTED = 10
 
 
-async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
+async def documents_meant(library: "Library", called: str, *, path: str = "") -> list[DocumentRecord]:
     """Find the documents that `called` may mean: by id, source, label or name. `path` is `called` as a file's source.
 
     Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
@@ -73,7 +76,7 @@ class Intake:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         queue: IndexQueue,
         *,
         loader: DocumentLoader,

@@ -22,7 +22,6 @@ from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.files import ObjectStore, UploadStore
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.telemetry import DatabaseFigures
-from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from cragside.store.storages.neo4j.fence import FencedGraph
     from cragside.store.storages.qdrant.fence import FencedVectors
     from cragside.store.storages.redis.fence import FencedRedis
+    from cragside.store.workspaces import Workspaces
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2
@@ -200,14 +200,14 @@ class Stores(Models):
         return 30.0
 
     @cached_property
-    def workspaces(self) -> Workspaces:
+    def workspaces(self) -> "Workspaces":
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.languages import question_language
         from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
         from cragside.composition.process import most_stores
         from cragside.store.opening import StoreOpener
-        from cragside.store.workspaces import EmbeddedWorkspaces
+        from cragside.store.workspaces import Workspaces
 
         settings = self.settings
 
@@ -230,7 +230,7 @@ class Stores(Models):
             question_seconds=_QUESTION_SHARE * settings.timeout_seconds,
             clock=self.clock,
         )
-        workspaces = EmbeddedWorkspaces(
+        workspaces = Workspaces(
             self.folder,
             opener=opener,
             ranker=self.embedded_grader,

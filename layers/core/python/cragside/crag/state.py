@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Grading
@@ -14,7 +14,9 @@ from cragside.domain.reading import Reading
 from cragside.domain.verdict import DecisionPolicy, Judgement
 from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 
 class CragState(TypedDict, total=False):
@@ -51,7 +53,7 @@ class CragTools:
     that a question asks for, `unnamed` those that no passage names.
     """
 
-    workspaces: Workspaces
+    workspaces: "Workspaces"
     grading: Grading
     embedded_grader: RelevanceGrader
     word_matcher: WordMatcher

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from cragside.ports.workspaces import Entity, Relationship
+from cragside.domain.knowledge import Entity, Relationship
 from cragside.store.lean import GRAPH_FIELD_SEP
 
 # What a list says of each of its rows: merged descriptions have thousands of characters, and keywords hundreds.

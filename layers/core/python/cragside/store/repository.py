@@ -13,6 +13,7 @@ from cragside.domain.dating import date_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
+from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.outcome import leave_out
 from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch, least_similarity
@@ -20,7 +21,7 @@ from cragside.domain.reading import Reading
 from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_of_evidence, varied
 from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.ports.models import QuestionReader, RelevanceGrader
-from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository
+from cragside.ports.rag_repository import RagRepository
 from cragside.store.indexing.accepting import accept
 from cragside.store.indexing.part_indexer import mark_failed, work_on
 from cragside.store.lean import QueryParam
