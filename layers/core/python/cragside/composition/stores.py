@@ -26,10 +26,10 @@ from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
-    from cragside.adapters.local.spare_room import SpareFile
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.redis import RedisDatabase
     from cragside.store.backends.interface import Backend
+    from cragside.store.files.spare_room import SpareRoom
     from cragside.store.storages.neo4j.fence import FencedGraph
     from cragside.store.storages.qdrant.fence import FencedVectors
     from cragside.store.storages.redis.fence import FencedRedis
@@ -81,11 +81,11 @@ class Stores(Models):
         return Conversations(self.folder) if self._writable() else None
 
     @cached_property
-    def spare_room(self) -> "SpareFile | None":
+    def spare_room(self) -> "SpareRoom | None":
         """The room on the disk that is kept for deletions, None where RAG_HOME has no store that is written."""
-        from cragside.adapters.local.spare_room import SpareFile
+        from cragside.store.files.spare_room import SpareRoom
 
-        return SpareFile(self.folder) if self._writable() and not self.settings.on_postgres else None
+        return SpareRoom(self.folder) if self._writable() and not self.settings.on_postgres else None
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:

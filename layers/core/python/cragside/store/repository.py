@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import Protocol
 
 from typing_extensions import override
 
@@ -16,7 +15,7 @@ from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.outcome import leave_out
-from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch, least_similarity
+from cragside.domain.query import EVERYTHING, Filter, Keywords, Mode, Query, SimilaritySearch, least_similarity
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_of_evidence, varied
 from cragside.ports.clock import SYSTEM_CLOCK
@@ -46,20 +45,6 @@ _WIDE = 3
 _AT_ONCE = 16
 # Candidates that `get_relevant_documents` grades.
 _GRADED = 10
-
-
-class Keywords(Protocol):
-    """Keywords by which LightRAG searches entities (`low`) and relations (`high`)."""
-
-    @property
-    def low(self) -> list[str]:
-        """Names of things."""
-        ...
-
-    @property
-    def high(self) -> list[str]:
-        """Subjects."""
-        ...
 
 
 class LightRagRepository(RagRepository):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
+from cragside.domain.query import Keywords
 from cragside.ports.files import ObjectStore
 from cragside.ports.models import QuestionReader, RelevanceGrader
 from cragside.ports.rag_repository import RagRepository
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cragside.store.knowledge_graph import KnowledgeGraph
     from cragside.store.ledger.ledger import Ledger
     from cragside.store.library import Library
-    from cragside.store.repository import Keywords
     from cragside.store.store import Store
 
 # The lease of whoever builds a store that is to replace another one.
@@ -66,7 +66,7 @@ class Workspaces:
         *,
         opener: StoreOpener,
         ranker: RelevanceGrader,
-        keywords_of: "Callable[[str], Keywords]",
+        keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
         reader: QuestionReader,
         saved_queries: int,

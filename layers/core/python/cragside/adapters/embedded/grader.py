@@ -34,7 +34,7 @@ from cragside.adapters.embedded.features import (
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
-from cragside.application.answerer import Support, SupportJudge
+from cragside.application.answerer import Support
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
@@ -262,20 +262,20 @@ _REMEMBERED = 64
 _NAME_INSIDE = re.compile(r"(?<=[\w,;)’'\"”] )[A-Z][\w’'-]{2,}")
 
 
-class EmbeddedSupportJudge(SupportJudge):
-    """Compares with the grader's features: its score is the share of the sentence's content words that a passage has.
+class EmbeddedSupportJudge:
+    """Compares a sentence with a passage by the grader's features. It takes milliseconds, and may run in any thread.
 
-    Words count by their weight, and in any inflection; one that is missing counts as far as a related word is there.
-    A number, code, date or rare name that the passage lacks means unsupported. Negations and who did what to whom are
-    not compared.
+    The score is the share of the sentence's content words that the passage has. Words count by their weight, and in any
+    inflection; one that is missing counts as far as a related word is there. A number, code, date or rare name that
+    the passage lacks means unsupported. Negations and who did what to whom are not compared.
     """
 
     def __init__(self, embedder: WordLlamaEmbedder) -> None:
         self._analyses = Analyses(embedder, _REMEMBERED)  # its own: the grader's are in use on the event loop
         self._lock = threading.Lock()
 
-    @override
-    def judge(self, sentence: str, *, title: str, text: str) -> Support:
+    def judge(self, sentence: str, title: str, text: str) -> Support:
+        """Tell if the passage, title included, supports the sentence."""
         with self._lock:
             lexicon = self._analyses.lexicon()
             claim = read_question(sentence, lexicon)
