@@ -6,14 +6,14 @@ from pathlib import Path
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.ports.embedder import Embedder
-from cragside.ports.models import LanguageModel, QuestionReader, RelevanceGrader
+from cragside.ports.models import LanguageModel, RelevanceGrader
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.opening import StoreOpener
 from cragside.store.store import Store
 from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, Workspaces
-from tests.fakes import AsWritten
+from tests.fakes import as_written
 
 
 def embedded_workspaces(
@@ -32,7 +32,6 @@ def embedded_workspaces(
     language_of: Callable[[str], str | None] = lambda question: None,
     question_seconds: float = 5.0,
     backend: Backend | None = None,
-    reader: QuestionReader | None = None,
 ) -> Workspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
 
@@ -62,7 +61,8 @@ def embedded_workspaces(
         most_open=most_open,
         patience=patience,
         language_of=language_of,
-        reader=reader or AsWritten(),
+        correct=as_written,
+        explain=lambda reading, passages: reading,
     )
 
 

@@ -204,7 +204,7 @@ class Stores(Models):
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.languages import question_language
-        from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
+        from cragside.adapters.embedded.spelling import correct, explain
         from cragside.composition.process import most_stores
         from cragside.store.opening import StoreOpener
         from cragside.store.workspaces import Workspaces
@@ -236,7 +236,8 @@ class Stores(Models):
             ranker=self.embedded_grader,
             keywords_of=keywords_of,
             language_of=question_language,
-            reader=EmbeddedQuestionReader(),
+            correct=correct,
+            explain=explain,
             saved_queries=settings.saved_queries,
             sha256=settings.home_sha256,
             objects=self.object_store,

@@ -1,6 +1,6 @@
-"""Models, their hosts, and what reads questions and grades passages with them or by rules."""
+"""Models, their hosts, and what completes questions and grades passages with them or by rules."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from cragside.domain.document import Document
@@ -73,26 +73,6 @@ class FollowUpReader(Protocol):
         A question that stands alone already is returned unchanged. `model` is the chat model that the request names.
         Raises `ServiceUnavailable("conversation", ...)`.
         """
-
-
-class Vocabulary(Protocol):
-    """The words of the passages in a store."""
-
-    async def held(self, terms: Collection[str]) -> Mapping[str, int]:
-        """Count the passages that have each of these terms of full-text search. Terms that none has are left out."""
-
-    async def passage_with(self, words: str) -> str:
-        """Return the passage that these words find first, "" if none has them."""
-
-
-class QuestionReader(Protocol):
-    """Knows how people misspell and abbreviate words."""
-
-    async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
-        """Return the question with the nearest words of the vocabulary in place of those that it lacks."""
-
-    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
-        """Add the abbreviations that these passages explain, and what they stand for, to the reading."""
 
 
 # The name of the grader that needs no chat model.

@@ -19,7 +19,7 @@ from cragside.domain.query import EVERYTHING, Filter, Keywords, Mode, Query, Sim
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_of_evidence, varied
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.ports.models import QuestionReader, RelevanceGrader
+from cragside.ports.models import RelevanceGrader
 from cragside.ports.rag_repository import RagRepository
 from cragside.store.indexing.accepting import accept
 from cragside.store.indexing.part_indexer import mark_failed, work_on
@@ -29,7 +29,7 @@ from cragside.store.ledger.leases import StoreRemoved
 from cragside.store.reading import read_passages
 from cragside.store.similarity import SimilarPassages
 from cragside.store.store import Store, StoreAccess, StoreReplaced
-from cragside.store.vocabulary import StoreVocabulary
+from cragside.store.vocabulary import Correct, Explain, Vocabulary
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3
@@ -60,14 +60,16 @@ class LightRagRepository(RagRepository):
         *,
         keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
-        reader: QuestionReader,
+        correct: Correct,
+        explain: Explain,
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
         self._access = access
         self._keywords_of = keywords_of
         self._language_of = language_of
-        self._reader = reader
+        self._correct = correct
+        self._explain = explain
         self._ranker = ranker
         self._saved_queries = saved_queries
 
@@ -126,10 +128,10 @@ class LightRagRepository(RagRepository):
         async def searched(store: Store) -> tuple[Reading, list[Document]]:
             found = await self._retrieved(store, query, limit, mode, wanted)
             # The search has counted the question's words, so reading costs a round trip only where one is missing.
-            reading = await self._reader.read(query, StoreVocabulary(store))
+            reading = await self._correct(query, Vocabulary(store))
             if reading.text != query:
                 found = await self._retrieved(store, reading.text, limit, mode, wanted)
-            reading = self._reader.explained(reading, [each.whole for each in found])
+            reading = self._explain(reading, [each.whole for each in found])
             if reading.equal:
                 more = [await self._retrieved(store, other, limit, mode, wanted) for other in reading.others]
                 every = chain(found, *more)

@@ -12,7 +12,7 @@ from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
 from cragside.domain.query import Keywords
 from cragside.ports.files import ObjectStore
-from cragside.ports.models import QuestionReader, RelevanceGrader
+from cragside.ports.models import RelevanceGrader
 from cragside.ports.rag_repository import RagRepository
 from cragside.store.building import being_built
 from cragside.store.files.home import Home
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cragside.store.ledger.ledger import Ledger
     from cragside.store.library import Library
     from cragside.store.store import Store
+    from cragside.store.vocabulary import Correct, Explain
 
 # The lease of whoever builds a store that is to replace another one.
 REBUILDING = "rebuilding"
@@ -68,7 +69,8 @@ class Workspaces:
         ranker: RelevanceGrader,
         keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
-        reader: QuestionReader,
+        correct: "Correct",
+        explain: "Explain",
         saved_queries: int,
         sha256: str | None = None,
         objects: ObjectStore | None = None,
@@ -81,7 +83,8 @@ class Workspaces:
         self._ranker = ranker
         self._keywords_of = keywords_of
         self._language_of = language_of
-        self._reader = reader
+        self._correct = correct
+        self._explain = explain
         self._saved_queries = saved_queries
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
@@ -113,7 +116,8 @@ class Workspaces:
             access,
             keywords_of=self._keywords_of,
             language_of=self._language_of,
-            reader=self._reader,
+            correct=self._correct,
+            explain=self._explain,
             ranker=self._ranker,
             saved_queries=self._saved_queries,
         )
