@@ -86,7 +86,7 @@ class Container(Stores):
                 workspaces=self.workspaces,
                 grading=self.grading,
                 embedded_grader=self.embedded_grader,
-                word_matcher=self.word_matcher,
+                near_words=partial(self.word_matcher.matches, near=True),
                 search=self.search,
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,
@@ -192,7 +192,7 @@ class Container(Stores):
         return Explainer(
             self.enricher,
             self.embedded_grader,
-            self.word_matcher,
+            self.word_matcher.matches,
             prefix=settings.command_prefix,
             tell_none=settings.tell_none,
             timeout=settings.timeout_seconds,

@@ -1,6 +1,6 @@
 """Models, their hosts, and what completes questions and grades passages with them or by rules."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from cragside.domain.document import Document
@@ -104,13 +104,6 @@ class RelevanceGrader(Protocol):
         return [scores[place] for place in range(len(documents))]
 
 
-class WordMatcher(Protocol):
-    """Compares words in any inflection."""
-
-    async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
-        """Return the query's content words, in lower case, that each document or its title has, in the query's order.
-
-        With `near`, those of the title and of the place that has most of them.
-
-        Raises `ServiceUnavailable("grader", ...)`.
-        """
+# Returns the query's content words, in lower case, that each document or its title has, in the query's order. Raises
+# `ServiceUnavailable("grader", ...)`.
+MatchWords = Callable[[str, Sequence[Document]], Awaitable[list[tuple[str, ...]]]]

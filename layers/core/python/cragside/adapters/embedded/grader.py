@@ -38,7 +38,7 @@ from cragside.application.answerer import Support
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.models import RelevanceGrader, WordMatcher
+from cragside.ports.models import RelevanceGrader
 
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.
@@ -174,7 +174,7 @@ class GraderWeights:
         )
 
 
-class EmbeddedGrader(RelevanceGrader, WordMatcher):
+class EmbeddedGrader(RelevanceGrader):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own.
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
@@ -197,8 +197,11 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
             return []
         return self.scores(query, [Excerpt.of(document) for document in documents])
 
-    @override
     async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
+        """Return the query's content words, in lower case, that each document or its title has, in the query's order.
+
+        A word counts in any inflection. With `near`, return those of the title and of the place that has most of them.
+        """
         with self._lock:
             lexicon = self._analyses.lexicon()
             question = read_question(query, lexicon)
