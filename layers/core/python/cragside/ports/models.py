@@ -1,4 +1,4 @@
-"""Models, their hosts, and what completes questions and grades passages with them or by rules."""
+"""Asks models and their hosts, completes questions, and grades passages, with models or by rules."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
@@ -13,7 +13,7 @@ EMBEDDED = "embedded"
 
 
 class ModelHost(Protocol):
-    """An Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.
+    """Asks an Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.
 
     Failures are of the component "ollama" or "model_host". `windows` are those that its models keep.
     """
@@ -87,14 +87,14 @@ class RelevanceGrader(Protocol):
     name: str = EMBEDDED_GRADER
 
     async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
-        """One probability (0..1) for each document, in their order; [] for none.
+        """Return one probability (0..1) for each document, in their order; [] for none.
 
         Raises `ServiceUnavailable("grader", ...)`.
         """
         ...
 
     async def grade_read(self, reading: Reading, documents: Sequence[Document]) -> list[float]:
-        """`grade`, with the question as each document puts it."""
+        """Grade as `grade` does, with the question as each document puts it."""
         asked = [reading.asked_of(document.whole) for document in documents]
         scores = dict[int, float]()
         for question in dict.fromkeys(asked):

@@ -10,7 +10,7 @@ from cragside.domain.reading import Reading
 
 
 class RagRepository(ABC):
-    """Port for RAG data persistence. Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`."""
+    """Finds passages and indexes texts. Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`."""
 
     @abstractmethod
     async def save_query(self, query: Query) -> None:
@@ -53,11 +53,11 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
-        """Passages whose relevance is above `threshold`, graded by the repository's own grader, best first."""
+        """Return passages whose relevance is above `threshold`, graded by the repository's grader, best first."""
 
     @abstractmethod
     async def status(self) -> KnowledgeStatus:
-        """Sizes of the workspace."""
+        """Measure the workspace."""
 
     @abstractmethod
     async def version(self) -> str:

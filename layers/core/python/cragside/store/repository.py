@@ -1,4 +1,4 @@
-"""The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
+"""Implements `RagRepository` on LightRAG's graph and vectors."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -281,7 +281,7 @@ def _failing_as_unavailable() -> Iterator[None]:
 
 
 def document_of(record: DocumentRecord, passage: Passage) -> Document:
-    """A passage as evidence: what its citation shows is in the metadata."""
+    """Return a passage as evidence. The metadata has what its citation shows."""
     shown = {
         "filename": record.label,
         "page": passage.page,

@@ -41,7 +41,7 @@ PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The documents, passages and graph of a workspace. An unknown one is empty; its first document makes its store.
+    """Gives a workspace's documents, passages and graph. An unknown one is empty; its first document makes its store.
 
     `work` is what a worker writes with. Where `read_only`, all that writes raises `ReadOnlyStore`.
     """
