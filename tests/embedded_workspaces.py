@@ -1,6 +1,7 @@
 """Embedded workspaces with models that cost nothing, and the stores behind workspaces."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
@@ -11,6 +12,7 @@ from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.opening import StoreOpener
+from cragside.store.repository import LightRagRepository
 from cragside.store.store import Store
 from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, Workspaces
 from tests.fakes import as_written
@@ -55,20 +57,22 @@ def embedded_workspaces(
     return Workspaces(
         home,
         opener=opener,
-        ranker=ranker,
-        keywords_of=keywords_of,
-        saved_queries=saved_queries,
+        repository=partial(
+            LightRagRepository,
+            keywords_of=keywords_of,
+            language_of=language_of,
+            correct=as_written,
+            explain=lambda reading, passages: reading,
+            ranker=ranker,
+            saved_queries=saved_queries,
+        ),
         most_open=most_open,
         patience=patience,
-        language_of=language_of,
-        correct=as_written,
-        explain=lambda reading, passages: reading,
     )
 
 
 async def store_of(workspaces: Workspaces, name: str) -> Store:
     """The open store of a workspace that has one: for tests of what its writers do to each other."""
-    assert isinstance(workspaces, Workspaces)
     store = await workspaces._existing(name)
     assert store is not None
     return store

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.redis import RedisDatabase
+    from cragside.ports.rag_repository import RagRepository
     from cragside.store.backends.interface import Backend
     from cragside.store.files.spare_room import SpareRoom
     from cragside.store.storages.neo4j.fence import FencedGraph
     from cragside.store.storages.qdrant.fence import FencedVectors
     from cragside.store.storages.redis.fence import FencedRedis
+    from cragside.store.store import StoreAccess
     from cragside.store.workspaces import Workspaces
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
@@ -209,11 +211,24 @@ class Stores(Models):
         from cragside.store.opening import StoreOpener
         from cragside.store.workspaces import Workspaces
 
-        settings = self.settings
+        settings, ranker = self.settings, self.embedded_grader
 
         async def chunking(workspace: str) -> tuple[int, int]:
             preferred = await self.preferences.of(owner_of(workspace))
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
+        def repository(access: "StoreAccess") -> "RagRepository":
+            from cragside.store.repository import LightRagRepository  # imports LightRAG
+
+            return LightRagRepository(
+                access,
+                keywords_of=keywords_of,
+                language_of=question_language,
+                correct=correct,
+                explain=explain,
+                ranker=ranker,
+                saved_queries=settings.saved_queries,
+            )
 
         opener = StoreOpener(
             backend=self.backend,
@@ -233,12 +248,7 @@ class Stores(Models):
         workspaces = Workspaces(
             self.folder,
             opener=opener,
-            ranker=self.embedded_grader,
-            keywords_of=keywords_of,
-            language_of=question_language,
-            correct=correct,
-            explain=explain,
-            saved_queries=settings.saved_queries,
+            repository=repository,
             sha256=settings.home_sha256,
             objects=self.object_store,
             most_open=most_stores(settings.max_open_workspaces),

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
-from cragside.domain.query import Keywords
 from cragside.ports.files import ObjectStore
-from cragside.ports.models import RelevanceGrader
 from cragside.ports.rag_repository import RagRepository
 from cragside.store.building import being_built
 from cragside.store.files.home import Home
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from cragside.store.knowledge_graph import KnowledgeGraph
     from cragside.store.ledger.ledger import Ledger
     from cragside.store.library import Library
-    from cragside.store.store import Store
-    from cragside.store.vocabulary import Correct, Explain
+    from cragside.store.store import Store, StoreAccess
 
 # The lease of whoever builds a store that is to replace another one.
 REBUILDING = "rebuilding"
@@ -55,7 +52,7 @@ class Workspace:
 
 
 class Workspaces:
-    """Opens workspaces below `home`, each of them once, their stores with `opener`.
+    """Opens workspaces below `home`, each of them once: their stores with `opener`, their passages with `repository`.
 
     A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
     For `most_open` and `patience` see `StorePool`.
@@ -66,12 +63,7 @@ class Workspaces:
         home: Path,
         *,
         opener: StoreOpener,
-        ranker: RelevanceGrader,
-        keywords_of: Callable[[str], Keywords],
-        language_of: Callable[[str], str | None],
-        correct: "Correct",
-        explain: "Explain",
-        saved_queries: int,
+        repository: "Callable[[StoreAccess], RagRepository]",
         sha256: str | None = None,
         objects: ObjectStore | None = None,
         most_open: int = MOST_OPEN,
@@ -80,12 +72,7 @@ class Workspaces:
         self._backend = opener.backend
         self._home = Home(home, opener.backend, sha256=sha256, objects=objects)
         self._opener = opener
-        self._ranker = ranker
-        self._keywords_of = keywords_of
-        self._language_of = language_of
-        self._correct = correct
-        self._explain = explain
-        self._saved_queries = saved_queries
+        self._repository = repository
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
     def folder(self, workspace: str) -> Path:
@@ -102,7 +89,6 @@ class Workspaces:
         from cragside.store.indexing.part_indexer import PartIndexer
         from cragside.store.knowledge_graph import KnowledgeGraph
         from cragside.store.library import Library
-        from cragside.store.repository import LightRagRepository
         from cragside.store.store import StoreAccess
 
         access = StoreAccess(
@@ -112,17 +98,8 @@ class Workspaces:
             create=partial(self._created, name),
             check_writable=self._home.refuse_baked,
         )
-        passages = LightRagRepository(
-            access,
-            keywords_of=self._keywords_of,
-            language_of=self._language_of,
-            correct=self._correct,
-            explain=self._explain,
-            ranker=self._ranker,
-            saved_queries=self._saved_queries,
-        )
         documents, graph, work = Library(access), KnowledgeGraph(access), PartIndexer(access)
-        return Workspace(name, documents, passages, graph, work, read_only=self._home.read_only)
+        return Workspace(name, documents, self._repository(access), graph, work, read_only=self._home.read_only)
 
     async def prepare(self, workspace: str) -> None:
         """Open a workspace, and have its embedding model loaded.
