@@ -37,11 +37,7 @@ _PASSAGE = """INSERT INTO crag.passage SELECT $1, id, version, 0, number, NULL, 
 
 async def fill(container: Container, workspace: str, passages: Sequence[corpus.Passage]) -> None:
     """Write passages into a new workspace."""
-    from cragside.store.workspaces import EmbeddedWorkspaces
-
-    workspaces: Any = container.workspaces
-    assert isinstance(workspaces, EmbeddedWorkspaces)
-    store = await workspaces._created(workspace)
+    store = await container.workspaces._created(workspace)
     await store.embedder.prepare()
     # Indexes that are made at the end take a third of the time.
     store.ledger._store._writes = -len(passages)  # type: ignore[attr-defined]

@@ -1,20 +1,21 @@
 """Embedded workspaces with models that cost nothing, and the stores behind workspaces."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.ports.embedder import Embedder
-from cragside.ports.models import LanguageModel, QuestionReader, RelevanceGrader
-from cragside.ports.workspaces import Workspaces
+from cragside.ports.models import LanguageModel, RelevanceGrader
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.opening import StoreOpener
+from cragside.store.repository import LightRagRepository
 from cragside.store.store import Store
-from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
-from tests.fakes import AsWritten
+from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, Workspaces
+from tests.fakes import as_written
 
 
 def embedded_workspaces(
@@ -33,8 +34,7 @@ def embedded_workspaces(
     language_of: Callable[[str], str | None] = lambda question: None,
     question_seconds: float = 5.0,
     backend: Backend | None = None,
-    reader: QuestionReader | None = None,
-) -> EmbeddedWorkspaces:
+) -> Workspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
 
     async def chunking(_: str) -> tuple[int, int]:
@@ -54,22 +54,25 @@ def embedded_workspaces(
         lease_seconds=lease_seconds,
         question_seconds=question_seconds,
     )
-    return EmbeddedWorkspaces(
+    return Workspaces(
         home,
         opener=opener,
-        ranker=ranker,
-        keywords_of=keywords_of,
-        saved_queries=saved_queries,
+        repository=partial(
+            LightRagRepository,
+            keywords_of=keywords_of,
+            language_of=language_of,
+            correct=as_written,
+            explain=lambda reading, passages: reading,
+            ranker=ranker,
+            saved_queries=saved_queries,
+        ),
         most_open=most_open,
         patience=patience,
-        language_of=language_of,
-        reader=reader or AsWritten(),
     )
 
 
 async def store_of(workspaces: Workspaces, name: str) -> Store:
     """The open store of a workspace that has one: for tests of what its writers do to each other."""
-    assert isinstance(workspaces, EmbeddedWorkspaces)
     store = await workspaces._existing(name)
     assert store is not None
     return store

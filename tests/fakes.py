@@ -9,12 +9,14 @@ from cragside.application.grading import PassageJudge
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
+from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading
 from cragside.ports.files import UploadForm
-from cragside.ports.models import QuestionReader, RelevanceGrader, Vocabulary
+from cragside.ports.models import RelevanceGrader
+from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository, Workspace
+from cragside.store.workspaces import Workspace
 
 
 def shared_words(query: str, text: str) -> float:
@@ -24,14 +26,9 @@ def shared_words(query: str, text: str) -> float:
     return len(wanted & present) / len(wanted) if wanted else 0.0
 
 
-class AsWritten(QuestionReader):
-    """Reads each question as it is written."""
-
-    async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
-        return Reading(question)
-
-    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
-        return reading
+async def as_written(question: str, _: object) -> Reading:
+    """Read a question as it is written."""
+    return Reading(question)
 
 
 class FakeRepository(RagRepository):

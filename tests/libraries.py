@@ -5,7 +5,7 @@ from typing import Any
 
 from cragside.domain.document import DocType
 from cragside.domain.indexing import DocumentKey, DocumentRecord, Part, Passage, Stored, Task
-from cragside.ports.workspaces import Workspace
+from cragside.store.workspaces import Workspace
 
 
 def record(document_id: str = "doc-1", doc_type: DocType = "text", parts: int = 1) -> DocumentRecord:

@@ -36,9 +36,10 @@ from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.preferences import NOTHING_FOUND, Preferences
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
+from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import RagRepository, Workspace
 from cragside.settings import Settings, load_settings
+from cragside.store.workspaces import Workspace
 
 Hook = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 

@@ -13,10 +13,11 @@ import pytest_asyncio
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
-from cragside.ports.workspaces import KnowledgeGraph, Neighbourhood
+from cragside.domain.knowledge import Neighbourhood
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.knowledge_graph import KnowledgeGraph
 from tests.indexing import delete
 from tests.services.backends import BACKENDS, made
 

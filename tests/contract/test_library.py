@@ -16,11 +16,13 @@ from cragside.domain.dating import BEGINNING
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import DocumentSort, Listing
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.query import Condition, Filter, SimilaritySearch
-from cragside.ports.workspaces import KnowledgeStatus, Library, PartIndexer
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
+from cragside.store.indexing.part_indexer import PartIndexer
+from cragside.store.library import Library
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 

@@ -12,7 +12,7 @@ import pytest
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.names import is_memory
-from cragside.ports.workspaces import Workspace
+from cragside.store.workspaces import Workspace
 from tests.knowledge import Knowledge
 
 MORNING = (

@@ -10,7 +10,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
-from cragside.store.vocabulary import StoreVocabulary
+from cragside.store.vocabulary import Vocabulary
 from tests.contract.test_similarity import searchable
 from tests.embedded_workspaces import store_of
 
@@ -46,7 +46,7 @@ async def test_reasons_say_which_words_were_read_otherwise(container: Container)
 
 
 async def test_a_store_knows_how_many_passages_have_a_term(container: Container) -> None:
-    vocabulary = StoreVocabulary(await store_of(container.workspaces, "default"))
+    vocabulary = Vocabulary(await store_of(container.workspaces, "default"))
     assert await vocabulary.held(["garag", "paint", "dehumidifi", "garden"]) == {
         "garag": 5,
         "paint": 5,
@@ -56,20 +56,20 @@ async def test_a_store_knows_how_many_passages_have_a_term(container: Container)
 
 
 async def test_a_store_knows_which_of_many_terms_it_has(container: Container) -> None:
-    vocabulary = StoreVocabulary(await store_of(container.workspaces, "default"))
+    vocabulary = Vocabulary(await store_of(container.workspaces, "default"))
     terms = {*meant("piant"), *meant("tmiber"), "euro", "☃", "'", 'a"b', "x" * 300}
     assert await vocabulary.held(terms) == {"paint": 5, "timber": 1, "euro": 1}
 
 
 async def test_a_term_counts_once_it_is_there(container: Container) -> None:
-    vocabulary = StoreVocabulary(await store_of(container.workspaces, "default"))
+    vocabulary = Vocabulary(await store_of(container.workspaces, "default"))
     assert await vocabulary.held(["quinc"]) == {}
     await searchable(container, SourceText("quince.txt", "A quince tart."))
     assert await vocabulary.held(["quinc"]) == {"quinc": 1}
 
 
 async def test_a_passage_with_words_is_found_as_it_is_written(container: Container) -> None:
-    vocabulary = StoreVocabulary(await store_of(container.workspaces, "default"))
+    vocabulary = Vocabulary(await store_of(container.workspaces, "default"))
     assert await vocabulary.passage_with("dehumidifier") == DRYER.text
     assert await vocabulary.passage_with("quince") == ""
 

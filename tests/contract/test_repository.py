@@ -10,7 +10,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Query, SimilaritySearch
-from cragside.ports.workspaces import RagRepository
+from cragside.ports.rag_repository import RagRepository
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from tests.fakes import FakeRepository

@@ -8,9 +8,9 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
+from cragside.store.workspaces import Workspace
 from tests.indexing import delete, take
 from tests.services.backends import BACKENDS, made
 

@@ -11,7 +11,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
 from cragside.domain.preferences import NOTHING_FOUND, PERSONAS, PLAIN, EvidenceMode, Preferences
-from cragside.ports.workspaces import Workspace
+from cragside.store.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
 
 FOUND = Findings("BLOCK", (Document("d", "text", "local", score=0.9),), False, (), {"retrieve": 1.234})

@@ -13,11 +13,11 @@ from cragside.application.attempts import Handled
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.outcome import RagContext
 from cragside.domain.preferences import NOTHING_FOUND
 from cragside.domain.prompt import inject
 from cragside.domain.query import question_of
-from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import Settings
 
 OTTER = Document(

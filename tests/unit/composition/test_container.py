@@ -92,10 +92,10 @@ async def test_closing_closes_only_built_members(tmp_path: Path) -> None:
 
 async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cragside.store.queues.local import LocalQueue
-    from cragside.store.workspaces import EmbeddedWorkspaces
+    from cragside.store.workspaces import Workspaces
 
     closed: list[str] = []
-    for kind in (LocalQueue, EmbeddedWorkspaces):
+    for kind in (LocalQueue, Workspaces):
 
         async def close(_: Any, name: str = kind.__name__) -> None:
             closed.append(name)
@@ -107,7 +107,7 @@ async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypa
     with pytest.raises(RuntimeError):
         await container.close()
     await container.close()
-    assert closed == ["LocalQueue", "EmbeddedWorkspaces"]
+    assert closed == ["LocalQueue", "Workspaces"]
 
 
 async def test_a_replacement_is_neither_disconnected_nor_closed(tmp_path: Path) -> None:

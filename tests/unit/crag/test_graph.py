@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -47,7 +48,7 @@ async def find(
         workspaces=FakeWorkspaces(sources),
         grading=Grading(grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}), by_rules, judge),
         embedded_grader=by_rules,
-        word_matcher=EmbeddedGrader(WordLlamaEmbedder()),
+        near_words=partial(EmbeddedGrader(WordLlamaEmbedder()).matches, near=True),
         search=search,
         follow_ups=follow_ups or EmbeddedFollowUps(),
         embedded_follow_ups=EmbeddedFollowUps(),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cragside.adapters.embedded.spelling import EmbeddedQuestionReader, abbreviations_in
+from cragside.adapters.embedded.spelling import abbreviations_in, explain
 from cragside.domain.reading import Reading, ReadWord
 from tests.bounds import read_within
 
@@ -57,7 +57,7 @@ def test_what_is_no_explanation_is_none(text: str) -> None:
     ],
 )
 def test_both_forms_of_an_explained_abbreviation_are_equal(question: str, equal: list[ReadWord]) -> None:
-    assert list(EmbeddedQuestionReader().explained(Reading(question), [EXPLAINED]).equal) == equal
+    assert list(explain(Reading(question), [EXPLAINED]).equal) == equal
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_both_forms_of_an_explained_abbreviation_are_equal(question: str, equal:
     ],
 )
 def test_common_words_are_not_redirected(question: str, planted: str) -> None:
-    assert EmbeddedQuestionReader().explained(Reading(question), [planted]).equal == ()
+    assert explain(Reading(question), [planted]).equal == ()
 
 
 def test_a_passage_is_asked_with_its_own_form() -> None:
-    reading = EmbeddedQuestionReader().explained(Reading("what must a PFD have"), [EXPLAINED])
+    reading = explain(Reading("what must a PFD have"), [EXPLAINED])
     assert reading.others == [reading.asked_of("Each personal flotation device has 50 N.")]
     assert reading.others == ["what must a personal flotation device have"]
     assert reading.asked_of(EXPLAINED) == reading.asked_of("The PFDs are dry.") == reading.text
-    long = EmbeddedQuestionReader().explained(Reading("what must a personal flotation device have"), [EXPLAINED])
+    long = explain(Reading("what must a personal flotation device have"), [EXPLAINED])
     assert long.asked_of("The PFD has 50 N.") == "what must a PFD have"
 
 
 def test_an_abbreviation_that_documents_explain_otherwise_has_each_meaning() -> None:
     planted = "The PFD (petty finance document). PFD = petty finance document."
-    reading = EmbeddedQuestionReader().explained(Reading("where does the PFD hang"), [planted, EXPLAINED])
+    reading = explain(Reading("where does the PFD hang"), [planted, EXPLAINED])
     assert reading.others == [
         "where does the petty finance document hang",
         "where does the personal flotation device hang",

@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
+from cragside.adapters.embedded.spelling import correct
 from cragside.adapters.embedded.words import terms
-from cragside.ports.models import Vocabulary
 from tests.bounds import read_within
 
 PASSAGES = (
@@ -18,8 +17,8 @@ PASSAGES = (
 )
 
 
-class Passages(Vocabulary):
-    """The words of a few passages. Counts how often it is asked for terms."""
+class Passages:
+    """Stands in for the vocabulary of a store of a few passages. Counts how often it is asked for terms."""
 
     def __init__(self, *passages: str) -> None:
         self._passages = {passage: set(terms(passage)) for passage in passages}
@@ -35,7 +34,7 @@ class Passages(Vocabulary):
 
 
 async def read(question: str, *passages: str) -> str:
-    return (await EmbeddedQuestionReader().read(question, Passages(*(passages or PASSAGES)))).text
+    return (await correct(question, Passages(*(passages or PASSAGES)))).text
 
 
 async def test_a_document_with_another_misspelling_does_not_take_over_a_word() -> None:
@@ -88,15 +87,15 @@ async def test_words_of_the_language_and_of_no_document_stay_as_they_are(questio
 
 
 async def test_what_was_read_otherwise_is_told() -> None:
-    reading = await EmbeddedQuestionReader().read("rabbies jabs untill when", Passages(*PASSAGES))
+    reading = await correct("rabbies jabs untill when", Passages(*PASSAGES))
     assert [(word.asked, word.read) for word in reading.words] == [("rabbies", "Rabies"), ("untill", "until")]
 
 
 async def test_questions_without_strange_words_ask_for_nothing_and_others_once() -> None:
     passages = Passages(*PASSAGES)
-    await EmbeddedQuestionReader().read("When was the battery of the dehumidifier replaced?", passages)
+    await correct("When was the battery of the dehumidifier replaced?", passages)
     assert passages.asked == 0
-    await EmbeddedQuestionReader().read("When did Ottilie Wenzel replace the battery?", passages)
+    await correct("When did Ottilie Wenzel replace the battery?", passages)
     assert passages.asked == 1
 
 

@@ -18,7 +18,7 @@ from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
 from cragside.entrypoints.http.v1 import repositories as repository_intake
 from cragside.entrypoints.http.v1.repositories import RepositoryTurns, Taken, followed
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.store.library import LightRagLibrary
+from cragside.store.library import Library
 from tests.knowledge import Knowledge
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
@@ -128,10 +128,10 @@ async def test_files_beyond_the_limits_of_a_token_are_refused(
 async def test_a_read_only_store_is_refused_before_anything_is_cloned(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, server: GitServer
 ) -> None:
-    async def refuse(_: LightRagLibrary) -> None:
+    async def refuse(_: Library) -> None:
         raise ReadOnlyStore("baked")
 
-    monkeypatch.setattr(LightRagLibrary, "check_writable", refuse)
+    monkeypatch.setattr(Library, "check_writable", refuse)
     url = f"http://127.0.0.1:{server.port}/project/.git"
     answer = await knowledge.http.post("/v1/repositories", json={"url": url})
     assert (answer.status_code, server.requests) == (400, [])

@@ -56,7 +56,7 @@ async def test_what_is_too_much_is_refused(knowledge: Knowledge, change: dict[st
 
 async def test_a_check_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     class Slow:
-        def judge(self, sentence: str, *, title: str, text: str) -> Support:
+        def judge(self, sentence: str, title: str, text: str) -> Support:
             raise TimeoutError
 
     built = Knowledge(tmp_path, members={"support_judge": Slow()})
@@ -77,11 +77,11 @@ async def test_a_check_waits_for_one_check_of_each_other_holder_at_most() -> Non
     order: list[str] = []
 
     class Judge:
-        def judge(self, sentence: str, *, title: str, text: str) -> Support:
+        def judge(self, sentence: str, title: str, text: str) -> Support:
             order.append(sentence)
             return Support(1.0, supported=True)
 
-    checker = CitationChecker(Judge(), timeout=30)
+    checker = CitationChecker(Judge().judge, timeout=30)
     passages = {1: CitedPassage("It is lit.")}
     async with asyncio.TaskGroup() as checks:
         for number in range(5):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local import spare_room
-from cragside.adapters.local.spare_room import SpareFile
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.files import spare_room
+from cragside.store.files.spare_room import SpareRoom
 from tests.knowledge import Knowledge
 
 NOTE = "Sea otters eat urchins in the kelp forest."
@@ -53,7 +53,7 @@ async def test_health_and_ready_tell_a_full_disk_and_nothing_is_accepted(
 
 
 def test_room_is_set_aside_only_on_a_disk_that_has_ample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spare = SpareFile(tmp_path)
+    spare = SpareRoom(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", disk_with(free=9_000_000))
     spare.keep()
     with pytest.raises(ServiceUnavailable, match="full"):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cragside.store.workspaces import EmbeddedWorkspaces
+from cragside.store.workspaces import Workspaces
 from tests.knowledge import Knowledge
 
 
@@ -17,7 +17,7 @@ async def test_no_path_writes_control_characters_to_the_log(
     route: str, hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     knowledge = Knowledge(tmp_path)
-    monkeypatch.setattr(EmbeddedWorkspaces, "open", AsyncMock(side_effect=RuntimeError("broken")))
+    monkeypatch.setattr(Workspaces, "open", AsyncMock(side_effect=RuntimeError("broken")))
     try:
         answer = await knowledge.http.get(f"{route}/x{quote(hostile)}forged")
     finally:

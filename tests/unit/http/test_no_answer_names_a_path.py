@@ -16,7 +16,7 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.store.indexing.part_indexer import LightRagPartIndexer
+from cragside.store.indexing.part_indexer import PartIndexer
 from cragside.store.ledger.leasing import Leasing
 from cragside.store.ledger.sqlite import database
 from tests.knowledge import Knowledge
@@ -98,7 +98,7 @@ BROKEN: dict[str, Break] = {
     "a defect names a file": _raising(database.Database, "all", lambda path: RuntimeError(f"no {path}")),
     "the embedder names a file": _raising(WordLlamaEmbedder, "embed", lambda path: RuntimeError(f"no {path}")),
     "no child can be started": _raising(subprocess, "Popen", _denied),
-    "the worker meets a full disk": _raising(LightRagPartIndexer, "embed", _full),
+    "the worker meets a full disk": _raising(PartIndexer, "embed", _full),
 }
 
 

@@ -15,8 +15,8 @@ from cragside.entrypoints.cli.serve import faults_logged
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.health import Readiness
 from cragside.ports.index_queue import QueueStats
-from cragside.ports.workspaces import Workspace
 from cragside.settings import load_settings
+from cragside.store.workspaces import Workspace
 from tests.clocks import MovedClock
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces
 from tests.services.tools import free_port

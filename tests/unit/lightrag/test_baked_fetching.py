@@ -17,7 +17,7 @@ from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.ports.workspaces import KnowledgeStatus
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.settings import load_settings
 from cragside.store.files.baking import Baking
 from cragside.store.files.fetching import fetch

@@ -20,11 +20,11 @@ from fastapi.testclient import TestClient
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.query import Query
 from cragside.entrypoints.cli.demo import PROMPTS
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.samples.documents import corpus
-from cragside.ports.workspaces import KnowledgeStatus
 from cragside.settings import load_settings
 from cragside.store.files.baking import Baking
 from cragside.store.files.manifest import read_manifest

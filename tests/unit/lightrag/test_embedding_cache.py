@@ -15,7 +15,7 @@ from cragside.store.engine.embedding_cache import CachedEmbedder
 from cragside.store.ledger.ledger import Ledger
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.ledger.sqlite.ledger import SqliteLedger
-from cragside.store.workspaces import EmbeddedWorkspaces
+from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 
@@ -51,14 +51,14 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     ledger.release()
 
 
-def opened(home: Path, embedder: CountingEmbedder) -> EmbeddedWorkspaces:
+def opened(home: Path, embedder: CountingEmbedder) -> Workspaces:
     async def open_embedder(name: str | None) -> CountingEmbedder:
         return embedder
 
     return embedded_workspaces(home, open_embedder=open_embedder, ranker=WordGrader())
 
 
-async def make_searchable(workspaces: EmbeddedWorkspaces, source: SourceText) -> str:
+async def make_searchable(workspaces: Workspaces, source: SourceText) -> str:
     library, indexer = (await workspaces.open("w")).documents, (await workspaces.open("w")).work
     acceptance = await library.accept(source, enrich=False)
     for task in acceptance.tasks:

@@ -14,7 +14,7 @@ from cragside.domain.names import memory_of
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.ledger.sqlite.database import Database
-from cragside.store.workspaces import EmbeddedWorkspaces
+from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.services.backends import made
@@ -28,11 +28,11 @@ async def letters(_: str | None) -> LetterEmbedder:
     return LetterEmbedder("small", 16)
 
 
-def workspaces(home: Path, backend: Backend) -> EmbeddedWorkspaces:
+def workspaces(home: Path, backend: Backend) -> Workspaces:
     return embedded_workspaces(home, backend=backend, open_embedder=letters, ranker=WordGrader())
 
 
-Build = Callable[[], EmbeddedWorkspaces]
+Build = Callable[[], Workspaces]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))])

@@ -17,14 +17,15 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Mark
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.workspaces import Library, PartIndexer
 from cragside.settings import load_settings
 from cragside.store.indexing.drafts import Draft
+from cragside.store.indexing.part_indexer import PartIndexer
 from cragside.store.ledger.failures import LedgerError
 from cragside.store.ledger.sqlite.database import Database
 from cragside.store.ledger.sqlite.driver import ANSWERS
 from cragside.store.ledger.sqlite.ledger import SqliteLedger
-from cragside.store.workspaces import EmbeddedWorkspaces
+from cragside.store.library import Library
+from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
@@ -235,7 +236,7 @@ STEPS: list[Step] = [
 ]
 
 
-def cheap(home: Path) -> EmbeddedWorkspaces:
+def cheap(home: Path) -> Workspaces:
     async def open_embedder(name: str | None) -> LetterEmbedder:
         return LetterEmbedder()
 

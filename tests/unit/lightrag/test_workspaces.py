@@ -18,15 +18,15 @@ from cragside.domain.indexing import Stage
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.models import LanguageModel
-from cragside.ports.workspaces import Library
 from cragside.store.backends.sqlite import SqliteBackend
 from cragside.store.indexing.drafts import Draft
 from cragside.store.ledger.ledger import Ledger
 from cragside.store.ledger.sqlite import database
 from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.library import Library
 from cragside.store.opening import StoreOpener
 from cragside.store.store import Store
-from cragside.store.workspaces import EmbeddedWorkspaces
+from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
 from tests.places import forked
@@ -74,7 +74,7 @@ class PumplessEmbedder(LetterEmbedder):
         return await super().embed(texts)
 
 
-Build = Callable[..., EmbeddedWorkspaces]
+Build = Callable[..., Workspaces]
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def build(tmp_path: Path) -> Build:
         model: LanguageModel | None = None,
         home: Path = tmp_path,
         **limits: Any,
-    ) -> EmbeddedWorkspaces:
+    ) -> Workspaces:
         async def open_embedder(name: str | None) -> LetterEmbedder:
             return embedder or models[name or default]
 
@@ -598,12 +598,12 @@ async def test_writes_of_another_process_are_found_without_reopening(tmp_path: P
     await container.close()
 
 
-async def asked(store: EmbeddedWorkspaces, workspace: str) -> int:
+async def asked(store: Workspaces, workspace: str) -> int:
     """As one request: the documents of a workspace."""
     return (await (await store.open(workspace)).passages.status()).documents
 
 
-async def filled(store: EmbeddedWorkspaces, workspace: str) -> None:
+async def filled(store: Workspaces, workspace: str) -> None:
     """As one request: a document of a workspace."""
     await (await store.open(workspace)).passages.save_documents([OTTER])
 
@@ -723,5 +723,5 @@ async def test_closing_a_store_to_make_room_completes_even_if_the_waiter_gives_u
     assert open_stores() == set()
 
 
-async def opened(store: EmbeddedWorkspaces, workspace: str) -> Any:
+async def opened(store: Workspaces, workspace: str) -> Any:
     return (await store.open(workspace)).passages

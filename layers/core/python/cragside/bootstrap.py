@@ -29,13 +29,14 @@ from cragside.crag.state import CragTools
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.names import memory_of
 from cragside.domain.tokens import IssuedToken
-from cragside.ports.access import AuditLog, TokenStore
 from cragside.ports.files import DocumentLoader, PageFetcher
 from cragside.ports.telemetry import Tracer
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret
+    from cragside.adapters.local.audit_log import AuditFile
+    from cragside.adapters.local.tokens import TokenFile
 
 
 class Container(Stores):
@@ -85,7 +86,7 @@ class Container(Stores):
                 workspaces=self.workspaces,
                 grading=self.grading,
                 embedded_grader=self.embedded_grader,
-                word_matcher=self.word_matcher,
+                near_words=partial(self.word_matcher.matches, near=True),
                 search=self.search,
                 follow_ups=self.follow_ups,
                 embedded_follow_ups=self.embedded_follow_ups,
@@ -191,7 +192,7 @@ class Container(Stores):
         return Explainer(
             self.enricher,
             self.embedded_grader,
-            self.word_matcher,
+            self.word_matcher.matches,
             prefix=settings.command_prefix,
             tell_none=settings.tell_none,
             timeout=settings.timeout_seconds,
@@ -201,7 +202,7 @@ class Container(Stores):
     @cached_property
     def citations(self) -> CitationChecker:
         """Checks the citations of answers."""
-        return CitationChecker(self.support_judge, timeout=self.settings.timeout_seconds, clock=self.clock)
+        return CitationChecker(self.support_judge.judge, timeout=self.settings.timeout_seconds, clock=self.clock)
 
     @cached_property
     def retriever(self) -> Retriever:
@@ -241,7 +242,7 @@ class Container(Stores):
         return self.secrets.secret(self.settings.api_token_secret, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
 
     @cached_property
-    def tokens(self) -> TokenStore | None:
+    def tokens(self) -> "TokenFile | None":
         """The issued tokens, None when no file is configured for them."""
         if self.settings.tokens_file is None:
             return None
@@ -250,7 +251,7 @@ class Container(Stores):
         return TokenFile(self.settings.tokens_file, clock=self.clock)
 
     @cached_property
-    def audit_log(self) -> AuditLog | None:
+    def audit_log(self) -> "AuditFile | None":
         """The record of who did what, None when none is configured."""
         if not self.settings.audit_log:
             return None

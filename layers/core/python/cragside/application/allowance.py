@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from cachetools import FIFOCache
@@ -22,7 +22,9 @@ from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 # Sizes of other workspaces of the same token may be this old (seconds).
 _REMEMBERED = 2.0
@@ -78,7 +80,7 @@ class StorageLimits:
     Documents that other processes are about to store do not count, so these may exceed it.
     """
 
-    def __init__(self, workspaces: Workspaces, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, workspaces: "Workspaces", *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._workspaces = workspaces
         self._clock = clock
         self._held: set[_Held] = set()

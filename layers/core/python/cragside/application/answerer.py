@@ -1,9 +1,8 @@
 """Answers questions with a model from graded evidence, and checks the citations of answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from cragside.application.enricher import Enricher
@@ -25,13 +24,8 @@ class Support:
     supported: bool
 
 
-class SupportJudge(Protocol):
-    """Compares a sentence with a passage. It takes milliseconds, and may run in any thread."""
-
-    def judge(self, sentence: str, *, title: str, text: str) -> Support:
-        """Tell if the passage, title included, supports the sentence."""
-
-
+# Tells if a passage supports a sentence, given the sentence, the title and the text. It may run in any thread.
+Judge = Callable[[str, str, str], Support]
 _UNKNOWN = Support(0.0, supported=False)
 _MOST_CITATIONS = 1000
 # Seconds for one answer: others wait for their turn meanwhile.
@@ -61,7 +55,7 @@ class CitationChecker:
     for one of each other holder.
     """
 
-    def __init__(self, judge: SupportJudge, *, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, judge: Judge, *, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._judge = judge
         self._timeout = timeout
         self._clock = clock
@@ -91,9 +85,7 @@ class CitationChecker:
             key = cited.claim, cited.number
             if key not in known:
                 passage = passages.get(cited.number)
-                known[key] = (
-                    self._judge.judge(cited.claim, title=passage.title, text=passage.content) if passage else _UNKNOWN
-                )
+                known[key] = self._judge(cited.claim, passage.title, passage.content) if passage else _UNKNOWN
             checked.append(CheckedCitation(cited, known[key]))
         return checked
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cragside.domain.document import DocType
 from cragside.domain.errors import (
@@ -22,7 +22,9 @@ from cragside.domain.errors import (
 from cragside.domain.indexing import Passage, Stage, Task
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 # As in rag-stack, tier 3 describes the first 8000 characters of a document.
 DESCRIBED_CHARACTERS = 8000
@@ -45,7 +47,7 @@ class Annotator(Protocol):
 class Indexer:
     """Runs tasks. A task can be repeated, also after an interruption: finished work is not done twice."""
 
-    def __init__(self, workspaces: Workspaces, annotator: Annotator) -> None:
+    def __init__(self, workspaces: "Workspaces", annotator: Annotator) -> None:
         self._workspaces = workspaces
         self._annotator = annotator
 

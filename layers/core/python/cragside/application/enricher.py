@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cragside.application.grading import Deadline
 from cragside.application.memory import Memory, Recollection
@@ -22,7 +22,9 @@ from cragside.domain.reading import Reading
 from cragside.domain.verdict import DEFAULT_THRESHOLD, verdict_of
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import Tracer
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
@@ -82,7 +84,7 @@ class Enricher:
     def __init__(
         self,
         finders: Mapping[EvidenceMode, EvidenceFinder],
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         preferences: WorkspacePreferences,
         *,
         prefix: str,

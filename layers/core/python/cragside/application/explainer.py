@@ -14,7 +14,7 @@ from cragside.domain.outcome import Candidate, Step, Watch
 from cragside.domain.prompt import explained_question_in
 from cragside.domain.reading import Reading
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.models import EMBEDDED_GRADER, RelevanceGrader, WordMatcher
+from cragside.ports.models import EMBEDDED_GRADER, MatchWords, RelevanceGrader
 
 
 class Explainer:
@@ -28,7 +28,7 @@ class Explainer:
         self,
         enricher: Enricher,
         grader: RelevanceGrader,
-        matcher: WordMatcher,
+        matches: MatchWords,
         *,
         prefix: str,
         tell_none: bool,
@@ -37,7 +37,7 @@ class Explainer:
     ) -> None:
         self._enricher = enricher
         self._grader = grader
-        self._matcher = matcher
+        self._matches = matches
         self._prefix = prefix
         self._tell_none = tell_none
         self._timeout = timeout
@@ -93,7 +93,7 @@ class Explainer:
     async def _reasons(self, reading: Reading, candidate: Candidate, deadline: Deadline) -> Reasons:
         await asyncio.sleep(0)  # others have their turn, and a run that was cancelled ends here
         document = candidate.document
-        [words] = await self._matcher.matches(question := reading.asked_of(document.whole), [document])
+        [words] = await self._matches(question := reading.asked_of(document.whole), [document])
         strip = await self._strip(question, document) if deadline.remaining() else None
         read = (word for word in reading.words if not set(words).isdisjoint(word.read.lower().split()))
         return Reasons(words, strip, (*read, *reading.read_in(document.whole)))

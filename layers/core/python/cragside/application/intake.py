@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
@@ -11,13 +11,17 @@ from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
 from cragside.domain.names import memory_of, names_below, spoken
 from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
-from cragside.ports.workspaces import Library, Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.files.spare_room import SpareRoom
+    from cragside.store.library import Library
+    from cragside.store.workspaces import Workspaces
 
 # The most documents that an error lists.
 _MOST_LISTED = 10
 
 
-async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
+async def documents_meant(library: "Library", called: str, *, path: str = "") -> list[DocumentRecord]:
     """Find the documents that `called` may mean: by id, source, label or name. `path` is `called` as a file's source.
 
     Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
@@ -44,21 +48,6 @@ def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
     )
 
 
-class SpareRoom(Protocol):
-    """Room on the disk of RAG_HOME that nothing but a deletion uses: SQLite writes a log even to delete."""
-
-    def check(self) -> None:
-        """Set the room aside again, in a new file, if a deletion has used it.
-
-        Raise `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for it, or for a new document.
-        """
-        ...
-
-    def give(self) -> bool:
-        """Give the room to a deletion that failed. False if the disk is not full, or the room is given already."""
-        ...
-
-
 _KEPT = (
     "The document itself is stored. It is indexed when it is sent again, or when a worker starts and queues missing "
     "tasks."
@@ -73,13 +62,13 @@ class Intake:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         queue: IndexQueue,
         *,
         loader: DocumentLoader,
         fetcher: PageFetcher,
         limits: StorageLimits | None = None,
-        spare_room: SpareRoom | None = None,
+        spare_room: "SpareRoom | None" = None,
     ) -> None:
         self._workspaces = workspaces
         self._queue = queue

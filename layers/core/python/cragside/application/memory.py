@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens, behind_blocks
@@ -27,7 +28,9 @@ from cragside.domain.names import END_USER_FIELD, exchanges_of, memory_of
 from cragside.domain.outcome import Degradation
 from cragside.domain.query import Mode, SimilaritySearch, refuse_overlong_query
 from cragside.domain.verdict import PLAUSIBLE
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 DEFAULT_LIMIT = 5
 _CONVERSATION = {"kind": "conversation"}
@@ -83,7 +86,7 @@ class Memory:
     def __init__(
         self,
         intake: Intake,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         *,
         least: int,
         mode: Mode,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from cachetools import LRUCache
 
@@ -11,6 +11,7 @@ from cragside.application.preferences import WorkspacePreferences
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
+from cragside.domain.knowledge import Neighbourhood
 from cragside.domain.outcome import Degradation, left_out
 from cragside.domain.query import (
     DEFAULT_BALANCE,
@@ -24,7 +25,10 @@ from cragside.domain.query import (
 )
 from cragside.domain.reading import Reading
 from cragside.ports.models import RelevanceGrader
-from cragside.ports.workspaces import Neighbourhood, RagRepository, Workspaces
+
+if TYPE_CHECKING:
+    from cragside.ports.rag_repository import RagRepository
+    from cragside.store.workspaces import Workspaces
 
 # With a filter so many are retrieved: the graph cannot filter, so most are dropped afterwards.
 _WIDE = 100
@@ -80,7 +84,7 @@ class RelevantPassages:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         grading: Grading,
         embedded_grader: RelevanceGrader,
         *,
@@ -117,7 +121,7 @@ class RelevantPassages:
             found = await compressed(reading, found, self._embedded_grader)
         return found, [*missing, *degraded]
 
-    async def _retrieved(self, search: Lookup, repository: RagRepository) -> tuple[Reading, list[Document]]:
+    async def _retrieved(self, search: Lookup, repository: "RagRepository") -> tuple[Reading, list[Document]]:
         # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.
         limit = search.limit or _DEFAULT_LIMIT
         enough = limit if search.mode and not search.both else max(limit, self._candidates)
@@ -133,7 +137,7 @@ class RelevantPassages:
         return reading, [*found, *others[: enough - len(found)]]
 
 
-async def _compared(question: str, documents: Sequence[Document], repository: RagRepository) -> list[Document]:
+async def _compared(question: str, documents: Sequence[Document], repository: "RagRepository") -> list[Document]:
     missing = [document.id for document in documents if document.similarity is None]
     cosines = await repository.similarities(question, missing)
     return [document.compared(cosines[document.id]) if document.id in cosines else document for document in documents]
@@ -148,7 +152,7 @@ class Retriever:
     It caches the answers to the last 100 searches until their store changes.
     """
 
-    def __init__(self, workspaces: Workspaces, grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
+    def __init__(self, workspaces: "Workspaces", grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
         self._workspaces = workspaces
         self._grader = grader
         self._preferences = preferences
@@ -234,7 +238,7 @@ class Found:
 class PassageFinder:
     """Finds passages and the graph around them. Failures of the store raise `ServiceUnavailable`."""
 
-    def __init__(self, workspaces: Workspaces, retriever: Retriever, relevant: RelevantPassages) -> None:
+    def __init__(self, workspaces: "Workspaces", retriever: Retriever, relevant: RelevantPassages) -> None:
         self._workspaces = workspaces
         self._retriever = retriever
         self._relevant = relevant

@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.files import UploadStore
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 UPLOAD_ID = r"^[0-9a-f]{32}$"
 _SECONDS = 15 * 60
@@ -36,7 +39,7 @@ class Uploads:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         store: UploadStore | None,
         *,
         most_bytes: int,

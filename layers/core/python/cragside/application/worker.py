@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
 from cragside.domain.names import spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.index_queue import Delivery, IndexQueue
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Swept:
 class Sweeper:
     """Queues the tasks that libraries wait for. What was given up stays given up."""
 
-    def __init__(self, queue: IndexQueue, workspaces: Workspaces) -> None:
+    def __init__(self, queue: IndexQueue, workspaces: "Workspaces") -> None:
         self._queue = queue
         self._workspaces = workspaces
 
@@ -78,7 +81,7 @@ class Worker:
         self,
         queue: IndexQueue,
         attempts: Attempts,
-        workspaces: Workspaces,
+        workspaces: "Workspaces",
         *,
         parallel: int,
         grace: float = 5.0,

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cragside.application.answerer import SupportJudge
 from cragside.application.attempts import Annotator
 from cragside.application.grading import Grading
 from cragside.composition.databases import configured
@@ -20,7 +19,7 @@ from cragside.settings import Settings, variable_of
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret, SecretsManager
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-    from cragside.adapters.embedded.grader import EmbeddedGrader
+    from cragside.adapters.embedded.grader import EmbeddedGrader, EmbeddedSupportJudge
     from cragside.adapters.model_host.questions import Paces
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.rerank import RerankEndpoint
@@ -187,7 +186,7 @@ class Models(Members):
         return self.word_matcher
 
     @cached_property
-    def support_judge(self) -> SupportJudge:
+    def support_judge(self) -> "EmbeddedSupportJudge":
         """Judges citations."""
         from cragside.adapters.embedded.grader import EmbeddedSupportJudge
 

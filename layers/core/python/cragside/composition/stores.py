@@ -22,18 +22,20 @@ from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.files import ObjectStore, UploadStore
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.telemetry import DatabaseFigures
-from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
-    from cragside.adapters.local.spare_room import SpareFile
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.redis import RedisDatabase
+    from cragside.ports.rag_repository import RagRepository
     from cragside.store.backends.interface import Backend
+    from cragside.store.files.spare_room import SpareRoom
     from cragside.store.storages.neo4j.fence import FencedGraph
     from cragside.store.storages.qdrant.fence import FencedVectors
     from cragside.store.storages.redis.fence import FencedRedis
+    from cragside.store.store import StoreAccess
+    from cragside.store.workspaces import Workspaces
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
 _QUESTION_SHARE = 0.2
@@ -81,11 +83,11 @@ class Stores(Models):
         return Conversations(self.folder) if self._writable() else None
 
     @cached_property
-    def spare_room(self) -> "SpareFile | None":
+    def spare_room(self) -> "SpareRoom | None":
         """The room on the disk that is kept for deletions, None where RAG_HOME has no store that is written."""
-        from cragside.adapters.local.spare_room import SpareFile
+        from cragside.store.files.spare_room import SpareRoom
 
-        return SpareFile(self.folder) if self._writable() and not self.settings.on_postgres else None
+        return SpareRoom(self.folder) if self._writable() and not self.settings.on_postgres else None
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:
@@ -200,20 +202,33 @@ class Stores(Models):
         return 30.0
 
     @cached_property
-    def workspaces(self) -> Workspaces:
+    def workspaces(self) -> "Workspaces":
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import asked_words, keywords_of, searched_words
         from cragside.adapters.embedded.languages import question_language
-        from cragside.adapters.embedded.spelling import EmbeddedQuestionReader
+        from cragside.adapters.embedded.spelling import correct, explain
         from cragside.composition.process import most_stores
         from cragside.store.opening import StoreOpener
-        from cragside.store.workspaces import EmbeddedWorkspaces
+        from cragside.store.workspaces import Workspaces
 
-        settings = self.settings
+        settings, ranker = self.settings, self.embedded_grader
 
         async def chunking(workspace: str) -> tuple[int, int]:
             preferred = await self.preferences.of(owner_of(workspace))
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
+        def repository(access: "StoreAccess") -> "RagRepository":
+            from cragside.store.repository import LightRagRepository  # imports LightRAG
+
+            return LightRagRepository(
+                access,
+                keywords_of=keywords_of,
+                language_of=question_language,
+                correct=correct,
+                explain=explain,
+                ranker=ranker,
+                saved_queries=settings.saved_queries,
+            )
 
         opener = StoreOpener(
             backend=self.backend,
@@ -230,14 +245,10 @@ class Stores(Models):
             question_seconds=_QUESTION_SHARE * settings.timeout_seconds,
             clock=self.clock,
         )
-        workspaces = EmbeddedWorkspaces(
+        workspaces = Workspaces(
             self.folder,
             opener=opener,
-            ranker=self.embedded_grader,
-            keywords_of=keywords_of,
-            language_of=question_language,
-            reader=EmbeddedQuestionReader(),
-            saved_queries=settings.saved_queries,
+            repository=repository,
             sha256=settings.home_sha256,
             objects=self.object_store,
             most_open=most_stores(settings.max_open_workspaces),

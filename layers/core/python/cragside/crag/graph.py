@@ -220,7 +220,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     # Scores give the places. A document may claim any date, so dates only order the passages that got one.
     ordered: Order = list
     if are_dated_apart(placed):
-        found = await context.tools.word_matcher.matches(state["reading"].text, placed, near=True)
+        found = await context.tools.near_words(state["reading"].text, placed)
         words = {document.id: near for document, near in zip(placed, found, strict=True)}
 
         def ordered(fitting: Sequence[Document]) -> Sequence[Document]:

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Grading
@@ -12,9 +12,11 @@ from cragside.domain.document import Document
 from cragside.domain.outcome import Asked, Candidate, Degradation
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DecisionPolicy, Judgement
-from cragside.ports.models import FollowUpReader, RelevanceGrader, WordMatcher
+from cragside.ports.models import FollowUpReader, MatchWords, RelevanceGrader
 from cragside.ports.search_service import SearchService
-from cragside.ports.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from cragside.store.workspaces import Workspaces
 
 
 class CragState(TypedDict, total=False):
@@ -48,13 +50,14 @@ class CragTools:
     """The ports and settings of every run. `search` is None if no search engine is configured.
 
     `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host. `read_parts` finds the things
-    that a question asks for, `unnamed` those that no passage names.
+    that a question asks for, `unnamed` those that no passage names. `near_words` takes a passage's title and the place
+    that has most of the question's words.
     """
 
-    workspaces: Workspaces
+    workspaces: "Workspaces"
     grading: Grading
     embedded_grader: RelevanceGrader
-    word_matcher: WordMatcher
+    near_words: MatchWords
     search: SearchService | None
     follow_ups: FollowUpReader
     embedded_follow_ups: FollowUpReader

@@ -151,3 +151,14 @@ def ask(identifier: str, text: str, *, workspace: str, limit: int) -> Query:
             f"The question has {len(text)} characters; the limit is {limit}.", field="prompt", limit=limit
         )
     return Query(id=identifier, text=text, workspace=workspace)
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """LightRAG matches `low` (names, things, numbers) with entities, and `high` (themes) with relations.
+
+    Both have keywords unless the question has no words.
+    """
+
+    low: list[str]
+    high: list[str]

@@ -3,22 +3,25 @@
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from starlette.types import Message, Scope, Send
 
 from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.access import Grant
-from cragside.ports.access import AuditLog
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
 
 _LONGEST = 200
 _MOST_DOCUMENTS = 1000
 
 
 class Audit:
-    """Writes events to the audit log, if there is one. Raises `ConfigurationError` if it is not writable."""
+    """Writes events to the container's audit log, if it has one. Raises `ConfigurationError` if it is not writable."""
 
-    def __init__(self, log: AuditLog | None) -> None:
-        self._log = log
+    def __init__(self, container: "Container") -> None:
+        self._log = container.audit_log
         if self._log is not None:
             self._log.check()
 

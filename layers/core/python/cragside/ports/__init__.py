@@ -1,1 +1,1 @@
-"""Interfaces that the application needs, with the agent contract's method names."""
+"""Declares the interfaces that the application needs, with the agent contract's method names."""

@@ -1,4 +1,4 @@
-"""Embedding models."""
+"""Embeds texts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """An embedding model."""
+    """Embeds texts with one model."""
 
     @property
     def name(self) -> str:
@@ -18,7 +18,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int | None:
-        """Length of a vector; None until the first `embed` asks the model."""
+        """Return the length of a vector; None until the first `embed` asks the model."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.

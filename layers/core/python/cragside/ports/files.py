@@ -1,4 +1,4 @@
-"""Files: reading them, and fetching them from pages and buckets."""
+"""Reads files, and fetches them from pages and buckets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,11 +62,11 @@ class PageFetcher(Protocol):
 
 
 class ObjectStore(Protocol):
-    """A folder of objects, such as a bucket below a prefix."""
+    """Reads a folder of objects, such as a bucket below a prefix."""
 
     @property
     def address(self) -> str:
-        """Its address for messages, without secrets."""
+        """Return its address for messages, without secrets."""
 
     async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
         """Write an object of at most `limit` bytes to `to`.
@@ -91,7 +91,7 @@ class UploadForm:
 
 
 class UploadStore(ObjectStore, Protocol):
-    """An object store to which clients upload. All methods raise the errors of `fetch`."""
+    """Takes what clients upload. All methods raise the errors of `fetch`."""
 
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
         """Return a form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""

@@ -1,6 +1,6 @@
-"""Models, their hosts, and what reads questions and grades passages with them or by rules."""
+"""Asks models and their hosts, completes questions, and grades passages, with models or by rules."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from cragside.domain.document import Document
@@ -13,7 +13,7 @@ EMBEDDED = "embedded"
 
 
 class ModelHost(Protocol):
-    """An Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.
+    """Asks an Ollama, or a host with OpenAI's API. Answers are cached for a short time, so calls are cheap.
 
     Failures are of the component "ollama" or "model_host". `windows` are those that its models keep.
     """
@@ -75,26 +75,6 @@ class FollowUpReader(Protocol):
         """
 
 
-class Vocabulary(Protocol):
-    """The words of the passages in a store."""
-
-    async def held(self, terms: Collection[str]) -> Mapping[str, int]:
-        """Count the passages that have each of these terms of full-text search. Terms that none has are left out."""
-
-    async def passage_with(self, words: str) -> str:
-        """Return the passage that these words find first, "" if none has them."""
-
-
-class QuestionReader(Protocol):
-    """Knows how people misspell and abbreviate words."""
-
-    async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
-        """Return the question with the nearest words of the vocabulary in place of those that it lacks."""
-
-    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
-        """Add the abbreviations that these passages explain, and what they stand for, to the reading."""
-
-
 # The name of the grader that needs no chat model.
 EMBEDDED_GRADER = "embedded"
 # The name of the grader that is a rerank endpoint.
@@ -107,14 +87,14 @@ class RelevanceGrader(Protocol):
     name: str = EMBEDDED_GRADER
 
     async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
-        """One probability (0..1) for each document, in their order; [] for none.
+        """Return one probability (0..1) for each document, in their order; [] for none.
 
         Raises `ServiceUnavailable("grader", ...)`.
         """
         ...
 
     async def grade_read(self, reading: Reading, documents: Sequence[Document]) -> list[float]:
-        """`grade`, with the question as each document puts it."""
+        """Grade as `grade` does, with the question as each document puts it."""
         asked = [reading.asked_of(document.whole) for document in documents]
         scores = dict[int, float]()
         for question in dict.fromkeys(asked):
@@ -124,13 +104,6 @@ class RelevanceGrader(Protocol):
         return [scores[place] for place in range(len(documents))]
 
 
-class WordMatcher(Protocol):
-    """Compares words in any inflection."""
-
-    async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
-        """Return the query's content words, in lower case, that each document or its title has, in the query's order.
-
-        With `near`, those of the title and of the place that has most of them.
-
-        Raises `ServiceUnavailable("grader", ...)`.
-        """
+# Returns the query's content words, in lower case, that each document or its title has, in the query's order. Raises
+# `ServiceUnavailable("grader", ...)`.
+MatchWords = Callable[[str, Sequence[Document]], Awaitable[list[tuple[str, ...]]]]

@@ -1,11 +1,11 @@
-"""Search outside the knowledge base."""
+"""Searches outside the knowledge base."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
 
 class SearchService(ABC):
-    """Port for external search."""
+    """Searches the web."""
 
     @abstractmethod
     async def search(self, query: str) -> list[dict[str, Any]]:

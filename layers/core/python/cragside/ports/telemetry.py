@@ -1,4 +1,4 @@
-"""Figures and traces of what the service does."""
+"""Counts and traces what the service does."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -38,7 +38,7 @@ class Standing:
 
 
 class Trace(Protocol):
-    """The trace of one run. It gets no question, no evidence and no secret."""
+    """Takes the steps of one run. It gets no question, no evidence and no secret."""
 
     def step(self, step: Step) -> None:
         """Note a step that has just ended."""

@@ -1,4 +1,4 @@
-"""Cutting texts into passages that know where they stand."""
+"""Cuts texts into passages that know where they stand."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ class Chunker(Protocol):
 
 
 def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
-    """LangChain's recursive splitter: paragraphs, lines, sentences, words; what has no blanks is cut by its length.
+    """Make LangChain's recursive splitter: paragraphs, lines, sentences, words; what has no blanks is cut by length.
 
     Neighbours share up to `overlap` tokens, but for those on either side of the end of a block of 50,000 characters at
     most, which is that of a paragraph, a line, a sentence or a word where there is one.
@@ -69,7 +69,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _by_length(text: str, count_tokens: CountTokens, size: int, overlap: int) -> Iterator[str]:
-    """Pieces of at most `size` tokens, or of one character where even that has more."""
+    """Cut a text into pieces of at most `size` tokens, or of one character where even that has more."""
     length = max(len(text) * size // count_tokens(text), 1)
     start = 0
     while start < len(text):
@@ -87,7 +87,7 @@ def _by_length(text: str, count_tokens: CountTokens, size: int, overlap: int) ->
 def cut(
     text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTokens, *, has_tables: bool = True
 ) -> list[Piece]:
-    """The text's passages, in their order. None goes on to another page, so that a citation's page is right.
+    """Cut a text into passages, in their order. None goes on to another page, so that a citation's page is right.
 
     A passage that begins in the rows of a table carries their header, unless bars mean something else in the text.
     """
@@ -108,7 +108,7 @@ def cut(
 def _chunks(
     page: str, chunks: Chunker, count_tokens: CountTokens, *, has_tables: bool
 ) -> Iterator[tuple[int, str, str]]:
-    """The start of each chunk, its text, and the header of a table that it lacks."""
+    """Yield the start of each chunk, its text, and the header of a table that it lacks."""
     found = list(_placed(page, chunks(page)))
     tables = TextTables(page if has_tables and len(found) > 1 else "")
     headers = {tables.header_for(at) for at, _ in found}
@@ -134,6 +134,6 @@ def _distinct(sections: Sequence[str]) -> tuple[str, ...]:
 
 
 def _pages(marks: Sequence[Mark], length: int) -> Iterator[tuple[int, int]]:
-    """The start and end of each page, and of each part that is set apart. A text without either is one page."""
+    """Return the start and end of each page, and of each part that is set apart; one page where there is neither."""
     turns = [mark.start for before, mark in pairwise([Mark(0), *marks]) if mark.page != before.page or mark.apart]
     return pairwise([0, *turns, length])

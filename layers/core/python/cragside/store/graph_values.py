@@ -1,9 +1,9 @@
-"""Values of LightRAG's graph in a form that people read."""
+"""Makes values of LightRAG's graph readable."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from cragside.ports.workspaces import Entity, Relationship
+from cragside.domain.knowledge import Entity, Relationship
 from cragside.store.lean import GRAPH_FIELD_SEP
 
 # What a list says of each of its rows: merged descriptions have thousands of characters, and keywords hundreds.
@@ -13,18 +13,18 @@ _UNNAMED = "related to"
 
 
 def undescribed(value: dict[str, Any]) -> dict[str, Any]:
-    """The properties without what passages say."""
+    """Return the properties without what passages say."""
     return {**value, "description": None, "keywords": None}
 
 
 def entity_of(name: str, value: dict[str, Any], mentions: int) -> Entity:
-    """A node, described in brief."""
+    """Return a node, described in brief."""
     kind, described = value.get("entity_type") or "", brief(value.get("description"))
     return Entity(name, kind, described, mentions=mentions, last_seen=_iso(value.get("created_at")))
 
 
 def relationship_of(source: str, target: str, value: dict[str, Any]) -> Relationship:
-    """An edge in its direction, described in brief."""
+    """Return an edge in its direction, described in brief."""
     description = value.get("description")
     first = first_of(source, target, description)
     ends = (source, target) if first == source else (target, source)
@@ -32,7 +32,7 @@ def relationship_of(source: str, target: str, value: dict[str, Any]) -> Relation
 
 
 def first_of(source: str, target: str, description: str | None) -> str:
-    """The end that the description names first, `source` when it does not name both."""
+    """Return the end that the description names first, `source` when it does not name both."""
     shorter, longer = sorted((source.casefold(), target.casefold()), key=len)
     for fragment in _fragments(description):
         text = fragment.casefold()
@@ -61,7 +61,7 @@ def readable(text: str | None) -> str:
 
 
 def brief(description: str | None) -> str:
-    """The beginning of what passages say."""
+    """Return the beginning of what passages say."""
     text = readable(description)
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1].rstrip()}…"
 

@@ -1,17 +1,11 @@
-"""LightRAG's graph, as an entity page and a search show it."""
+"""Reads LightRAG's graph, as an entity page and a search show it."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from cragside.ports.workspaces import (
-    Connection,
-    Entity,
-    EntityView,
-    KnowledgeGraph,
-    Neighbourhood,
-)
+from cragside.domain.knowledge import Connection, Entity, EntityView, Neighbourhood
 from cragside.store.graph_values import (
     brief,
     entity_of,
@@ -34,8 +28,10 @@ RELATIONSHIPS_AN_ENTITY = 4
 _WIDER = 4
 
 
-class LightRagKnowledgeGraph(KnowledgeGraph):
-    """Reads the graph of one workspace.
+class KnowledgeGraph:
+    """Reads the entities of one workspace and what connects them.
+
+    Failures raise `ServiceUnavailable("knowledge_base", ...)`.
 
     LightRAG keeps an edge once for both directions, with its ends in alphabetical order, and who did what to whom
     survives in its description alone. So an edge leads from the entity that its description names first; when no
@@ -46,7 +42,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         self._access = access
 
     async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
-        """An entity by its name, exactly so if there is one, else in any case.
+        """Return an entity by its name, exactly so if there is one, else in any case; None if there is neither.
 
         It was first seen when the earliest document that mentions it was accepted, and last when a passage last added
         to it.
@@ -55,19 +51,21 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         return await _Graph(store).entity(name, connections, documents) if store else None
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
-        """Names of the entities that passages mention: by how many of the passages, then by their connections."""
+        """Return the entities that passages mention: by how many of the passages, then by their connections."""
         store = await self._current()
         return await _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
-        """Names of the entities that each passage mentions, best connected first."""
+        """Map each passage to at most `limit` entities that it mentions, best connected first."""
         store = await self._current()
         return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
-        """Breadth first from the entities that are there, by strength of connection on each level.
+        """Find what entities reach in `depth` steps (2 at most), `limit` entities in all (200 at most).
 
-        `limit` is 200 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
+        Each step takes the strongest connections first. With a `kind`, it goes to entities of that type alone; those
+        that it starts from may have another. Of the relationships it has the strongest, 4 for each entity.
+        Descriptions are brief.
         """
         store = await self._current()
         if store is None:
@@ -75,27 +73,40 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
 
     async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
-        """Entities whose name contains the text in any case, best connected first; described in brief."""
+        """Find entities whose name has the text in any case, best connected first; "" for all.
+
+        `kind` is their type, "" for any. Descriptions are brief.
+        """
         store = await self._current()
         return await _Graph(store).search(text, limit, kind) if store else []
 
     async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
-        """The best connected entities and the strongest relationships among them, 4 for each entity."""
+        """Return the `limit` best connected entities, of a type if one is given.
+
+        It has the strongest relationships among them, 4 for each entity.
+        """
         store = await self._current()
         return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
 
     async def kinds(self) -> dict[str, int]:
-        """The types of entities. Those of removed documents count until the graph is rid of them."""
+        """Count the entities of each type, the most frequent first; "" for those without one.
+
+        Those of removed documents count until the graph is rid of them.
+        """
         store = await self._current()
         return await _Graph(store).kinds() if store else {}
 
     async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
-        """See the port. A relationship has no direction here."""
+        """Return ids of the passages that name an entity, or that say how two are related, and how many there are.
+
+        The earliest documents come first. None if an entity is not there. Names are in any case. A relationship has no
+        direction here.
+        """
         store = await self._current()
         return await _Graph(store).naming(names, limit) if store else None
 
     async def _current(self) -> Store | None:
-        """The store, with all of its graph."""
+        """Return the store, with all of its graph."""
         store = await self._access.existing()
         if store is not None:
             await store.ledger.catch_up_graph()
@@ -159,7 +170,7 @@ class _Graph:
         return await self._shown(best[:limit], capped=len(best) > limit)
 
     async def _shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
-        """These entities and the strongest relationships among them."""
+        """Return these entities and the strongest relationships among them."""
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
         rows = await self._relations(await self._graph.among(reached, most + 1))
         entities = tuple(await self._entities(reached))
@@ -185,14 +196,14 @@ class _Graph:
         return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
 
     async def _known(self, names: Sequence[str]) -> list[str]:
-        """The entities of these names that are there. Exact names take one read together."""
+        """Find the entities of these names. Exact names take one read together."""
         wanted = list(dict.fromkeys(map(storable, names)))
         exact = await self._nodes(wanted)
         found = [(name,) if name in exact else await self._named(name) for name in wanted]
         return list(dict.fromkeys(each[0] for each in found if each))
 
     async def _nodes(self, names: Sequence[str]) -> dict[str, Properties]:
-        """The nodes that are there. Each is read once."""
+        """Return the nodes that are there. Each is read once."""
         if missing := [name for name in names if name not in self._read]:
             self._read |= await self._graph.nodes(missing)
         return {name: self._read[name] for name in names if name in self._read}
@@ -212,7 +223,7 @@ class _Graph:
         return found
 
     async def _beyond(self, level: Sequence[str], seen: set[str], limit: int, kind: str) -> list[str]:
-        """The strongest new neighbours of a level of a search."""
+        """Return the strongest new neighbours of a level of a search."""
         weights: dict[str, float] = {}
         for node in level:
             for other, weight in await self._near(node, seen, limit, kind):
@@ -220,7 +231,7 @@ class _Graph:
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
 
     async def _near(self, node: str, seen: set[str], limit: int, kind: str) -> list[tuple[str, float | None]]:
-        """At least `limit` new neighbours of a node, of a type if one is given, or all that there are."""
+        """Return at least `limit` new neighbours of a node, of a type if one is given, or all that there are."""
         # As many more as are known already: these may be the strongest.
         wide = limit + len(seen)
         while True:

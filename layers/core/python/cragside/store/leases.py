@@ -1,4 +1,4 @@
-"""The leases that one open store holds, and those that it waits for."""
+"""Takes the leases of one open store, waits for them, and renews them."""
 
 import asyncio
 import logging
@@ -83,7 +83,7 @@ class Leases:
             await asyncio.shield(self._returned(lease))
 
     def of(self, name: str) -> tuple[Lease, ...]:
-        """The lease of this name, if it is held."""
+        """Return the lease of this name, if it is held."""
         return (self._held[name],) if name in self._held else ()
 
     async def close(self) -> None:

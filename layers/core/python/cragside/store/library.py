@@ -1,10 +1,8 @@
-"""The documents of one workspace in its store."""
+"""Stores the documents of one workspace."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
-
-from typing_extensions import override
 
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
@@ -19,7 +17,6 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
-from cragside.ports.workspaces import Library
 from cragside.store.indexing.accepting import accept
 from cragside.store.indexing.sweeping import sweep_if_free
 from cragside.store.ledger.failures import failing_as_unavailable
@@ -31,16 +28,28 @@ from cragside.store.store import Store, StoreAccess
 Read = TypeVar("Read")
 
 
-class LightRagLibrary(Library):
-    """The documents of a workspace. While it has no store it has none, and accepting one makes it."""
+class Library:
+    """Stores documents, their progress and their passages. Changes are durable when a call returns.
+
+    A workspace without a store has no documents. Accepting one makes the store. Failures of the store raise
+    `ServiceUnavailable("knowledge_base", ...)`.
+    """
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
-    @override
     async def accept(
         self, source: SourceText, *, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
+        """Take a text in and cut it into passages and parts; nothing is embedded yet.
+
+        The same source with another text replaces the document once the new text is searchable. With the same text it
+        is `unchanged`, and takes name, title, metadata and track from this call. It has tasks only if it is unfinished
+        or its title has changed, because titles are searched. The same text from another source is a separate
+        document, whatever its name. So is a text with another track: the track is appended to its name and source.
+
+        With `rename`, a source that already has another text gets a number, and so does the name. Nothing is replaced.
+        """
         self._access.check_writable()
         async with failing_as_unavailable():
             while True:
@@ -49,28 +58,31 @@ class LightRagLibrary(Library):
                 except StoreRemoved:
                     continue  # the document belongs into the workspace that has the name now
 
-    @override
     async def check_writable(self) -> None:
+        """Raises `ReadOnlyStore`, as `accept` would, where nothing can be taken in."""
         self._access.check_writable()
 
-    @override
     async def document(self, document_id: str) -> DocumentRecord | None:
+        """Return a document by its id."""
         return await self._read(lambda ledger: ledger.record(document_id), None)
 
-    @override
     async def sourced(self, source: str) -> DocumentRecord | None:
+        """Return the document of a source."""
         return await self._read(lambda ledger: ledger.sourced(storable(source)), None)
 
-    @override
     async def named(self, name: str) -> list[DocumentRecord]:
+        """Return all documents of a name, latest first."""
         return await self._read(lambda ledger: ledger.named(storable(name)), [])
 
-    @override
     async def below(self, folder: str) -> list[DocumentRecord]:
+        """Find the documents whose source lies below a folder, given by its absolute path, ordered by source."""
         return await self._read(lambda ledger: ledger.below(storable(folder)), [])
 
-    @override
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
+        """Give a document another source and another name. Its id, text, passages and vectors stay as they are.
+
+        Raises `NotFound` for an unknown document, and `ValidationError` when another document has the source.
+        """
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
@@ -78,7 +90,6 @@ class LightRagLibrary(Library):
                 raise _unknown(document_id)
             return await move(store, document_id, storable(source), storable(name))
 
-    @override
     async def documents(
         self,
         *,
@@ -88,31 +99,36 @@ class LightRagLibrary(Library):
         track: str | None = None,
         listing: Listing = LATEST,
     ) -> tuple[list[DocumentRecord], int]:
+        """Return a page of documents, by default the latest first, and how many there are in all."""
         asked = replace(listing, search=storable(listing.search))
         return await self._read(lambda ledger: ledger.page(limit, offset, status, track, asked), ([], 0))
 
-    @override
     async def file_types(self) -> dict[str, int]:
+        """Count the documents of each type of file, in the order of the types."""
         return await self._read(lambda ledger: ledger.file_types(), {})
 
-    @override
     async def languages(self) -> dict[str | None, int]:
+        """Count the passages of each language; see `domain.languages`."""
         return await self._read(lambda ledger: ledger.languages(), {})
 
-    @override
     async def source(self, document_id: str) -> SourceText | None:
+        """Return the whole text as it was accepted."""
         return await self._read(lambda ledger: ledger.source(document_id), None)
 
-    @override
     async def passages(self, document_id: str, part: int | None = None) -> list[Passage]:
+        """Return a document's passages in their order, or those of one part."""
         return await self._read(lambda ledger: ledger.passages(document_id, part), [])
 
-    @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        """Return passages with their documents; missing ones are left out."""
         return await self._read(lambda ledger: ledger.passages_by_id(ids), {})
 
-    @override
     async def delete(self, document_id: str) -> bool:
+        """Forget a document. False when there is none.
+
+        Its text and its passages are gone at once. What only it contributed to the graph is removed at once, or by a
+        task of `restart` while somebody else writes to the graph.
+        """
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
@@ -122,21 +138,25 @@ class LightRagLibrary(Library):
             await sweep_if_free(store)
             return known
 
-    @override
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
     ) -> list[Task]:
+        """Return the tasks of unfinished and failed work; with `force` of all work. None means all documents.
+
+        Their parts become pending. Without `failures`, parts that were given up stay so, and the tasks include removing
+        from the graph what deleted documents left there.
+        """
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
             return await restart(store, document_id, force=force, failures=failures) if store else []
 
-    @override
     async def progress(self) -> Progress:
+        """Tell how far the indexing of all documents is."""
         return await self._read(lambda ledger: ledger.progress(), Progress())
 
-    @override
     async def counts(self) -> dict[EnrichmentStatus, int]:
+        """Count the passages in each state of enrichment."""
         return await self._read(lambda ledger: ledger.counts(), {})
 
     async def _read(self, read: Callable[[Ledger], Awaitable[Read]], nothing: Read) -> Read:

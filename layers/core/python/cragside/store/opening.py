@@ -1,4 +1,4 @@
-"""Opening the store of a workspace with the embedding model that built it."""
+"""Opens the store of a workspace with the embedding model that built it."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,10 +49,9 @@ class StoreOpener:
     clock: Clock = SYSTEM_CLOCK
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
-        """The store of a folder, which is made unless it is only read. `check` compares the embedding
-        models and the storages.
+        """Open the store of a folder, which is made unless it is only read.
 
-        Raises `ServiceUnavailable` and `ConfigurationError`.
+        `check` compares the embedding models and the storages. Raises `ServiceUnavailable` and `ConfigurationError`.
         """
         # Importing LightRAG takes a second or two.
         from cragside.store.engine.embedding_cache import CachedEmbedder
@@ -105,7 +104,7 @@ class StoreOpener:
         return chunker(self.count_tokens, *await self.chunking(workspace))
 
     async def ledger(self, workspace: str, folder: Path, *, read_only: bool = False) -> "Ledger":
-        """The ledger of a folder alone. Raises `ServiceUnavailable`."""
+        """Open the ledger of a folder alone. Raises `ServiceUnavailable`."""
         try:
             return await self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
         except LedgerError as error:
@@ -139,25 +138,25 @@ def _check_storages(workspace: str, built: Mapping[str, str], chosen: Mapping[st
 
 
 def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceUnavailable:
-    """The error for a store whose ledger fails."""
+    """Return the error for a store whose ledger fails."""
     if isinstance(error, LedgerDamaged):
         return damaged(workspace, error.reason, read_only=read_only)
     return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {error.unusable}.")
 
 
 def damaged(workspace: str, how: str, *, read_only: bool) -> ServiceUnavailable:
-    """The error for a damaged store."""
+    """Return the error for a damaged store."""
     remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
     message = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
     return ServiceUnavailable("knowledge_base", message)
 
 
 def out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
-    """The error for a store that the system does not let this process open."""
+    """Return the error for a store that the system does not let this process open."""
     message = f"The store of workspace {spoken(workspace)} cannot be opened: {error.strerror}. Check RAG_HOME."
     return ServiceUnavailable("knowledge_base", message)
 
 
 def _lock_name(place: str) -> str:
-    """LightRAG keeps its locks by workspace name for the whole process. The same name in two places has to differ."""
+    """Name LightRAG's locks, which it keeps by workspace for the whole process, differently in each place."""
     return hashlib.sha256(place.encode()).hexdigest()[:16]

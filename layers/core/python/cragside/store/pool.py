@@ -1,4 +1,4 @@
-"""The stores that are open: each is opened once, and closed when others need its place."""
+"""Keeps stores open: each is opened once, and closed when others need its place."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -47,7 +47,7 @@ class StorePool:
         self._users.remove()
 
     def opening(self, workspace: str) -> "asyncio.Task[Store] | None":
-        """The store that is open, or is being opened."""
+        """Return the store that is open, or is being opened."""
         return self._open.get(workspace)
 
     def start(self, workspace: str, open_store: "Open") -> "asyncio.Task[Store]":
@@ -80,7 +80,7 @@ class StorePool:
             raise failures[0]
 
     async def _in_turn(self, workspace: str, open_store: "Open") -> "Store":
-        """Workspaces that wait get a place in the order in which they came."""
+        """Open a store once it has a place. Workspaces get places in the order in which they asked."""
         if workspace in self._admitted:
             return await open_store()
         try:

@@ -1,4 +1,4 @@
-"""Reading the passages that LightRAG finds for a query, in few round trips."""
+"""Reads the passages that LightRAG finds for a query, in few round trips."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ _TOKENS_AROUND_A_PASSAGE = 30
 
 
 async def read_passages(store: Store, query: str, parameters: QueryParam) -> list[tuple[DocumentRecord, Passage]]:
-    """The passages that LightRAG finds, best first.
+    """Find passages with LightRAG, best first.
 
     Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Raises
     `StoreReplaced`.
@@ -48,7 +48,7 @@ async def read_passages(store: Store, query: str, parameters: QueryParam) -> lis
 async def _ahead(
     store: Store, query: str, parameters: QueryParam, search: Search, found: Found
 ) -> tuple[list[str], Known]:
-    """The ids of the passages, and what was read for them.
+    """Return the ids of the passages, and what was read for them.
 
     Which texts LightRAG picks is known once it has run, so it runs over texts that are empty. It picks the same ones
     again with the texts, unless one of them is gone or it has no room for all. Only then it runs twice.
@@ -66,7 +66,7 @@ async def _ahead(
 
 
 async def _chosen(store: Store, engine: Engine, query: str, parameters: QueryParam, search: Search) -> list[str]:
-    """The ids of the passages that LightRAG picks, best first."""
+    """Return the ids of the passages that LightRAG picks, best first."""
     with store.embedder.made(search.vectors):
         answer = await engine.aquery_data(query, parameters)
     return [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
@@ -83,7 +83,7 @@ def _have_room(texts: Sequence[str], query: str, parameters: QueryParam) -> bool
 
 
 async def _search(store: Store, query: str, parameters: QueryParam) -> Search:
-    """The texts as LightRAG puts them together."""
+    """Put the texts together as LightRAG does."""
     mode = parameters.mode
     entities = ", ".join(parameters.ll_keywords) if mode in _WITH_ENTITIES else None
     relations = ", ".join(parameters.hl_keywords) if mode in _WITH_RELATIONS else None
@@ -94,7 +94,7 @@ async def _search(store: Store, query: str, parameters: QueryParam) -> Search:
 
 
 def _on(engine: Engine, search: Search, found: Found, expansion: Expansion, texts: Texts | None) -> Engine:
-    """LightRAG on what was found. Without `texts`, all passages are there and empty."""
+    """Run LightRAG on what was found. Without `texts`, all passages are there and empty."""
     passages: Sequence[dict[str, Any]] = [
         {"id": key, "content": text["content"], "file_path": "", "distance": cosine}
         for key, cosine in found.passages
@@ -110,7 +110,7 @@ def _on(engine: Engine, search: Search, found: Found, expansion: Expansion, text
 
 
 def _text(known: Known, key: str) -> dict[str, Any] | None:
-    """A passage as LightRAG's storage of texts has it."""
+    """Return a passage as LightRAG's storage of texts has it."""
     if key not in known:
         return None
     record, passage = known[key]

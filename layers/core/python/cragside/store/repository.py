@@ -1,11 +1,10 @@
-"""The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
+"""Implements `RagRepository` on LightRAG's graph and vectors."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import Protocol
 
 from typing_extensions import override
 
@@ -13,14 +12,15 @@ from cragside.domain.dating import date_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
+from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.languages import crosses_languages, foreign_question
 from cragside.domain.outcome import leave_out
-from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch, least_similarity
+from cragside.domain.query import EVERYTHING, Filter, Keywords, Mode, Query, SimilaritySearch, least_similarity
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_of_evidence, varied
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.ports.models import QuestionReader, RelevanceGrader
-from cragside.ports.workspaces import Indexed, KnowledgeStatus, RagRepository
+from cragside.ports.models import RelevanceGrader
+from cragside.ports.rag_repository import RagRepository
 from cragside.store.indexing.accepting import accept
 from cragside.store.indexing.part_indexer import mark_failed, work_on
 from cragside.store.lean import QueryParam
@@ -29,7 +29,7 @@ from cragside.store.ledger.leases import StoreRemoved
 from cragside.store.reading import read_passages
 from cragside.store.similarity import SimilarPassages
 from cragside.store.store import Store, StoreAccess, StoreReplaced
-from cragside.store.vocabulary import StoreVocabulary
+from cragside.store.vocabulary import Correct, Explain, Vocabulary
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3
@@ -47,20 +47,6 @@ _AT_ONCE = 16
 _GRADED = 10
 
 
-class Keywords(Protocol):
-    """Keywords by which LightRAG searches entities (`low`) and relations (`high`)."""
-
-    @property
-    def low(self) -> list[str]:
-        """Names of things."""
-        ...
-
-    @property
-    def high(self) -> list[str]:
-        """Subjects."""
-        ...
-
-
 class LightRagRepository(RagRepository):
     """Retrieves in any of LightRAG's modes with keywords given, so that a query costs one embedding call and no other.
 
@@ -74,14 +60,16 @@ class LightRagRepository(RagRepository):
         *,
         keywords_of: Callable[[str], Keywords],
         language_of: Callable[[str], str | None],
-        reader: QuestionReader,
+        correct: Correct,
+        explain: Explain,
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
         self._access = access
         self._keywords_of = keywords_of
         self._language_of = language_of
-        self._reader = reader
+        self._correct = correct
+        self._explain = explain
         self._ranker = ranker
         self._saved_queries = saved_queries
 
@@ -140,10 +128,10 @@ class LightRagRepository(RagRepository):
         async def searched(store: Store) -> tuple[Reading, list[Document]]:
             found = await self._retrieved(store, query, limit, mode, wanted)
             # The search has counted the question's words, so reading costs a round trip only where one is missing.
-            reading = await self._reader.read(query, StoreVocabulary(store))
+            reading = await self._correct(query, Vocabulary(store))
             if reading.text != query:
                 found = await self._retrieved(store, reading.text, limit, mode, wanted)
-            reading = self._reader.explained(reading, [each.whole for each in found])
+            reading = self._explain(reading, [each.whole for each in found])
             if reading.equal:
                 more = [await self._retrieved(store, other, limit, mode, wanted) for other in reading.others]
                 every = chain(found, *more)
@@ -293,7 +281,7 @@ def _failing_as_unavailable() -> Iterator[None]:
 
 
 def document_of(record: DocumentRecord, passage: Passage) -> Document:
-    """A passage as evidence: what its citation shows is in the metadata."""
+    """Return a passage as evidence. The metadata has what its citation shows."""
     shown = {
         "filename": record.label,
         "page": passage.page,

@@ -1,4 +1,4 @@
-"""Passages by the cosine between their vector and a question's, among those that a filter lets through."""
+"""Finds passages by the cosine between their vector and a question's, among those that a filter lets through."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class SimilarPassages:
         self._vectors = vectors
 
     async def find(self, search: SimilaritySearch) -> list[Near]:
-        """At most `limit` passages with their cosine (0..1), nearest first or in the order that `mmr` chose them."""
+        """Find at most `limit` passages with their cosine (0..1), nearest first or as `mmr` chose them."""
         question = await self._embedded(search.text)
         # Similarities are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
         least = search.threshold or -1.0
@@ -38,7 +38,7 @@ class SimilarPassages:
         return [fetched[index] for index in _diverse(question, [vectors[each[1].id] for each in fetched], search)]
 
     async def compare(self, text: str, passages: Sequence[str]) -> dict[str, float]:
-        """The cosine (0..1) of a text to each of these passages, by their ids."""
+        """Return the cosine (0..1) of a text to each of these passages, by their ids."""
         question = await self._embedded(text)
         vectors = await self._vectors.get_vectors_by_ids(list(passages))
         return {key: _bounded(float(vector @ question)) for key, vector in vectors.items()}
@@ -49,7 +49,7 @@ class SimilarPassages:
         return question
 
     async def _admitted(self, question: Vector, least: float, wanted: Filter, limit: int) -> list[Near]:
-        """The first `limit` that the filter lets through; of equal texts the first one."""
+        """Return the first `limit` that the filter lets through; of equal texts the first one."""
         found: dict[str, Near] = {}
         size = _BATCH if wanted.must else max(limit, 1)
         async for batch in self._vectors.nearest(question, least=least, wanted=wanted, size=size):

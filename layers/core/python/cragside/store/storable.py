@@ -1,4 +1,4 @@
-"""Text that every store can hold."""
+"""Makes text that every store can hold."""
 
 import re
 
@@ -9,7 +9,7 @@ _BLOCK = 50_000
 
 
 def storable(text: str) -> str:
-    """The text with a blank for each character that cannot be stored."""
+    """Return the text with a blank for each character that cannot be stored."""
     if len(text) <= _BLOCK:
         return _UNSTORABLE.sub(" ", text)
     blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))

@@ -1,4 +1,4 @@
-"""One open store: LightRAG, the ledger, and the leases that keep their writers apart."""
+"""Holds one open store: LightRAG, the ledger, and the leases that keep their writers apart."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ class StoreReplaced(ServiceUnavailable):
 
 
 class Store:
-    """The open store of one workspace, which its ports share.
+    """Holds the open store of one workspace, which library, graph, repository and indexer share.
 
     `accepting` takes the lease of the catalogue and the passages for a moment, `writing` that of the graph while a part
     is merged. In all processes, one task at a time holds each. Whoever needs both takes `writing` first. Both give the
@@ -93,7 +93,7 @@ class Store:
         return True
 
     async def languages(self) -> Languages:
-        """The languages of the passages. They are counted once for each state of the store."""
+        """Count the passages of each language, once for each state of the store."""
         state = await self.ledger.state()
         if self._languages is None or self._languages[0] != state:
             counted = await self.ledger.languages()
@@ -115,7 +115,7 @@ class Store:
 
     @asynccontextmanager
     async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
-        """As `writing`, but None if somebody is writing."""
+        """Keep writers out as `writing` does, but yield None if somebody is writing."""
         async with self.leases.held_if_free(GRAPH) as lease:
             if lease:
                 await self.ledger.catch_up()
@@ -149,7 +149,7 @@ class Store:
 
 
 def part_lease(task: Task) -> str:
-    """The name of the lease of whoever enriches the task's part."""
+    """Name the lease of the worker that enriches the task's part."""
     return f"part {task.document_id}/{task.content_hash}/{task.part}"
 
 

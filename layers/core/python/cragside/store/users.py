@@ -1,4 +1,4 @@
-"""Tasks of the event loop by the workspaces that they use, so that no store is closed while it is in use."""
+"""Knows which task uses which workspace, so that no store is closed while it is in use."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ _LOOK_SECONDS = 0.5
 
 
 class StoreUsers:
-    """A task uses the workspace that it asked for last, until it ends or asks for another one."""
+    """Notes that a task uses the workspace that it asked for last, until it ends or asks for another one."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -20,7 +20,7 @@ class StoreUsers:
         self._freed = asyncio.Event()
 
     def add(self, workspace: str) -> None:
-        """The current task uses this workspace from now on."""
+        """Note that the current task uses this workspace from now on."""
         task = asyncio.current_task()
         if task is None:
             return
@@ -33,7 +33,7 @@ class StoreUsers:
         self._users.setdefault(workspace, {})[task] = self._clock.monotonic()
 
     def remove(self, task: asyncio.Task[Any] | None = None) -> None:
-        """The task, or the current one, uses no workspace any more."""
+        """Note that the task, or the current one, uses no workspace any more."""
         task = task or asyncio.current_task()
         if task is not None and (workspace := self._of.pop(task, None)) is not None:
             task.remove_done_callback(self.remove)

@@ -14,7 +14,7 @@ _NO_DOTENV = "PYTHON_DOTENV_DISABLED"
 
 @contextmanager
 def without_dotenv() -> Iterator[None]:
-    """Modules that are imported in this block read no `.env`."""
+    """Have modules that are imported in this block read no `.env`."""
     before = os.environ.get(_NO_DOTENV)
     os.environ[_NO_DOTENV] = "1"
     try:

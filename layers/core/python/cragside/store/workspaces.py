@@ -1,19 +1,17 @@
-"""The embedded workspaces: a folder each, below one home, or a baked store."""
+"""Opens workspaces: each has a folder below one home, or they are in a baked store."""
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from typing_extensions import override
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
 from cragside.ports.files import ObjectStore
-from cragside.ports.models import QuestionReader, RelevanceGrader
-from cragside.ports.workspaces import Workspace, Workspaces
+from cragside.ports.rag_repository import RagRepository
 from cragside.store.building import being_built
 from cragside.store.files.home import Home
 from cragside.store.files.manifest import Manifest
@@ -24,9 +22,11 @@ from cragside.store.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.store.pool import StorePool
 
 if TYPE_CHECKING:
+    from cragside.store.indexing.part_indexer import PartIndexer
+    from cragside.store.knowledge_graph import KnowledgeGraph
     from cragside.store.ledger.ledger import Ledger
-    from cragside.store.repository import Keywords
-    from cragside.store.store import Store
+    from cragside.store.library import Library
+    from cragside.store.store import Store, StoreAccess
 
 # The lease of whoever builds a store that is to replace another one.
 REBUILDING = "rebuilding"
@@ -36,8 +36,23 @@ MOST_OPEN = 64
 PATIENCE_SECONDS = 30.0
 
 
-class EmbeddedWorkspaces(Workspaces):
-    """Opens workspaces below `home`, their stores with `opener`.
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Gives a workspace's documents, passages and graph. An unknown one is empty; its first document makes its store.
+
+    `work` is what a worker writes with. Where `read_only`, all that writes raises `ReadOnlyStore`.
+    """
+
+    name: str
+    documents: "Library"
+    passages: RagRepository
+    graph: "KnowledgeGraph"
+    work: "PartIndexer"
+    read_only: bool
+
+
+class Workspaces:
+    """Opens workspaces below `home`, each of them once: their stores with `opener`, their passages with `repository`.
 
     A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
     For `most_open` and `patience` see `StorePool`.
@@ -48,11 +63,7 @@ class EmbeddedWorkspaces(Workspaces):
         home: Path,
         *,
         opener: StoreOpener,
-        ranker: RelevanceGrader,
-        keywords_of: "Callable[[str], Keywords]",
-        language_of: Callable[[str], str | None],
-        reader: QuestionReader,
-        saved_queries: int,
+        repository: "Callable[[StoreAccess], RagRepository]",
         sha256: str | None = None,
         objects: ObjectStore | None = None,
         most_open: int = MOST_OPEN,
@@ -61,24 +72,23 @@ class EmbeddedWorkspaces(Workspaces):
         self._backend = opener.backend
         self._home = Home(home, opener.backend, sha256=sha256, objects=objects)
         self._opener = opener
-        self._ranker = ranker
-        self._keywords_of = keywords_of
-        self._language_of = language_of
-        self._reader = reader
-        self._saved_queries = saved_queries
+        self._repository = repository
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
 
     def folder(self, workspace: str) -> Path:
         """Return the folder of a workspace."""
         return self._home.folder_of(workspace)
 
-    @override
     async def open(self, name: str) -> Workspace:
         # Importing LightRAG takes a second or two: whoever never opens a workspace should not wait for it.
-        from cragside.store.indexing.part_indexer import LightRagPartIndexer
-        from cragside.store.knowledge_graph import LightRagKnowledgeGraph
-        from cragside.store.library import LightRagLibrary
-        from cragside.store.repository import LightRagRepository
+        """Return a workspace. Its store is opened at the first use, and reading an unknown one leaves no trace.
+
+        Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request
+        that times out does not cancel the opening.
+        """
+        from cragside.store.indexing.part_indexer import PartIndexer
+        from cragside.store.knowledge_graph import KnowledgeGraph
+        from cragside.store.library import Library
         from cragside.store.store import StoreAccess
 
         access = StoreAccess(
@@ -88,19 +98,14 @@ class EmbeddedWorkspaces(Workspaces):
             create=partial(self._created, name),
             check_writable=self._home.refuse_baked,
         )
-        passages = LightRagRepository(
-            access,
-            keywords_of=self._keywords_of,
-            language_of=self._language_of,
-            reader=self._reader,
-            ranker=self._ranker,
-            saved_queries=self._saved_queries,
-        )
-        documents, graph, work = LightRagLibrary(access), LightRagKnowledgeGraph(access), LightRagPartIndexer(access)
-        return Workspace(name, documents, passages, graph, work, read_only=self._home.read_only)
+        documents, graph, work = Library(access), KnowledgeGraph(access), PartIndexer(access)
+        return Workspace(name, documents, self._repository(access), graph, work, read_only=self._home.read_only)
 
-    @override
     async def prepare(self, workspace: str) -> None:
+        """Open a workspace, and have its embedding model loaded.
+
+        Raises like any use, and if the embedding model does not answer.
+        """
         if store := await self._existing(workspace):
             await store.embedder.prepare()
         if not self._home.read_only:
@@ -108,19 +113,25 @@ class EmbeddedWorkspaces(Workspaces):
         # Whoever prepares a server stays for as long as it runs.
         self._pool.leave()
 
-    @override
     async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Raises `ServiceUnavailable` when a workspace's store is damaged, with how and what to do.
+
+        Cheap: it reports the last known state. With `whole` it reads everything that is stored.
+        """
         store = await self._existing(workspace)
         if store and (how := await store.ledger.damage(whole=whole)):
             raise damaged(workspace, how, read_only=store.ledger.read_only).at(store.ledger.place)
 
-    @override
     async def names(self) -> list[str]:
+        """Return the workspaces that have a store, in order."""
         await self._home.ready()
         return await self._home.names()
 
-    @override
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
+        """Measure a workspace without opening it. Raises `ServiceUnavailable` when it is unreadable.
+
+        `Stored.sizes` maps each of the `keys` that has a document to the document's size in bytes.
+        """
         if not await self._has_store(workspace):
             return Stored()
         try:
@@ -128,21 +139,24 @@ class EmbeddedWorkspaces(Workspaces):
         except LedgerError as error:
             raise unopened(workspace, error, read_only=False) from error.__cause__
 
-    @override
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
-        """See the port; exchanges count as documents.
+        """Build a workspace anew with the configured embedding model. Returns the number of its sources.
 
-        The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
-        indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused, and so is a
-        second call while one is under way.
+        Exchanges count too, and `progress` is called with the name of each finished source. The old store serves, and
+        keeps other writers out, until the new one is complete. When a source cannot be indexed the old store stays, and
+        `ServiceUnavailable` names the source. Raises `ServiceUnavailable("reindex", ...)` while somebody else does the
+        same, and `ReadOnlyStore` for a baked store.
         """
         await self._home.ready()
         self._home.refuse_baked()
         count = await self._rebuilt(workspace, progress)
         return count + await self._rebuilt(memory_of(workspace), progress)
 
-    @override
     async def remove(self, workspace: str) -> bool:
+        """Remove a workspace's documents and its memory, whoever has it open. False when it has no store.
+
+        Its name can be used again at once. Raises `ReadOnlyStore` for a baked store, and `ServiceUnavailable`.
+        """
         await self._home.ready()
         self._home.refuse_baked()
         await self._backend.sweep(self._home.folder)
@@ -154,8 +168,12 @@ class EmbeddedWorkspaces(Workspaces):
             await self._backend.remove(self._home.beside(name, "copying"))
         return any(removed)
 
-    @override
     async def disagreement(self, workspace: str) -> str:
+        """Describe how another database's part of a workspace differs from the documents or the memory; "" for none.
+
+        It differs when one of the databases was restored from a backup or emptied. `reindex` mends it.
+        Raises `ServiceUnavailable`.
+        """
         for name in (workspace, memory_of(workspace)):
             if not self._home.read_only and await self._has_store(name):
                 try:

@@ -34,11 +34,11 @@ from cragside.adapters.embedded.features import (
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
-from cragside.application.answerer import Support, SupportJudge
+from cragside.application.answerer import Support
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.ports.models import RelevanceGrader, WordMatcher
+from cragside.ports.models import RelevanceGrader
 
 # With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
 # states something, its score falls in proportion.
@@ -174,7 +174,7 @@ class GraderWeights:
         )
 
 
-class EmbeddedGrader(RelevanceGrader, WordMatcher):
+class EmbeddedGrader(RelevanceGrader):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own.
 
     The score is the probability that a retrieved passage is relevant, fitted on many sources (evals/README.md). It says
@@ -197,8 +197,11 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
             return []
         return self.scores(query, [Excerpt.of(document) for document in documents])
 
-    @override
     async def matches(self, query: str, documents: Sequence[Document], *, near: bool = False) -> list[tuple[str, ...]]:
+        """Return the query's content words, in lower case, that each document or its title has, in the query's order.
+
+        A word counts in any inflection. With `near`, return those of the title and of the place that has most of them.
+        """
         with self._lock:
             lexicon = self._analyses.lexicon()
             question = read_question(query, lexicon)
@@ -262,20 +265,20 @@ _REMEMBERED = 64
 _NAME_INSIDE = re.compile(r"(?<=[\w,;)’'\"”] )[A-Z][\w’'-]{2,}")
 
 
-class EmbeddedSupportJudge(SupportJudge):
-    """Compares with the grader's features: its score is the share of the sentence's content words that a passage has.
+class EmbeddedSupportJudge:
+    """Compares a sentence with a passage by the grader's features. It takes milliseconds, and may run in any thread.
 
-    Words count by their weight, and in any inflection; one that is missing counts as far as a related word is there.
-    A number, code, date or rare name that the passage lacks means unsupported. Negations and who did what to whom are
-    not compared.
+    The score is the share of the sentence's content words that the passage has. Words count by their weight, and in any
+    inflection; one that is missing counts as far as a related word is there. A number, code, date or rare name that
+    the passage lacks means unsupported. Negations and who did what to whom are not compared.
     """
 
     def __init__(self, embedder: WordLlamaEmbedder) -> None:
         self._analyses = Analyses(embedder, _REMEMBERED)  # its own: the grader's are in use on the event loop
         self._lock = threading.Lock()
 
-    @override
-    def judge(self, sentence: str, *, title: str, text: str) -> Support:
+    def judge(self, sentence: str, title: str, text: str) -> Support:
+        """Tell if the passage, title included, supports the sentence."""
         with self._lock:
             lexicon = self._analyses.lexicon()
             claim = read_question(sentence, lexicon)

@@ -1,10 +1,10 @@
 """Extracts the keywords of a question, and its query for a web search engine, by rules."""
 
 import re
-from dataclasses import dataclass
 
 from cragside.adapters.embedded.numbers import asked_dates
 from cragside.adapters.embedded.words import INTERROGATIVES, SCAFFOLDING, function_words, is_filler, stem, terms, words
+from cragside.domain.query import Keywords
 
 _MOST = 12
 _LONGEST_READ = 4000
@@ -13,18 +13,7 @@ _TOKEN = re.compile(r"[^\s,;:!?()\[\]{}\"“”„`<>|]+|[,;:!?()\[\]{}|]")
 _EDGES = ".'’‘*_~-–—/\\"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryKeywords:
-    """LightRAG matches `low` (names, things, numbers) with entities, and `high` (themes) with relations.
-
-    Both have keywords unless the question has no words.
-    """
-
-    low: list[str]
-    high: list[str]
-
-
-def keywords_of(question: str) -> QueryKeywords:
+def keywords_of(question: str) -> Keywords:
     """Return the keywords of a question in any language, at most 12 a list, most relevant first."""
     text = question[:_LONGEST_READ]
     stop = function_words(words(text)) | SCAFFOLDING
@@ -42,8 +31,8 @@ def keywords_of(question: str) -> QueryKeywords:
     high = _distinct([*phrases, *quoted, *nouns])
     if not low:
         rest = " ".join(text.split()).strip(" ?!.")[:200]
-        return QueryKeywords([rest], [rest]) if rest else QueryKeywords([], [])
-    return QueryKeywords(low, high)
+        return Keywords([rest], [rest]) if rest else Keywords([], [])
+    return Keywords(low, high)
 
 
 def searched_words(text: str) -> str:

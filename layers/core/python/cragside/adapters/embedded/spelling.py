@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import chain, islice, pairwise
-from typing import get_args
-
-from typing_extensions import override
+from typing import TYPE_CHECKING, get_args
 
 from cragside.adapters.embedded.languages import topicless
 from cragside.adapters.embedded.names import WRONG, meant, spellings, unmarked
 from cragside.adapters.embedded.words import FRENCH, OTHER, SCAFFOLDING, STOPWORDS, Language, stem, terms, words
 from cragside.domain.reading import Reading, ReadWord
-from cragside.ports.models import QuestionReader, Vocabulary
+
+if TYPE_CHECKING:
+    from cragside.store.vocabulary import Vocabulary
 
 # One word in a hundred that is none passes.
 BITS, _HASHES = 10, 7
@@ -176,64 +176,63 @@ class _Word:
         return _terms(self.plain)
 
 
-class EmbeddedQuestionReader(QuestionReader):
-    """Corrects one slip in a word, umlauts that are written otherwise, and words that are joined or split wrongly.
+async def correct(question: str, vocabulary: "Vocabulary") -> Reading:
+    """Read a question with the nearest words of the vocabulary in place of those that it lacks.
 
-    A word is left alone if the documents or the question's language have it.
+    Correct one slip in a word, umlauts that are written otherwise, and words that are joined or split wrongly. Leave a
+    word alone if the documents or the question's language have it.
     """
+    known = _known_in(question)
+    found = [word for word in _words_of(question) if word.plain not in _EMPTY]
+    strange = [word for word in found if word.is_strange(known)]
+    pairs = _pairs(found, strange, known)
+    looked_for = dict.fromkeys((*strange, *chain.from_iterable(pairs.values())))
+    if not looked_for:
+        return Reading(question)
+    # A search has asked for these just now. Hardly any question without misspelt words asks for more.
+    sought = set(terms(question))
+    there = (await vocabulary.held({term for word in looked_for for term in word.terms & sought})).keys()
+    lacking = {word for word in looked_for if there.isdisjoint(word.terms)}
+    if not lacking:
+        return Reading(question)
+    asked = {term for word in lacking for term in word.terms} | {term for word in pairs for term in _terms(word)}
+    held = (await vocabulary.held(asked)).keys()
+    changes = []
+    for whole, (first, second) in pairs.items():
+        if lacking & {first, second} and not held.isdisjoint(_terms(whole)):
+            passage = await vocabulary.passage_with(whole)
+            if form := next(filter(None, (_form_in(passage, term, {whole: 0}) for term in _terms(whole))), ""):
+                changes.append((first.start, second.end, form))
+    joined = {place for start, end, _ in changes for place in range(start, end)}
+    apart = [word for word in strange if word in lacking and word.start not in joined]
+    if len(apart) <= _MOST_STRANGE:
+        for word in apart:
+            # In the other language the documents may have the word: with its umlauts, it is read as that.
+            others = dict.fromkeys(spellings(word.plain), 0) if word.terms & held else meant(word.plain)
+            read = await _nearest(word, others, known, vocabulary)
+            if read.lower() not in ("", word.plain):
+                changes.append((word.start, word.end, read))
+    return _changed(question, sorted(changes))
 
-    @override
-    async def read(self, question: str, vocabulary: Vocabulary) -> Reading:
-        known = _known_in(question)
-        found = [word for word in _words_of(question) if word.plain not in _EMPTY]
-        strange = [word for word in found if word.is_strange(known)]
-        pairs = _pairs(found, strange, known)
-        looked_for = dict.fromkeys((*strange, *chain.from_iterable(pairs.values())))
-        if not looked_for:
-            return Reading(question)
-        # A search has asked for these just now. Hardly any question without misspelt words asks for more.
-        sought = set(terms(question))
-        there = (await vocabulary.held({term for word in looked_for for term in word.terms & sought})).keys()
-        lacking = {word for word in looked_for if there.isdisjoint(word.terms)}
-        if not lacking:
-            return Reading(question)
-        asked = {term for word in lacking for term in word.terms} | {term for word in pairs for term in _terms(word)}
-        held = (await vocabulary.held(asked)).keys()
-        changes = []
-        for whole, (first, second) in pairs.items():
-            if lacking & {first, second} and not held.isdisjoint(_terms(whole)):
-                passage = await vocabulary.passage_with(whole)
-                if form := next(filter(None, (_form_in(passage, term, {whole: 0}) for term in _terms(whole))), ""):
-                    changes.append((first.start, second.end, form))
-        joined = {place for start, end, _ in changes for place in range(start, end)}
-        apart = [word for word in strange if word in lacking and word.start not in joined]
-        if len(apart) <= _MOST_STRANGE:
-            for word in apart:
-                # In the other language the documents may have the word: with its umlauts, it is read as that.
-                others = dict.fromkeys(spellings(word.plain), 0) if word.terms & held else meant(word.plain)
-                read = await _nearest(word, others, known, vocabulary)
-                if read.lower() not in ("", word.plain):
-                    changes.append((word.start, word.end, read))
-        return _changed(question, sorted(changes))
 
-    @override
-    def explained(self, reading: Reading, passages: Sequence[str]) -> Reading:
-        explained = [*dict.fromkeys(chain.from_iterable(map(abbreviations_in, passages)))]
-        if not explained:
-            return reading
-        asked = _Asked(reading.text)
-        equal: dict[str, list[str]] = {}
-        for each in explained:
-            for form, meaning in ((asked.short(each), each.long), (asked.long(each), each.short)):
-                meanings = equal.setdefault(form, []) if form else []
-                if form and meaning.lower() not in map(str.lower, meanings):
-                    meanings.append(meaning)
-        told = [
-            ReadWord(form, meaning)
-            for form, meanings in islice(equal.items(), _MOST_EQUAL)
-            for meaning in meanings[:_MOST_MEANINGS]
-        ]
-        return replace(reading, equal=tuple(told)) if told else reading
+def explain(reading: Reading, passages: Sequence[str]) -> Reading:
+    """Add the abbreviations that these passages explain, and what they stand for, to the reading."""
+    explained = [*dict.fromkeys(chain.from_iterable(map(abbreviations_in, passages)))]
+    if not explained:
+        return reading
+    asked = _Asked(reading.text)
+    equal: dict[str, list[str]] = {}
+    for each in explained:
+        for form, meaning in ((asked.short(each), each.long), (asked.long(each), each.short)):
+            meanings = equal.setdefault(form, []) if form else []
+            if form and meaning.lower() not in map(str.lower, meanings):
+                meanings.append(meaning)
+    told = [
+        ReadWord(form, meaning)
+        for form, meanings in islice(equal.items(), _MOST_EQUAL)
+        for meaning in meanings[:_MOST_MEANINGS]
+    ]
+    return replace(reading, equal=tuple(told)) if told else reading
 
 
 class _Asked:
@@ -298,7 +297,7 @@ def _every_word() -> list[WordFilter]:
     return [words_of(language) for language in _LISTED]
 
 
-async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFilter], vocabulary: Vocabulary) -> str:
+async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary") -> str:
     """The nearest word of the vocabulary, "" if none is near. Words that say nothing are known without looking."""
     sought: dict[str, str] = {}
     asked = unmarked(word.plain)

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from cragside.domain.errors import ConfigurationError
-from cragside.ports.access import AuditLog
 
 STDERR = ("-", "stderr")
 _log = logging.getLogger("cragside")
 
 
-class AuditFile(AuditLog):
+class AuditFile:
     """Appends events to a file of mode 0600. It opens the file for each event, so other tools can rotate it any time.
 
     An event that cannot be written is lost, but no request fails. The log warns once until writing succeeds again. JSON
@@ -29,8 +26,8 @@ class AuditFile(AuditLog):
         self._warned = False
         self._torn = False
 
-    @override
     def check(self) -> None:
+        """Raises `ConfigurationError` if events cannot be written."""
         try:
             self._append(b"")
         except OSError as error:
@@ -41,8 +38,8 @@ class AuditFile(AuditLog):
                 variable="RAG_AUDIT_LOG",
             ) from error
 
-    @override
     def write(self, event: Mapping[str, Any]) -> None:
+        """Append an event. A failure is logged, and the request continues."""
         line = json.dumps(dict(event)).encode() + b"\n"
         try:
             # A line that a full disk cut off is ended first.

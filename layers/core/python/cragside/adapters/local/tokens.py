@@ -15,12 +15,10 @@ from typing import Annotated, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
-from typing_extensions import override
 
 from cragside.databases.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken, Limits, TokenScope, in_order
-from cragside.ports.access import TokenStore
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 _Most = Annotated[int | None, Field(ge=0)]
@@ -102,8 +100,8 @@ _log = logging.getLogger("cragside")
 _Stamp = tuple[int, int, int, int]
 
 
-class TokenFile(TokenStore):
-    """The tokens of one file. Every process reads it again within two seconds after a change.
+class TokenFile:
+    """Stores issued tokens in a file. Every process of the service reads it again within two seconds after a change.
 
     If the file becomes unusable, the last good state holds for a minute. A file that is removed holds no tokens.
     """
@@ -117,8 +115,11 @@ class TokenFile(TokenStore):
         self._good: float | None = None
         self._complaint = ""
 
-    @override
     def tokens(self) -> Sequence[IssuedToken]:
+        """Return the tokens for a request. The object stays the same until something changes.
+
+        Raises `ConfigurationError` if the file was never usable, and `ServiceUnavailable` if it no longer is.
+        """
         now = self._clock.monotonic()
         if self._looked is None:
             self._tokens = self._load()
@@ -130,8 +131,8 @@ class TokenFile(TokenStore):
             raise ServiceUnavailable("tokens", "The tokens cannot be read; the log has the reason.")
         return self._tokens
 
-    @override
     def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
+        """Add a token. Return its secret, which is not stored, and its entry. Raises `ValidationError`."""
         _check_name(token.name)
         secret = f"{TOKEN_PREFIX}{secrets.token_urlsafe(_BITS // 8)}"
         made = replace(token, id=f"tok_{secrets.token_hex(6)}", digest=hashlib.sha256(secret.encode()).digest())
@@ -147,8 +148,8 @@ class TokenFile(TokenStore):
         self._change(added, missing=())
         return secret, made
 
-    @override
     def revoke(self, name: str) -> IssuedToken:
+        """Remove a token by its id or name. Raises `NotFound`."""
         gone: list[IssuedToken] = []
 
         def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
@@ -160,8 +161,8 @@ class TokenFile(TokenStore):
         self._change(without)
         return gone[0]
 
-    @override
     def all(self) -> Sequence[IssuedToken]:
+        """Return the tokens in the file, including expired ones. Raises `ConfigurationError`."""
         return self._load()
 
     def _look(self, now: float) -> None:

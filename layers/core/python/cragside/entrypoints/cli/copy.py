@@ -18,7 +18,7 @@ from cragside.entrypoints.cli.terminal import agreed, json_option, output, print
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.composition.store_files import Copies
-    from cragside.ports.workspaces import KnowledgeStatus
+    from cragside.domain.knowledge import KnowledgeStatus
     from cragside.settings import Settings
 
 

@@ -16,7 +16,7 @@ from cragside.entrypoints.log import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.workspaces import KnowledgeStatus
+    from cragside.domain.knowledge import KnowledgeStatus
 
 workspaces = typer.Typer(help="List and remove workspaces.", no_args_is_help=True)
 _AsJson = Annotated[bool, json_option("JSON")]

@@ -3,7 +3,7 @@
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,9 +15,9 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.ports.access import TokenStore
 
 token = typer.Typer(help="Make, list and revoke tokens. RAG_TOKENS_FILE keeps their hashes.", no_args_is_help=True)
+Tokens = TypeVar("Tokens")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _LONGEST = timedelta(days=366 * 100)
 
@@ -55,8 +55,9 @@ def new(
     """
     from cragside.entrypoints.audit import Audit
 
-    container, tokens = _opened(context)
-    audit, now = Audit(container.audit_log), container.clock.now()
+    container = _container(context)
+    tokens = _configured(container.tokens)
+    audit, now = Audit(container), container.clock.now()
     secret, made = tokens.create(
         new_token(
             name,
@@ -82,8 +83,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:
     """Show the tokens, without the tokens themselves or their hashes."""
-    container, store = _opened(context)
-    tokens, now = store.all(), container.clock.now()
+    container = _container(context)
+    tokens, now = _configured(container.tokens).all(), container.clock.now()
     if as_json:
         print_json({"tokens": [_shown(each, now) for each in tokens]})
         return
@@ -102,24 +103,27 @@ def revoke(
     """Revoke a token. Servers that run refuse it within seconds."""
     from cragside.entrypoints.audit import Audit
 
-    container, tokens = _opened(context)
-    gone = tokens.revoke(name)
+    container = _container(context)
+    gone = _configured(container.tokens).revoke(name)
     with suppress(ConfigurationError):  # a token that has leaked is revoked, whatever becomes of the log
-        Audit(container.audit_log).note_command("token revoke", gone.id, gone.name)
+        Audit(container).note_command("token revoke", gone.id, gone.name)
     output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True)
 
 
-def _opened(context: typer.Context) -> "tuple[Container, TokenStore]":
+def _container(context: typer.Context) -> "Container":
     from cragside.bootstrap import Container
 
-    container = Container(session_of(context).settings())
-    if container.tokens is None:
+    return Container(session_of(context).settings())
+
+
+def _configured(tokens: Tokens | None) -> Tokens:
+    if tokens is None:
         raise ConfigurationError(
             "RAG_TOKENS_FILE is not set. Set it to the file that shall hold the tokens, here and where cragside serve "
             "runs, such as RAG_TOKENS_FILE=~/.cragside/.tokens.json.",
             variable="RAG_TOKENS_FILE",
         )
-    return container, container.tokens
+    return tokens
 
 
 def _scopes(given: list[str] | None) -> frozenset[TokenScope]:

@@ -185,7 +185,7 @@ def create_app(
     app.state.components = component_report(container)
     app.state.outside = SharedLook(lambda: reasons(outside_checks(container)), container.clock)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
-    audit = Audit(container.audit_log)
+    audit = Audit(container)
     if audit.wanted:
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))

@@ -38,7 +38,7 @@ class Proxy:
         self._app = app
         self._origins = Origins(container.settings.allowed_origins)
         self._own = CrossOrigin(self._authorised, self._origins)
-        self._audit = Audit(container.audit_log)
+        self._audit = Audit(container)
         self._forwarder = Forwarder(container, self._origins, self._audit)
         self._keys = keys
         self._check_host = check_host and not keys.asked

@@ -1,1 +1,1 @@
-"""LightRAG in process, with our models and storages."""
+"""Runs LightRAG in process, with our models and storages."""

@@ -1,4 +1,4 @@
-"""Vectors that a model has made already, kept in the store beside the documents they were made for."""
+"""Keeps vectors that a model has made in the store, beside the documents they were made for."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _BATCH = 32
 
 
 class CachedEmbedder:
-    """An `Embedder` that asks the model only for texts whose vectors it does not have.
+    """Asks the model only for texts whose vectors it does not have.
 
     Vectors are kept for the passages of documents (`keep`), not for what is embedded once: questions, and entities,
     whose descriptions change with each merge. Those of a document are dropped when it is replaced or deleted; the
@@ -35,12 +35,12 @@ class CachedEmbedder:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Return the model's name."""
         return self._embedder.name
 
     @property
     def dimensions(self) -> int | None:
-        """Length of the store's vectors, or of the model's while there are none; None while neither is known."""
+        """Return the length of the store's vectors, else of the model's; None while neither is known."""
         return self._stored_dimensions or self._embedder.dimensions
 
     async def prepare(self) -> None:
@@ -49,7 +49,7 @@ class CachedEmbedder:
             await self._embedder.embed([])
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of shape (len(texts), dimensions).
+        """Return unit vectors of shape (len(texts), dimensions).
 
         Raises `ServiceUnavailable` and `ConfigurationError`, if the model is needed.
         """
@@ -62,13 +62,16 @@ class CachedEmbedder:
         return np.stack([known[text] for text in texts])
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """As `embed`, for texts that are embedded once and never kept."""
+        """Embed texts as `embed` does, which are embedded once and never kept."""
         if texts and all(text in self._made for text in texts):
             return np.stack([self._made[text] for text in texts])
         return await self._asked(texts)
 
     async def embed_in_time(self, texts: Sequence[str]) -> Vectors:
-        """As `embed_questions`, for who can go on without. `ServiceUnavailable` after `patience` seconds, too."""
+        """Embed questions for a search that can go on without them.
+
+        Raises `ServiceUnavailable` after `patience` seconds, too.
+        """
         try:
             async with asyncio.timeout(self._patience):
                 return await self.embed_questions(texts)
@@ -78,7 +81,7 @@ class CachedEmbedder:
 
     @contextmanager
     def made(self, vectors: Mapping[str, Vectors]) -> Iterator[None]:
-        """In this block, whoever asks for the vectors of these questions gets them from here."""
+        """Have these vectors given to any task that asks for those of these questions in this block."""
         self._made.update(vectors)
         try:
             yield
@@ -100,7 +103,7 @@ class CachedEmbedder:
             await self._ledger.keep_vectors(self.name, document_id, batch, vectors, most=most)
 
     async def _asked(self, texts: Sequence[str]) -> Vectors:
-        """The model's vectors, which are as long as those of the store."""
+        """Ask the model for vectors, which have to be as long as those of the store."""
         wanted = await self._wanted_dimensions()
         vectors = await self._embedder.embed(texts)
         if vectors.shape[1] != (wanted or vectors.shape[1]):

@@ -1,4 +1,4 @@
-"""LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
+"""Runs LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ COSINE_FLOOR = 0.2
 
 @dataclass
 class Embedding(EmbeddingFunc):
-    """LightRAG's `EmbeddingFunc` without its queue, and without its check of the vectors' length.
+    """Calls a model as LightRAG's `EmbeddingFunc` does, without its queue and its check of the vectors' length.
 
     LightRAG puts a queue in the place of `func`, and leaves `directly` alone. `CachedEmbedder` checks the length.
     """
@@ -40,12 +40,12 @@ class Embedding(EmbeddingFunc):
     directly: Callable[..., Awaitable[Vectors]] = field(kw_only=True)
 
     async def __call__(self, *args: Any, **named: Any) -> Vectors:
-        """A vector for each text."""
+        """Return a vector for each text."""
         return await self.directly(*args, **named)
 
 
 class Engine(LightRAG):
-    """LightRAG whose settings stay as they are once its storages are open, and which calls models without its queues.
+    """Runs LightRAG with settings that stay as they are once its storages are open, and without its queues.
 
     LightRAG deep-copies all its settings for each query. Its queues start a task for each call that may run at once;
     each of these tasks wakes up every second, and goes on after the store is closed.
@@ -57,13 +57,13 @@ class Engine(LightRAG):
         return raw_func
 
     def reader(self, edges_per_node: int) -> Self:
-        """The same LightRAG for queries alone, with a bounded view of the graph."""
+        """Return the same LightRAG for queries alone, with a bounded view of the graph."""
         reader = copy(self)
         reader.chunk_entity_relation_graph = self.chunk_entity_relation_graph.bounded(edges_per_node)
         return reader
 
     def on(self, **storages: Any) -> Self:
-        """The same LightRAG with other storages in place of some of its own."""
+        """Return the same LightRAG with other storages in place of some of its own."""
         self._build_global_config()  # the copies of every query share it
         other = copy(self)
         for name, storage in storages.items():
@@ -89,7 +89,7 @@ def build_engine(
     asked_text: Callable[[str], str],
     parallel: int,
 ) -> Engine:
-    """A LightRAG for a store, whose storages are not opened yet. It makes `folder`, unless that is there.
+    """Make a LightRAG for a store, whose storages are not opened yet. It makes `folder`, unless that is there.
 
     `asked_text` gives the words that full-text search looks for.
     """
@@ -137,7 +137,7 @@ def build_engine(
 
 
 def registered(storages: Storages) -> dict[str, str]:
-    """LightRAG's settings that choose the storages, which it now knows by the names of their classes."""
+    """Tell LightRAG the classes of the storages. Return the settings that choose them by their names."""
     roles: dict[str, type] = {
         "kv_storage": storages.values,
         "vector_storage": storages.vectors,

@@ -1,4 +1,4 @@
-"""The tokenizer LightRAG budgets its own context with. We only read passages, so an estimate is enough."""
+"""Estimates the tokens by which LightRAG budgets its own context. We only read passages, so that is enough."""
 
 from collections.abc import Sequence
 from typing import overload
@@ -7,22 +7,22 @@ CHARACTERS_PER_TOKEN = 3
 
 
 class CharacterTokens:
-    """Three characters are one token: English text has four to five a token, so budgets err on the safe side.
+    """Takes three characters for a token: English text has four to five, so budgets err on the safe side.
 
     LightRAG counts every entity, relation and passage it considers, and a real tokenizer would read them all.
     """
 
     def encode(self, content: str) -> "TokenView":
-        """The text's tokens, without computing any."""
+        """Return the text's tokens, without computing any."""
         return TokenView(content)
 
     def decode(self, tokens: "TokenView") -> str:
-        """The text that the tokens, or a slice of them, stand for."""
+        """Return the text that the tokens, or a slice of them, stand for."""
         return tokens.text
 
 
 class TokenView(Sequence[int]):
-    """A text seen as tokens of three characters: its length and slices are all that LightRAG asks for."""
+    """Shows a text as tokens of three characters: its length and slices are all that LightRAG asks for."""
 
     def __init__(self, text: str) -> None:
         self.text = text

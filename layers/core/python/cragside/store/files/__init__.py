@@ -1,1 +1,1 @@
-"""The folder of the stores: one that is written, or a baked one."""
+"""Keeps the folder of the stores: one that is written, or a baked one."""

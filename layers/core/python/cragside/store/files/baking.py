@@ -12,7 +12,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from cragside.domain.errors import ValidationError
-from cragside.ports.workspaces import KnowledgeStatus
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.store.files.manifest import (
     MANIFEST,
     BakedWorkspace,

@@ -28,7 +28,7 @@ from cragside.store.files.manifest import (
 
 
 async def fetch(objects: ObjectStore, sha256: str, folder: Path) -> None:
-    """The baked store whose manifest has this SHA-256, whole, in `folder`; left alone when it is there already.
+    """Fetch the baked store whose manifest has this SHA-256 into `folder`, whole, unless it is there already.
 
     Raises `ConfigurationError` when it is not there, is another one or nobody may read it, and `ServiceUnavailable`.
     """
@@ -125,7 +125,7 @@ def _is_whole(folder: Path, sha256: str) -> bool:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Temporary directories are for everybody: what somebody else could change after it was checked is not opened."""
+    """Refuse a folder that somebody else could change after it was checked: temporary ones are for everybody."""
     status = folder.lstat()
     owned = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
     if not stat.S_ISDIR(status.st_mode) or not owned or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

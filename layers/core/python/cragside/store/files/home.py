@@ -1,4 +1,4 @@
-"""Place of the workspaces: a folder to write in, or a baked store, which may have to be fetched first."""
+"""Knows where the workspaces are: in a folder to write in, or in a baked store, which may be fetched first."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ Beside = Literal["reindexing", "copying"]
 
 
 class Home:
-    """The folder of the workspaces. With `objects` it is fetched from there at the first use, as `sha256` pins it."""
+    """Finds the folder of each workspace. With `objects`, stores are fetched at the first use, pinned by `sha256`."""
 
     def __init__(
         self, folder: Path, backend: Backend, *, sha256: str | None = None, objects: ObjectStore | None = None
@@ -65,7 +65,7 @@ class Home:
         return next((name for name in sorted(manifest.workspaces) if name.lower() == workspace), None)
 
     async def names(self) -> list[str]:
-        """The workspaces that have a store, in order."""
+        """Return the workspaces that have a store, in order."""
         if manifest := self.baked():
             return sorted({name.lower() for name in manifest.workspaces})
         return await self._backend.names(self.folder)
@@ -77,7 +77,7 @@ class Home:
             await asyncio.wait([self._fetching])
 
     def baked(self) -> Manifest | None:
-        """The manifest of a baked store, which is read once; None for a folder to write in.
+        """Return the manifest of a baked store, which is read once; None for a folder to write in.
 
         Raises `ConfigurationError` when it is not the store that was pinned, and `ServiceUnavailable` when it cannot be
         read.
@@ -122,7 +122,7 @@ class Home:
 
     @property
     def refusal(self) -> str:
-        """Why nothing is written to a baked store, and what to do instead."""
+        """Say why nothing is written to a baked store, and what to do instead."""
         if self._objects is not None:
             return (
                 f"{self._objects.address} is a baked store and cannot be written. Bake its texts again with "

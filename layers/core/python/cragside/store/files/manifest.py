@@ -1,4 +1,4 @@
-"""Manifest of a baked store: `baked.json` names its workspaces and pins every file by size and SHA-256."""
+"""Reads and writes the manifest of a baked store: `baked.json` pins every file by size and SHA-256."""
 
 import errno
 import hashlib
@@ -27,12 +27,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ManifestError(Exception):
-    """The manifest cannot be used; the message says what is wrong with it, and follows the name of the file."""
+    """Says what is wrong with a manifest that cannot be used. The message follows the name of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class BakedFile:
-    """Size in bytes and SHA-256 of a file as it was baked."""
+    """Has the size in bytes and the SHA-256 of a file as it was baked."""
 
     bytes: int
     sha256: str
@@ -40,7 +40,7 @@ class BakedFile:
 
 @dataclass(frozen=True, slots=True)
 class BakedWorkspace:
-    """Contents of a workspace when it was baked, and the embedding model that built it."""
+    """Has the sizes of a workspace as it was baked, and the embedding model that built it."""
 
     embedding_model: str
     documents: int
@@ -51,13 +51,13 @@ class BakedWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The workspaces of a baked store, and its files by their names relative to its folder."""
+    """Has the workspaces of a baked store, and its files by their names relative to its folder."""
 
     workspaces: Mapping[str, BakedWorkspace]
     files: Mapping[str, BakedFile]
 
     def content(self) -> bytes:
-        """The manifest as `baked.json` holds it; its hash pins the whole store."""
+        """Return the manifest as `baked.json` holds it; its hash pins the whole store."""
         known = {
             "format": FORMAT,
             "workspaces": {name: asdict(self.workspaces[name]) for name in sorted(self.workspaces)},
@@ -67,7 +67,7 @@ class Manifest:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """The manifest that the bytes hold. Raises `ManifestError`."""
+    """Read a manifest from its bytes. Raises `ManifestError`."""
     try:
         known = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -84,7 +84,10 @@ def parse_manifest(content: bytes) -> Manifest:
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str] | None:
-    """The folder's manifest with its SHA-256, None when it is no baked store. Raises `ManifestError`, `OSError`."""
+    """Read the folder's manifest. Return it with its SHA-256, None when it is no baked store.
+
+    Raises `ManifestError` and `OSError`.
+    """
     if not is_baked(folder):
         return None
     # Not to wait for a pipe that takes the file's place just now.
@@ -115,7 +118,7 @@ def misplaced(folder: Path) -> str:
 
 
 def _status(folder: Path) -> os.stat_result | None:
-    """`stat` of the manifest's path, following links; None if there is none."""
+    """Return `stat` of the manifest's path, following links; None if there is none."""
     path = folder / MANIFEST
     try:
         return path.stat()
@@ -128,12 +131,12 @@ def _status(folder: Path) -> os.stat_result | None:
 
 
 def file_of(workspace: str) -> str:
-    """The name of a workspace's file in the manifest."""
+    """Return the name of a workspace's file in the manifest."""
     return f"{workspace}/{FILE_NAME}"
 
 
 def baked_file(path: Path) -> BakedFile:
-    """Size and hash of a file as it is now."""
+    """Measure and hash a file as it is now."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return BakedFile(path.stat().st_size, digest)

@@ -1,1 +1,1 @@
-"""Steps of indexing a text: accept, cut, merge into the graph, move, and sweep out of it."""
+"""Indexes texts: accept, cut, merge into the graph, and sweep out of it."""

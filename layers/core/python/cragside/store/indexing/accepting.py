@@ -1,4 +1,4 @@
-"""Taking a text into a store: which document it is of, what it is called, and its passages."""
+"""Takes a text into a store: finds its document, gives it a name, and cuts it into passages."""
 
 import asyncio
 import hashlib
@@ -40,19 +40,19 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
 
 
 def identifier_of(source: str, *, memory: bool = False) -> str:
-    """The id that a new document of a source gets, or in a memory a new exchange, unless another one has it."""
+    """Derive the id of a new document from its source, or in a memory that of a new exchange."""
     return ("mem-" if memory else "doc-") + hashlib.md5(storable(source).encode(), usedforsecurity=False).hexdigest()
 
 
 def _pieces_of(store: Store, chunker: Chunker, source: SourceText, digest: str) -> tuple[list[Piece], str]:
-    """A text's passages and what says which they are; for a thread of its own."""
+    """Cut a text into passages. Return them with the key of this cut. It runs in a thread of its own."""
     has_tables = source.doc_type != "code"
     pieces = cut(source.text, source.marks, chunker, store.count_tokens, has_tables=has_tables)
     return pieces, cut_of(digest, pieces, store.part_passages)
 
 
 async def _free_identifier(store: Store, source: str) -> str:
-    """An id for a new document. A document that was moved keeps the id that it got from its first source."""
+    """Find an id for a new document. A moved document keeps the id that it got from its first source."""
     memory = is_memory(store.workspace)
     identifier, number = identifier_of(source, memory=memory), 1
     while await store.ledger.record(identifier) is not None:
@@ -62,13 +62,13 @@ async def _free_identifier(store: Store, source: str) -> str:
 
 
 def _prepared(source: SourceText) -> tuple[SourceText, str]:
-    """The text as it can be stored, and its digest; for a thread of its own."""
+    """Return the text as it can be stored, and its digest. It runs in a thread of its own."""
     source = replace(source, name=storable(source.name), source=storable(source.source), text=storable(source.text))
     return source, digest_of(source)
 
 
 async def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
-    """The document that holds the text already. With `rename`, its source may have got a number."""
+    """Find the document that holds the text already. With `rename`, its source may have got a number."""
     known = await store.ledger.sourced(source.source)
     if known is not None and known.content_hash == digest and known.parts:
         return known
@@ -80,7 +80,7 @@ async def _known(store: Store, source: SourceText, digest: str, *, rename: bool)
 
 
 async def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
-    """The text, with its track behind its source and its name when the source is of another track's document."""
+    """Append the track to source and name when the source is of another track's document."""
     if not track:
         return source
     longer = replace(source, name=behind(source.name, track), source=behind(source.source, track))
@@ -112,7 +112,7 @@ async def _entered(store: Store, ledger: Ledger, entry: Entry, *, rename: bool) 
 
 
 async def _described(store: Store, known: DocumentRecord, source: SourceText, track: str) -> DocumentRecord:
-    """The document with the title and the metadata of the source, and with the track if there is one."""
+    """Give the document the title and the metadata of the source, and the track if there is one."""
     track = track or known.track
     if known.track == track and _is_described(known, source):
         return known
@@ -128,7 +128,7 @@ def _is_described(record: DocumentRecord, source: SourceText) -> bool:
 
 
 async def _free_number(store: Store, source: str) -> int:
-    """A number with which nobody has the source, in steps that grow with the number's length."""
+    """Find a number with which nobody has the source, in steps that grow with the number's length."""
 
     async def is_taken(number: int) -> bool:
         return await store.ledger.has_source(_numbered(source, number))

@@ -1,4 +1,4 @@
-"""Storages for LightRAG that keep what is written to themselves until it becomes a `GraphChange`."""
+"""Stands in for LightRAG's storages, and keeps what is written until it becomes a `GraphChange`."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ Edges = dict[tuple[str, str], dict[str, Any] | None]
 
 
 class DraftRows:
-    """A key-value storage."""
+    """Stands in for a key-value storage."""
 
     def __init__(self, stored: ValueStorage) -> None:
         self.namespace = stored.namespace
@@ -26,11 +26,11 @@ class DraftRows:
         self._rows: dict[str, dict[str, Any] | None] = {}
 
     async def get_by_id(self, key: str) -> dict[str, Any] | None:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._rows[key] if key in self._rows else await self._stored.get_by_id(key)
 
     async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
-        """The values in the order of the keys, None for the missing."""
+        """Return the values in the order of the keys, None for the missing."""
         others = [key for key in keys if key not in self._rows]
         found = {**dict(zip(others, await self._stored.get_by_ids(others), strict=True)), **self._rows}
         return [found[key] for key in keys]
@@ -44,19 +44,19 @@ class DraftRows:
         self._rows.update(dict.fromkeys(keys))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written here."""
+        """Write nothing."""
 
     def noted(self) -> list[tuple[str, dict[str, Any]]]:
-        """The values that were noted, with their keys."""
+        """Return the values that were noted, with their keys."""
         return [(key, row) for key, row in self._rows.items() if row is not None]
 
     def written(self) -> dict[str, dict[str, Any] | None]:
-        """All that was noted, None for what goes."""
+        """Return all that was noted, None for what goes."""
         return self._rows
 
 
 class DraftMentions:
-    """LightRAG's lists of the passages that name an entity or a relation, as mentions in the ledger.
+    """Keeps LightRAG's lists of the passages that name an entity or a relation as mentions in the ledger.
 
     LightRAG rewrites the list of an entity at each mention of it, which costs more the longer the list is. Here a
     merge adds rows and reads none: LightRAG then takes the passages that the node itself remembers. When passages go,
@@ -71,7 +71,7 @@ class DraftMentions:
         self._removed: dict[str, None] = {}
 
     async def get_by_id(self, name: str) -> dict[str, Any] | None:
-        """When passages go, some of those that mention it, with all that go; else None."""
+        """Return some of the passages that mention it with all that go, when passages go; else None."""
         if not self._without:
             return None
         return {
@@ -89,15 +89,15 @@ class DraftMentions:
         self._removed.update(dict.fromkeys(names))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written here."""
+        """Write nothing."""
 
     def change(self) -> MentionChange:
-        """All that was noted."""
+        """Return all that was noted."""
         return MentionChange(self._kind, list(self._without), list(self._removed), list(self._added))
 
 
 class DraftVectors:
-    """A vector storage. A row whose text stays keeps its vector."""
+    """Stands in for a vector storage. A row whose text stays keeps its vector."""
 
     def __init__(self, stored: VectorStorage) -> None:
         self.namespace = stored.namespace
@@ -116,10 +116,10 @@ class DraftVectors:
         self._rows.update(dict.fromkeys(keys))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written here."""
+        """Write nothing."""
 
     async def change(self) -> VectorChange:
-        """All that was noted, with vectors of what is new."""
+        """Return all that was noted, with vectors of what is new."""
         removed = [key for key, row in self._rows.items() if row is None]
         noted = {key: row for key, row in self._rows.items() if row is not None}
         stored = dict(zip(noted, await self._stored.get_by_ids(list(noted)), strict=True))
@@ -134,7 +134,7 @@ class DraftVectors:
 
 
 class DraftGraph:
-    """A graph storage."""
+    """Stands in for a graph storage."""
 
     def __init__(self, stored: GraphStorage) -> None:
         self._stored = stored
@@ -150,44 +150,44 @@ class DraftGraph:
         self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
 
     async def has_node(self, name: str) -> bool:
-        """True when the node is there."""
+        """Return True if the node is there."""
         return await self.get_node(name) is not None
 
     async def get_node(self, name: str) -> dict[str, Any] | None:
-        """A node's properties, or None."""
+        """Return a node's properties, or None."""
         await self.load([name], ())
         found = self._nodes[name]
         return None if found is None else dict(found)
 
     async def get_nodes_batch(self, names: list[str]) -> dict[str, dict[str, Any]]:
-        """Properties of those nodes that are there."""
+        """Return the properties of those nodes that are there."""
         await self.load(names, ())
         return {name: dict(found) for name in names if (found := self._nodes[name]) is not None}
 
     async def has_edge(self, source: str, target: str) -> bool:
-        """True when the edge is there, in either direction."""
+        """Return True if the edge is there, in either direction."""
         return await self.get_edge(source, target) is not None
 
     async def get_edge(self, source: str, target: str) -> dict[str, Any] | None:
-        """An edge's properties, or None."""
+        """Return an edge's properties, or None."""
         await self.load((), [(source, target)])
         found = self._edges[ordered(source, target)]
         return None if found is None else dict(found)
 
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Properties of those edges that are there, under the pairs as they were given."""
+        """Return the properties of those edges that are there, under the pairs as they were given."""
         wanted = [(pair["src"], pair["tgt"]) for pair in pairs]
         await self.load((), wanted)
         return {pair: dict(found) for pair in wanted if (found := self._edges[ordered(*pair)]) is not None}
 
     async def get_node_edges(self, name: str) -> list[tuple[str, str]] | None:
-        """Pairs of the node and each neighbour; None for an unknown node."""
+        """Return pairs of the node and each neighbour; None for an unknown node."""
         if not await self.has_node(name):
             return None
         return (await self.get_nodes_edges_batch([name]))[name]
 
     async def get_nodes_edges_batch(self, names: list[str]) -> dict[str, list[tuple[str, str]]]:
-        """Pairs of node and neighbour for each node."""
+        """Return pairs of node and neighbour for each node."""
         found: dict[str, list[tuple[str, str]]] = await self._stored.get_nodes_edges_batch(names)
         for name in names:
             drafted = [edge for edge in self._edges if name in edge]
@@ -221,10 +221,10 @@ class DraftGraph:
             self._written.add(ordered(source, target))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written here."""
+        """Write nothing."""
 
     def written(self) -> tuple[Nodes, Edges]:
-        """The nodes and edges that were noted, None for those that go."""
+        """Return the nodes and edges that were noted, None for those that go."""
         return (
             {name: value for name, value in self._nodes.items() if name in self._written},
             {edge: value for edge, value in self._edges.items() if edge in self._written},

@@ -1,4 +1,4 @@
-"""LightRAG's work on the graph, collected in memory as one change."""
+"""Collects LightRAG's work on the graph in memory, as one change."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], li
 
 
 class Draft:
-    """LightRAG's work on storages that keep what is written to themselves; `change` gives all of it.
+    """Runs LightRAG on storages that keep what is written to themselves; `change` gives all of it.
 
     From `merge` or `forget` until the change is applied nobody else may write to the graph. `without` are the passages
     whose contributions are to go.
@@ -48,7 +48,7 @@ class Draft:
         )
 
     async def extract(self, chunks: dict[str, dict[str, Any]]) -> Extracted:
-        """Entities and relations of passages. The model's answers are kept at once, so that no call is repeated.
+        """Extract entities and relations of passages. The model's answers are kept at once: no call is repeated.
 
         Which answer belongs to which passage is part of the draft: LightRAG rebuilds descriptions from that.
         """
@@ -61,7 +61,7 @@ class Draft:
         return extracted
 
     async def tally(self, extracted: Extracted) -> dict[str, int]:
-        """Result of an extraction: `entities` and `relations`, the rows that LightRAG could use.
+        """Count what an extraction gave: `entities` and `relations` are the rows that LightRAG could use.
 
         `malformed` are the lines of the model's answers that it could not, and `unusable` the passages whose answer
         had nothing else or was blank. A passage of which the model says that it names nothing is neither.
@@ -83,7 +83,7 @@ class Draft:
         }
 
     async def _answers(self) -> dict[str, str]:
-        """The model's last answer for each passage of the draft, "" where there is none worth keeping."""
+        """Return the model's last answer for each passage of the draft, "" where none is worth keeping."""
         last = {key: row["llm_cache_list"][-1] for key, row in self._texts.noted() if row.get("llm_cache_list")}
         kept = await self._engine.llm_response_cache.get_by_ids(list(last.values()))
         answers = {key: str(row["return"]) for key, row in zip(last, kept, strict=True) if row}
@@ -131,7 +131,7 @@ class Draft:
         return True
 
     async def change(self) -> GraphChange:
-        """All that was written, with the vectors of what is new."""
+        """Return all that was written, with the vectors of what is new."""
         nodes, edges = self._graph.written()
         return GraphChange(
             nodes,

@@ -1,4 +1,4 @@
-"""The steps of indexing a part, each of which ends in one transaction."""
+"""Indexes the parts of documents, step by step. Each step ends in one transaction."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,7 +9,6 @@ import numpy as np
 
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
-from cragside.ports.workspaces import PartIndexer
 from cragside.store.indexing.drafts import Draft
 from cragside.store.indexing.sweeping import forget_graph, sweep
 from cragside.store.ledger.changes import Always, WhileCurrent
@@ -20,21 +19,27 @@ from cragside.store.store import Store, StoreAccess, part_lease
 _CHANGED = "The document has changed meanwhile."
 
 
-class LightRagPartIndexer(PartIndexer):
-    """Writes a workspace for a worker."""
+class PartIndexer:
+    """Writes a workspace for a worker. A task of a deleted version does nothing.
+
+    Raises `ServiceUnavailable` naming the component that is down, `ProcessingError` if the text cannot be indexed.
+    """
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     async def embed(self, task: Task) -> None:
-        """Make the part's text searchable."""
+        """Make the part's text searchable. With a changed document's last part, the version before it is removed."""
         async with self._working(task) as found:
             if found:
                 await embed(found[0], task, found[1])
                 await sweep(found[0])
 
     async def begin_enrichment(self, task: Task) -> bool:
-        """Mark the part as being enriched; sweep the graph when the version is gone."""
+        """Mark the part as being enriched. False when there is nothing left to do for this task.
+
+        If its version was deleted, remove its rest from the graph. Wait while another worker enriches the part.
+        """
         async with self._working(task) as found:
             if not found:
                 await self._swept()
@@ -42,14 +47,17 @@ class LightRagPartIndexer(PartIndexer):
             return await begin_enrichment(found[0], task)
 
     async def give_back(self, task: Task | None = None) -> None:
-        """Have what is marked as being enriched wait again."""
+        """Return the task's unfinished part to the queue; without a task, all unfinished parts.
+
+        Parts that another living worker enriches stay as they are.
+        """
         self._access.check_writable()
         async with failing_as_unavailable():
             if store := await self._access.existing():
                 await (give_back_all(store) if task is None else give_back(store, task))
 
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
-        """Store tier 2 of each passage of the part, and tier 3 of the part."""
+        """Store tier 2 of each passage of the part, in their order, and tier 3 of the part."""
         async with self._working(task) as found:
             if not found:
                 return
@@ -58,7 +66,12 @@ class LightRagPartIndexer(PartIndexer):
                 await ledger.annotate(part, tier2, tier3)
 
     async def extend_graph(self, task: Task) -> None:
-        """Extract entities and relations of the part's passages and merge them; the part is enriched."""
+        """Extract entities and relations of the part's passages and merge them into the graph; the part is enriched.
+
+        What the extraction gave is kept with tier 3 of the part as `extraction`: how many `entities` and `relations`,
+        how many lines of the model's answers were `malformed`, and of how many passages the answer was `unusable`.
+        Model calls run in parallel and without the graph's lease. Only the merge takes it.
+        """
         async with self._working(task, last=True) as found:
             if found and found[1].enrichment != "enriched":
                 await extend_graph(found[0], task, found[1])
@@ -76,7 +89,7 @@ class LightRagPartIndexer(PartIndexer):
 
     @asynccontextmanager
     async def _working(self, task: Task, *, last: bool = False) -> AsyncIterator[tuple[Store, StoredPart] | None]:
-        """The store and the part, None when there is nothing to do. After the last step others may have the part."""
+        """Yield the store and the part, None when there is nothing to do. After the `last` step others may have it."""
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
@@ -148,7 +161,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
-    """The part's passages by their ids."""
+    """Return the part's passages by their ids."""
     ids = await store.ledger.chunk_ids(part)
     found = await store.engine.text_chunks.get_by_ids(ids)
     texts = {key: row for key, row in zip(ids, found, strict=True) if row is not None}
@@ -158,7 +171,7 @@ async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
 
 
 def _check_same(part: StoredPart, now: StoredPart) -> None:
-    """The next try works on the part as it is now."""
+    """Raises `ServiceUnavailable` if the part has changed. The next try works on it as it is then."""
     if (part.version, part.key, part.title) != (now.version, now.key, now.title):
         raise ServiceUnavailable("knowledge_base", _CHANGED)
 
@@ -208,7 +221,7 @@ async def give_back_all(store: Store) -> None:
 
 @asynccontextmanager
 async def _naming_the_cause() -> AsyncIterator[None]:
-    """Failures as LightRAG wraps them, as what they are."""
+    """Raise the failure that LightRAG has wrapped."""
     try:
         yield
     except Exception as error:
@@ -216,7 +229,7 @@ async def _naming_the_cause() -> AsyncIterator[None]:
 
 
 def _cause(error: BaseException) -> Exception:
-    """The failure that LightRAG has wrapped; what is neither ours nor the disk's is a defect, and no outage."""
+    """Find the failure that LightRAG has wrapped. One that is neither ours nor the disk's is a defect."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, CragsideError | OSError):

@@ -1,4 +1,4 @@
-"""Building a store anew with another embedding model, document by document."""
+"""Builds a store anew with another embedding model, document by document."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ _AS_IT_WAS = "The old store is as it was."
 
 
 async def rebuild(old: Store, fresh: Store, progress: Callable[[str], None]) -> int:
-    """Fill an empty store with the documents of another one, and what is known of them; how many they are.
+    """Fill an empty store with another one's documents, and all that is known of them. Return their number.
 
     Documents keep their passages. What was enriched is in the graph again; what was waiting for that, or was given up,
     is as it was. Raises `ServiceUnavailable` that names the document that cannot be indexed. Only while nobody writes
@@ -49,7 +49,7 @@ def _task(store: Store, record: DocumentRecord, number: int) -> Task:
 
 
 async def _check(documents: dict[str, str], fresh: Store) -> None:
-    """Nothing may be missing when the old store is given up."""
+    """Raise `ServiceUnavailable` if the new store lacks a document or passage of the old one."""
     passages = sum((await fresh.ledger.counts()).values())
     found = (await fresh.ledger.status(fresh.embedding_model)).passages
     if await fresh.ledger.names() != documents or passages != found:

@@ -1,4 +1,4 @@
-"""Taking what versions that are gone have contributed out of the graph."""
+"""Takes out of the graph what deleted versions have contributed."""
 
 import asyncio
 import logging
@@ -54,6 +54,6 @@ async def _swept(store: Store, ledger: Ledger) -> None:
 
 
 async def forget_graph(store: Store, part: StoredPart) -> Draft | None:
-    """A draft in which the part contributes nothing to the graph, None when it never did. Only while `writing`."""
+    """Draft the graph without what the part contributed; None when it never did. Only while `writing`."""
     draft = Draft(store.engine, store.ledger, without=await store.ledger.chunk_ids(part))
     return draft if await draft.forget(part.key) else None

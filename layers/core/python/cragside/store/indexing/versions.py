@@ -1,4 +1,4 @@
-"""Digests that tell one version of a text from another."""
+"""Tells one version of a text from another by digests."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from cragside.store.ledger.entries import Piece
 
 
 def digest_of(source: SourceText) -> str:
-    """Equal for texts that make the same passages, pages and sections, in files that say the same of themselves."""
+    """Return one digest for texts with the same passages, pages and sections, in files with the same properties."""
     marks = [[mark.start, mark.page, mark.section, *([True] if mark.apart else [])] for mark in source.marks]
     facts = source.text.strip() + (json.dumps(marks) if marks else "")
     if source.properties:
@@ -18,7 +18,7 @@ def digest_of(source: SourceText) -> str:
 
 
 def cut_of(digest: str, pieces: Sequence[Piece], part_passages: int) -> str:
-    """Says which text was cut into which passages and parts: other ones have other keys."""
+    """Return the key of a text and how it was cut into passages and parts: other cuts have other keys."""
     facts = hashlib.sha256(f"{digest} {part_passages}".encode())
     for piece in pieces:
         facts.update(f" {len(piece.text)} {piece.text}".encode())

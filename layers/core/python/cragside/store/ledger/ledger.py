@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
-from cragside.ports.workspaces import KnowledgeStatus
 from cragside.store.ledger.driver import Driver
 from cragside.store.ledger.entries import text_hash
 from cragside.store.ledger.parts import PartWrites

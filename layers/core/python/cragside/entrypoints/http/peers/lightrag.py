@@ -19,14 +19,14 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.faults import counted
-from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.indexing import Acceptance, DocumentRecord, Passage
+from cragside.domain.knowledge import Neighbourhood, Relationship
 from cragside.domain.names import memory_of
 from cragside.entrypoints.http.errors import LightRagFailure, QueryDataFailure, failure_responses, peer_router
 from cragside.entrypoints.http.peers.query import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.entrypoints.http.v1.query import PassageSearch
 from cragside.entrypoints.request_headers import end_user_of
-from cragside.ports.workspaces import Library, Neighbourhood, Relationship
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 
@@ -156,9 +156,11 @@ async def track_status(request: Request, container: AppContainer, track_id: Anno
     """The progress of the texts of a request. An unknown track has no documents."""
     documents: list[TrackedDocument] = []
     summary, total = Counter[DocumentStage](), 0
-    for library in await _libraries(container, choose_workspace(request)):
+    workspace = choose_workspace(request)
+    for name in (workspace, memory_of(workspace)):
+        library = (await container.workspaces.open(name)).documents
         records, count = await library.documents(track=track_id, limit=_MOST_TRACKED)
-        documents += [await _tracked(library, record) for record in records]
+        documents += [_tracked(record, await library.passages(record.id, 0)) for record in records]
         summary.update(_stage(record) for record in records)
         total += count
     return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
@@ -207,15 +209,11 @@ async def delete_documents(
     return DeleteAnswer(status="deletion_started", message=message, doc_id=", ".join(body.doc_ids))
 
 
-async def _libraries(container: Container, workspace: str) -> list[Library]:
-    """Return the workspace's documents and its memory."""
-    return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
-
-
 async def _progress_counts(container: Container, workspace: str) -> Counter[str]:
     counts = Counter[str]()
-    for library in await _libraries(container, workspace):
-        counts.update(asdict(await library.progress()))
+    for name in (workspace, memory_of(workspace)):
+        progress = await (await container.workspaces.open(name)).documents.progress()
+        counts.update(asdict(progress))
     return counts
 
 
@@ -260,8 +258,8 @@ def _stage(record: DocumentRecord) -> DocumentStage:
             return "PROCESSED"
 
 
-async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
-    passages = await library.passages(record.id, 0)
+def _tracked(record: DocumentRecord, passages: Sequence[Passage]) -> TrackedDocument:
+    """Describe a document, given its first passages."""
     return TrackedDocument(
         id=record.id,
         content_summary=passages[0].text[:_SUMMARY_CHARACTERS] if passages else "",

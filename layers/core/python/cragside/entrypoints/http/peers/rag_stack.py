@@ -10,6 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from cragside.application.intake import Intake, unclear
+from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import Forbidden, NotFound, PayloadTooLarge
 from cragside.domain.indexing import Acceptance, DocumentRecord, EnrichmentStatus, Passage
@@ -23,7 +24,6 @@ from cragside.entrypoints.http.request_access import (
     seconds_of,
 )
 from cragside.ports.files import FetchFailed
-from cragside.ports.workspaces import Library
 
 router = peer_router("rag-stack", RagStackFailure)
 
@@ -297,10 +297,10 @@ async def enrichment_status(
     workspace: QueryCollection,
 ) -> DocumentEnrichment:
     """The progress of a document."""
-    library = (await container.workspaces.open(workspace)).documents
-    record = await _identified(library, base_id)
+    record = await _identified(container, workspace, base_id)
     if record is None:
         raise NotFound(f"No chunks found for baseId: {base_id}")
+    library = (await container.workspaces.open(workspace)).documents
     return _status(base_id, record, await library.passages(record.id))
 
 
@@ -326,8 +326,9 @@ async def enqueue_enrichment(
     return EnqueueAnswer(ok=True, enqueued=enqueued)
 
 
-async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
+async def _identified(container: Container, workspace: str, base_id: str) -> DocumentRecord | None:
     """Return the document by its id, the client's id for it, its source, or its name. Raises for a name of several."""
+    library = (await container.workspaces.open(workspace)).documents
     record = await library.document(base_id)
     if record is not None:
         return record

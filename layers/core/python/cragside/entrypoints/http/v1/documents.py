@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -17,13 +17,20 @@ from cragside.application.allowance import taking_turns
 from cragside.bootstrap import Container
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, ServiceUnavailable
-from cragside.domain.indexing import DocumentRecord, DocumentSort, DocumentStatus, EnrichmentStatus, Listing, place_of
+from cragside.domain.indexing import (
+    DocumentRecord,
+    DocumentSort,
+    DocumentStatus,
+    EnrichmentStatus,
+    Listing,
+    Passage,
+    place_of,
+)
 from cragside.entrypoints.http.errors import Events, error_responses, json_error_responses, with_failure
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.ports.workspaces import Library
 
 MOST_NAME_CHARACTERS = 1024
 # As long as a path can be on Linux.
@@ -264,9 +271,10 @@ def progress_of(record: DocumentRecord) -> DocumentProgress:
     )
 
 
-async def place_in_document(library: Library, document_id: str, source: SourceText, passage_id: str) -> PassagePlace:
-    """Return the place of a passage. Raises `NotFound` for a passage that the document does not have."""
-    passages = await library.passages(document_id)
+async def place_in_document(
+    passages: Sequence[Passage], document_id: str, source: SourceText, passage_id: str
+) -> PassagePlace:
+    """Return the place of a passage among those of its document. Raises `NotFound` if it is none of them."""
     passage = next((each for each in passages if each.id == passage_id), None)
     if passage is None:
         raise NotFound(f"Document {document_id} has no passage {passage_id}.")
@@ -364,7 +372,9 @@ async def get_document_text(
     source = await library.source(document_id)
     if source is None:
         raise unknown_document(document_id)
-    place = None if passage is None else await place_in_document(library, document_id, source, passage)
+    place = None
+    if passage is not None:
+        place = await place_in_document(await library.passages(document_id), document_id, source, passage)
     return DocumentText(id=document_id, name=source.name, text=source.text, passage=place)
 
 

@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.knowledge import Neighbourhood
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import GraphEntity, GraphRelationship, Shape
 from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.ports.workspaces import Neighbourhood
 
 # More than any name that a model reads out of a text.
 _LONGEST_NAME = 1000

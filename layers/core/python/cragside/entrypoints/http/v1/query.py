@@ -11,12 +11,12 @@ from cragside.application.grading import GRADE_SHARE
 from cragside.application.passages import Found, Hit, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.errors import DeadlineExceeded, ValidationError
+from cragside.domain.knowledge import Neighbourhood
 from cragside.domain.query import DEFAULT_BALANCE, DEFAULT_FETCH, EVERYTHING, LONGEST_QUERY, Mode, Ranking, Strategy
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.models import Degraded, GraphAround, PayloadFilter, WorkspaceRequest
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, seconds_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.ports.workspaces import Neighbourhood
 
 T = TypeVar("T")
 

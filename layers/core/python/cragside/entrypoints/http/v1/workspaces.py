@@ -32,7 +32,6 @@ from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspac
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 from cragside.entrypoints.runs import first_of, followed
 from cragside.ports.models import EMBEDDED
-from cragside.ports.workspaces import Workspaces
 from cragside.settings import Settings, variable_of
 
 router = APIRouter(route_class=BoundedRoute, responses=error_responses())
@@ -281,7 +280,7 @@ async def reindex_workspace(request: Request, body: WorkspaceRequest, container:
     workspaces = container.workspaces
     await (await workspaces.open(workspace)).documents.check_writable()
     total = sum([(await workspaces.stored(name)).documents for name in (workspace, memory_of(workspace))])
-    items = followed(_run(workspaces, workspace, seconds_of(request)))
+    items = followed(_run(container, workspace, seconds_of(request)))
     first = asyncio.ensure_future(first_of(items))
     await asyncio.wait({first}, timeout=_PATIENCE_SECONDS)
     if first.done() and (refused := first.exception()) is not None:
@@ -289,12 +288,12 @@ async def reindex_workspace(request: Request, body: WorkspaceRequest, container:
     return event_stream(request, _events(first, items, total))
 
 
-def _run(workspaces: Workspaces, workspace: str, left: float | None) -> Any:
+def _run(container: Container, workspace: str, left: float | None) -> Any:
     async def run(progress: Callable[[str], None]) -> int:
         seconds = None if left is None else max(0.0, left - _MARGIN_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                return await workspaces.reindex(workspace, progress)
+                return await container.workspaces.reindex(workspace, progress)
         except TimeoutError as error:
             message = "The host's time was over before all was built. Run cragside reindex where no limit applies."
             raise DeadlineExceeded(message) from error

@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.ports.workspaces import KnowledgeStatus
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.store.ledger.documents import DOCUMENT, FIELDS, PART_COLUMNS
 from cragside.store.ledger.driver import Driver
 from cragside.store.ledger.exchange import SearchText

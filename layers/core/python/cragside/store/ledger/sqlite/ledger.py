@@ -5,8 +5,8 @@ from typing import Self
 
 from typing_extensions import override
 
+from cragside.domain.knowledge import KnowledgeStatus
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.workspaces import KnowledgeStatus
 from cragside.store.ledger.exchange import SearchText
 from cragside.store.ledger.ledger import Ledger
 from cragside.store.ledger.sqlite.checkup import Checkup

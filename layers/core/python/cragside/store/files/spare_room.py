@@ -14,8 +14,11 @@ _BYTES = 8_000_000
 _LEAST_BYTES = 1_000_000
 
 
-class SpareFile:
-    """Keeps the file from the first `keep` on, as far as the disk has room for it."""
+class SpareRoom:
+    """Keeps room that nothing but a deletion uses: SQLite writes a log even to delete.
+
+    It has the file from the first `keep` on, as far as the disk has room for it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,7 +31,10 @@ class SpareFile:
         self._made()
 
     def check(self) -> None:
-        """See the port."""
+        """Set the room aside again, in a new file, if a deletion has used it.
+
+        Raises `ServiceUnavailable("knowledge_base", ...)` if the disk has no room for it, or for a new document.
+        """
         free = self._free()
         if free < _LEAST_BYTES or (self._keeping and not self._made()):
             message = (
@@ -38,7 +44,7 @@ class SpareFile:
             raise ServiceUnavailable("knowledge_base", message).at(str(self._folder))
 
     def give(self) -> bool:
-        """See the port."""
+        """Give the room to a deletion that failed. False if the disk is not full, or the room is given already."""
         if self._free() >= _LEAST_BYTES:
             return False
         try:
