@@ -36,23 +36,12 @@ from cragside.store.ledger.postgres.listing import list_all
 from cragside.store.ledger.postgres.store import PostgresStore
 from cragside.store.ledger.postgres.words import counted
 from cragside.store.storages.postgres.age_graph import EDGES, EQUAL, VERTICES, has_name, name_of, properties_of
+from cragside.store.storages.postgres.lightrag_postgres import NAMESPACE_TABLE_MAP
 from cragside.store.storages.postgres.near_indexes import make_near_indexes
-from cragside.store.storages.postgres.tables import make_vector_tables, vector_table
+from cragside.store.storages.postgres.tables import VECTORS, make_vector_tables, vector_table
 
-# LightRAG's tables by namespaces.
-_VALUES = {
-    ANSWERS: "lightrag_llm_cache",
-    "full_entities": "lightrag_full_entities",
-    "full_relations": "lightrag_full_relations",
-    "entity_chunks": "lightrag_entity_chunks",
-    "relation_chunks": "lightrag_relation_chunks",
-}
-_TEXTS = "lightrag_doc_chunks"
-_VECTORS = {
-    "chunks": "LIGHTRAG_VDB_CHUNKS",
-    "entities": "LIGHTRAG_VDB_ENTITY",
-    "relationships": "LIGHTRAG_VDB_RELATION",
-}
+# LightRAG's namespaces of values, but for texts.
+_VALUES = (ANSWERS, "full_entities", "full_relations", "entity_chunks", "relation_chunks")
 # Statements that read have the store's number as `$1`. LightRAG's tables have its key.
 _OWN = "workspace = (SELECT key FROM crag.store WHERE id = $1)"
 _FACTS = "SELECT embedding_model, dimensions, untidy FROM crag.store WHERE id = $1"
@@ -63,13 +52,13 @@ _JSON = f"""to_jsonb(t) - '{{{{workspace,id,return_value}}}}'::text[] || jsonb_b
     'create_time', {_EPOCH.format("create")}, 'update_time', {_EPOCH.format("update")}{{}})"""
 _PASSAGES = f"""SELECT p.id, version, part, number, page, section, tier2,
     CASE WHEN t.id IS NOT NULL THEN ({_JSON.format("")})::text END
-    FROM crag.passage AS p LEFT JOIN {_TEXTS} AS t ON t.{_OWN} AND t.id = p.id
+    FROM crag.passage AS p LEFT JOIN {NAMESPACE_TABLE_MAP[TEXTS]} AS t ON t.{_OWN} AND t.id = p.id
     WHERE store = $1 ORDER BY version, number"""
 _SEARCHED = f"""SELECT s.id, p.text, part.key, t.file_path, document.title, document.name, vector_send(s.vector)
     FROM crag.searched AS s JOIN crag.passage AS p USING (store, id)
     JOIN crag.document ON document.version = p.version
     JOIN crag.part ON part.version = p.version AND part.number = p.part
-    LEFT JOIN {_TEXTS} AS t ON t.{_OWN} AND t.id = s.id WHERE s.store = $1 ORDER BY s.seq"""
+    LEFT JOIN {NAMESPACE_TABLE_MAP[TEXTS]} AS t ON t.{_OWN} AND t.id = s.id WHERE s.store = $1 ORDER BY s.seq"""
 # Of a store whose values are in another database.
 _KEPT_PASSAGES = f"""SELECT passage.version, passage.part, passage.number, page, section, tier2, {TEXT}
     FROM {PASSAGES} WHERE passage.store = $1 ORDER BY passage.version, passage.number"""
@@ -141,15 +130,16 @@ def _reads(store: PostgresStore, model: str | None, dimensions: int | None) -> l
         reads += [Read(PassageRow, _KEPT_PASSAGES, _kept_passage), *(Read(ValueRow, sql) for sql in _KEPT)]
     else:
         reads.append(Read(PassageRow, _PASSAGES))
-        for namespace, table in _VALUES.items():
+        for namespace in _VALUES:
             value = _JSON.format(", 'return', t.return_value" if namespace == ANSWERS else "")
-            sql = f"SELECT '{namespace}', id, ({value})::text FROM {table} AS t WHERE {_OWN} ORDER BY create_time, id"
+            sql = f"""SELECT '{namespace}', id, ({value})::text FROM {NAMESPACE_TABLE_MAP[namespace]} AS t
+                WHERE {_OWN} ORDER BY create_time, id"""
             reads.append(Read(ValueRow, sql))
     if model is not None and dimensions is not None and not store.is_outside("vector"):
         for namespace, ends in _ENDS.items():
             value = f"""jsonb_build_object({ends}, 'content', content, 'file_path', file_path,
                 'source_id', array_to_string(chunk_ids, '<SEP>'), 'created_at', {_EPOCH.format("create")})"""
-            table = vector_table(_VECTORS[namespace], model, dimensions)
+            table = vector_table(NAMESPACE_TABLE_MAP[namespace], model, dimensions)
             sql = f"""SELECT '{namespace}', id, ({value})::text, vector_send(content_vector) FROM {table} AS t
                 WHERE {_OWN} ORDER BY create_time, id"""
             reads.append(Read(VectorRow, sql, _vector))
@@ -235,25 +225,25 @@ class _Writing(Writing):
         )  # fmt: skip
         if model is not None and dimensions is not None:
             await make_vector_tables(self._database, model, dimensions)
-            self._vector_tables = {name: vector_table(base, model, dimensions) for name, base in _VECTORS.items()}
+            self._vector_tables = {name: vector_table(NAMESPACE_TABLE_MAP[name], model, dimensions) for name in VECTORS}
 
     async def _passages(self, batch: Any) -> None:
         texts = [{} if row.text is None else orjson.loads(row.text) for row in batch]
         told = [(text.get("tokens", 0), text.get("content")) for text in texts]
         rows = [(*row[:-1], *own) for row, own in zip(batch, told, strict=True)]
         await self._store.many(insert("passage", (*PASSAGE, "tokens", "text")), rows)
-        await self._add_values(TEXTS, _TEXTS, [(row.text, row.id) for row in batch if row.text is not None])
+        await self._add_values(TEXTS, [(row.text, row.id) for row in batch if row.text is not None])
 
     async def _values(self, batch: Any) -> None:
         for namespace, rows in _by_namespace(batch).items():
-            await self._add_values(namespace, _VALUES[namespace], [(row.value, row.id) for row in rows])
+            await self._add_values(namespace, [(row.value, row.id) for row in rows])
 
-    async def _add_values(self, namespace: str, table: str, rows: list[tuple[str, str]]) -> None:
+    async def _add_values(self, namespace: str, rows: list[tuple[str, str]]) -> None:
         if self._store.is_outside("kv"):
             values = {key: {"create_time": 0, "update_time": 0, **orjson.loads(value)} for value, key in rows}
             await note_values(self._store, namespace, values)
         else:
-            await self._add(_ADD.format(table=table, more=_VALUE), rows)
+            await self._add(_ADD.format(table=NAMESPACE_TABLE_MAP[namespace], more=_VALUE), rows)
 
     async def _graph_rows(self, batch: Any) -> None:
         sql = _graph(self._store)[2 if isinstance(batch[0], NodeRow) else 3]
