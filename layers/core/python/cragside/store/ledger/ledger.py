@@ -12,12 +12,12 @@ from cragside.ports.embedder import Vectors
 from cragside.ports.workspaces import KnowledgeStatus
 from cragside.store.ledger.driver import Driver
 from cragside.store.ledger.entries import text_hash
-from cragside.store.ledger.exchange import DocumentRow, OriginRow, PartRow, QueryRow, insert, select
+from cragside.store.ledger.exchange import DocumentRow, EmbeddingRow, OriginRow, PartRow, QueryRow, insert, select
 from cragside.store.ledger.parts import PartWrites
 from cragside.store.storable import storable
 
 _KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
-_KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
+_KEEP = f"""{insert("embedding", EmbeddingRow._fields)}
     ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
 _TRIM = """DELETE FROM crag.embedding WHERE store = $1
     AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)"""
@@ -49,11 +49,11 @@ class Ledger(PartWrites, ABC):
     """
 
     async def dimensions(self) -> int | None:
-        """The length of the vectors, None while there are none."""
+        """Return the length of the vectors, None while there are none."""
         return await self._driver.vector_length()
 
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors by the texts that the cache has."""
+        """Return the vectors that the cache has, by their texts."""
         by_hash = {text_hash(text): text for text in texts}
         rows = await self._driver.all(_KEPT, model, list(by_hash))
         return {by_hash[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
@@ -78,7 +78,7 @@ class Ledger(PartWrites, ABC):
         await self._driver.save_query(storable(query.id), storable(query.text), query.created_at.isoformat(), most)
 
     async def query(self, query_id: str) -> Query | None:
-        """A recorded query, or None."""
+        """Return a recorded query, or None."""
         row = await self._driver.one(_QUERY, storable(query_id))
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
@@ -106,7 +106,7 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     def _driver_of(self, other: "Ledger") -> Driver:
-        """The driver of another ledger, which has to be in the same database. Raises `TypeError`."""
+        """Return the driver of another ledger, which has to be in the same database. Raises `TypeError`."""
 
     @abstractmethod
     async def catch_up(self) -> None:
@@ -133,11 +133,11 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     async def state(self) -> str:
-        """A token that changes whenever content changes, whoever writes it."""
+        """Return a token that changes whenever content changes, whoever writes it."""
 
     @abstractmethod
     async def generation(self) -> str:
-        """A token that changes when the whole content was replaced."""
+        """Return a token that changes when the whole content was replaced."""
 
     async def since(self, state: str) -> "Since | None":
         """Return the state of the store, None if it is still `state`."""
@@ -146,7 +146,7 @@ class Ledger(PartWrites, ABC):
         return Since(now, await self.embedding_model(), await self.generation())
 
     async def opened_with(self) -> tuple[str | None, str]:
-        """The embedding model and the generation, as they are when the ledger is opened."""
+        """Return the embedding model and the generation, as they are when the ledger is opened."""
         return await self.embedding_model(), await self.generation()
 
     @abstractmethod
