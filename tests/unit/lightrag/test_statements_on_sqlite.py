@@ -12,21 +12,27 @@ import pytest
 
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentSort, DocumentStatus, Listing
-from cragside.store.ledger import documents, leasing, parts, passages, versions
+from cragside.ports.clock import SYSTEM_CLOCK
+from cragside.store.ledger import documents, exchange, leasing, parts, passages, versions
 from cragside.store.ledger import ledger as whole
 from cragside.store.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
 from cragside.store.ledger.entries import Entry, Piece
 from cragside.store.ledger.sqlite.database import Database
+from cragside.store.ledger.sqlite.exchange import dump, load
 from cragside.store.ledger.sqlite.ledger import SqliteLedger
 from cragside.store.ledger.sqlite.translation import Untranslatable, bound, translated
 
-SUBJECTS = (documents, versions, leasing, parts, passages, whole)
+SUBJECTS = (documents, exchange, versions, leasing, parts, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 
 def statements_of(module: ModuleType) -> list[str]:
-    """The statements that a module has as they are."""
+    """The statements that a module has as they are, or makes of tables."""
     texts = [value for value in vars(module).values() if isinstance(value, str)]
+    if module is exchange:
+        texts += [exchange.select(kind) for kind in exchange.TABLES]
+        texts += [exchange.insert(table, kind._fields) for kind, (table, _) in exchange.TABLES.items()]
+        texts.append(exchange.insert("passage", exchange.PASSAGE))
     return [text for text in texts if _STATEMENT.match(text)]
 
 
@@ -100,6 +106,18 @@ async def stepped(ledger: SqliteLedger, writing: Coroutine[Any, Any, Any]) -> An
         await asyncio.sleep(0)
         assert not ledger._database.in_transaction
     return await task
+
+
+async def test_rows_are_taken_in_without_suspending_within_a_transaction(ledger: SqliteLedger, tmp_path: Path) -> None:
+    entry = Entry(
+        "doc-a", "one", "one", SourceText("a.md", "Swan."), [Piece("Swan.", 2, None, "", ())], 20, enrich=True
+    )
+    await ledger.enter(entry)
+    other = SqliteLedger.open(tmp_path / "other", "w")
+    await stepped(other, load(tmp_path / "other", dump(tmp_path / "w"), str.lower, SYSTEM_CLOCK))
+    assert await other.record("doc-a") == await ledger.record("doc-a")
+    assert await other.tasks() == await ledger.tasks() != []
+    other.release()
 
 
 async def test_no_write_suspends_within_its_transaction(ledger: SqliteLedger) -> None:

@@ -33,7 +33,7 @@ class Place:
     backend: Backend
 
     async def workspaces(self) -> list[str]:
-        """The workspaces that have documents or a memory here, in order."""
+        """List the workspaces that have documents or a memory here, in order."""
         await self.home.ready()
         return sorted({owner_of(name) for name in await self.home.names()})
 
@@ -50,7 +50,7 @@ class Place:
         return (await self.backend.stored(self.home.folder_of(store), ())).documents
 
     async def unfinished(self, store: str, *, search_text: SearchText) -> list[Task]:
-        """The tasks that a store still waits for, without what was given up. It needs no model."""
+        """List the tasks that a store still waits for, without what was given up. It needs no model."""
         if not await self.has(store):
             return []
         ledger = await self.backend.open_ledger(self.home.folder_of(store), store, search_text=search_text)
@@ -71,7 +71,7 @@ class Copier:
     clock: Clock = SYSTEM_CLOCK
 
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None], memory: bool = True) -> int:
-        """Copy a workspace, without `memory` its documents alone. How many documents and exchanges were copied.
+        """Copy a workspace, without `memory` its documents alone. Return the count of documents and exchanges.
 
         The source is read as it is at one moment, and may change meanwhile. The target stays as it is until everything
         is copied; then each of its two stores is replaced whole. `progress` is told how many documents are copied.
@@ -85,7 +85,8 @@ class Copier:
         if not stores:
             raise NotFound(f"There is no workspace {workspace} to copy.")
         if not replace:
-            await self.refuse_existing(workspace)
+            for name in (workspace, memory_of(workspace)):
+                await self._refuse_existing(name)
         # What the source has none of is replaced by nothing.
         stores = [name for name in names if name in stores or await self.target.has(name)]
         count = _Count(progress)
@@ -94,11 +95,6 @@ class Copier:
             for name, fresh in filled.items():
                 await self._put_in_place(name, fresh, replace=replace)
         return count.documents
-
-    async def refuse_existing(self, workspace: str) -> None:
-        """Raises `ValidationError` when the target has documents or exchanges of this workspace."""
-        for name in (workspace, memory_of(workspace)):
-            await self._refuse_existing(name)
 
     async def _refuse_existing(self, name: str) -> None:
         if found := await self.target.holds(name):
@@ -109,7 +105,7 @@ class Copier:
 
     @asynccontextmanager
     async def _filled(self, name: str, count: "_Count") -> AsyncIterator["Ledger"]:
-        """A store beside those of workspaces that holds what the source has; it is removed in the end."""
+        """Fill a store beside those of workspaces with what the source has, and remove it in the end."""
         backend = self.target.backend
         scratch = self.target.home.beside(name, "copying")
         opening, seconds = partial(backend.open_ledger, scratch, name, search_text=self.search_text), self.lease_seconds

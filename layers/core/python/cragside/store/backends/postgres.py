@@ -154,7 +154,7 @@ class PostgresBackend(Backend):
     async def dump(self, folder: Path) -> Batches:
         """See the base. While other databases are read, nobody writes to the graph."""
         from cragside.store.ledger.postgres.store import PostgresStore
-        from cragside.store.storages.postgres.dumping import dump
+        from cragside.store.storages.postgres.exchange import dump
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:

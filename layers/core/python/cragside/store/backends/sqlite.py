@@ -89,7 +89,7 @@ class SqliteBackend(Backend):
     async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
         from cragside.store.ledger.sqlite.exchange import load
 
-        await load(folder, batches, search_text)
+        await load(folder, batches, search_text, self._clock)
 
     def _folders(self, home: Path) -> WorkspaceFolders:
         return self._homes.setdefault(home, WorkspaceFolders(home))

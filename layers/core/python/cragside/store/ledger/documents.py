@@ -37,7 +37,7 @@ PARTLY_READ = '"unread": "'
 
 
 def columns_of(entry: Entry, created_at: str | None) -> dict[str, object]:
-    """The columns of a version, but for those of its document and of its text."""
+    """Return the columns of a version, but for those of its document and of its text."""
     source, now = entry.source, datetime.now(UTC).isoformat()
     return {
         "state": "current",
@@ -61,7 +61,7 @@ def columns_of(entry: Entry, created_at: str | None) -> dict[str, object]:
 
 
 def parts_by_version(rows: Iterable[Sequence[Any]]) -> dict[int, list[Part]]:
-    """The parts of each version, from rows of `PART_COLUMNS`."""
+    """Return the parts of each version, from rows of `PART_COLUMNS`."""
     parts: dict[int, list[Part]] = {}
     for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in rows:
         known = None if tier3 is None else parsed(tier3)
@@ -71,7 +71,7 @@ def parts_by_version(rows: Iterable[Sequence[Any]]) -> dict[int, list[Part]]:
 
 
 def sources_by_name(rows: Iterable[Sequence[Any]]) -> dict[str, set[str]]:
-    """The sources of documents by their names, from rows as `record_of` reads them."""
+    """Return the sources of documents by their names, from rows as `record_of` reads them."""
     sources: dict[str, set[str]] = {}
     for row in rows:
         name, source = row[2], row[14]
@@ -80,7 +80,7 @@ def sources_by_name(rows: Iterable[Sequence[Any]]) -> dict[str, set[str]]:
 
 
 def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Mapping[str, str]]) -> DocumentRecord:
-    """A document. `labels` has the label of each source of each name.
+    """Make a document of a row. `labels` has the label of each source of each name.
 
     The row has the version's number, id, name, title, file type, document type, hash, size, characters, both times,
     track, tier 1, metadata, the source or None, and where it was read the beginning of the text.
@@ -109,7 +109,7 @@ def record_of(row: Sequence[Any], parts: Iterable[Part], labels: Mapping[str, Ma
 
 
 def label_of(row: Sequence[Any], labels: Mapping[str, Mapping[str, str]]) -> str:
-    """The label of the document of such a row."""
+    """Return the label of the document of such a row."""
     name, source = row[2], row[14]
     return labels[name][source or name]
 
@@ -157,7 +157,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(listing: Listing, status: DocumentStatus | None, track: str | None) -> Chosen:
-    """The statements for a list of documents."""
+    """Return the statements for a list of documents."""
     tables, conditions, values = "crag.document", ["document.store = $1", "state = 'current'"], list[Any]()
     if listing.search:
         tables = DOCUMENT
@@ -209,19 +209,19 @@ class DocumentReads:
         self._workspace = workspace
 
     async def record(self, document_id: str) -> DocumentRecord | None:
-        """The current document of an `id`."""
+        """Return the current document of an `id`."""
         return next(iter(await self._chosen("document.id = $2", document_id)), None)
 
     async def sourced(self, source: str) -> DocumentRecord | None:
-        """The current document of a source."""
+        """Return the current document of a source."""
         return next(iter(await self._chosen(OF_SOURCE, source)), None)
 
     async def named(self, name: str) -> list[DocumentRecord]:
-        """The current documents of a name, latest first."""
+        """List the current documents of a name, latest first."""
         return await self._chosen(f"{_NAMED} ORDER BY updated_at DESC, document.version DESC", name)
 
     async def below(self, folder: str) -> list[DocumentRecord]:
-        """The current documents whose sources lie below a folder, in the order of their sources."""
+        """List the current documents whose sources lie below a folder, in the order of their sources."""
         inside = folder.rstrip("/")
         between = "left(origin.source, 400) >= left($2, 400) AND left(origin.source, 400) <= left($3, 400)"
         return await self._chosen(
@@ -231,7 +231,7 @@ class DocumentReads:
         )
 
     async def twins(self, content_hash: str) -> list[DocumentRecord]:
-        """The current documents with this content."""
+        """List the current documents with this content."""
         return await self._chosen("content_hash = $2", content_hash)
 
     async def has_source(self, source: str) -> bool:
@@ -239,7 +239,7 @@ class DocumentReads:
         return await self._driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
 
     async def names(self) -> dict[str, str]:
-        """The names of all current documents by their ids, in the order of the names."""
+        """Return the names of all current documents by their ids, in the order of the names."""
         rows = await self._driver.all(
             "SELECT id, name FROM crag.document WHERE store = $1 AND state = 'current' ORDER BY name"
         )
@@ -276,7 +276,7 @@ class DocumentReads:
         return {language: int(count) for language, count in await self._driver.all(LANGUAGES)}
 
     async def source(self, document_id: str) -> SourceText | None:
-        """The whole text of a current document."""
+        """Return the whole text of a current document."""
         row = await self._driver.one(_SOURCE, document_id)
         if row is None:
             return None
@@ -358,7 +358,7 @@ async def stored_of(read: Read, keys: Collection[DocumentKey]) -> Stored:
 
 
 async def _size_of(read: Read, key: DocumentKey) -> int | None:
-    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
+    """Measure the document that `Library.accept` would replace, in bytes. None if it would make one, or in doubt."""
     source, track = storable(key.source), key.track
     if track and (own := await read(_SIZES, behind(source, track))):
         found, tracks = own, {track}

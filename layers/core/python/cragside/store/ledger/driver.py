@@ -41,14 +41,14 @@ class Driver(ABC):
 
     @abstractmethod
     async def all(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
 
     @abstractmethod
     async def one(self, sql: str, *values: Any) -> Any:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
 
     async def value(self, sql: str, *values: Any) -> Any:
-        """The first column of the first row of a query, or None."""
+        """Return the first column of the first row of a query, or None."""
         row = await self.one(sql, *values)
         return None if row is None else row[0]
 
@@ -62,11 +62,11 @@ class Driver(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Everything or nothing; what any process shows of the store's state changes."""
+        """Commit everything in the block or nothing, and change the state of the store that any process shows."""
 
     @abstractmethod
     def snapshot(self) -> AbstractAsyncContextManager[None]:
-        """Queries that see one state, whatever others write."""
+        """Have the queries in the block see one state, whatever others write."""
 
     @abstractmethod
     async def keep(self) -> None:
@@ -102,11 +102,11 @@ class Driver(ABC):
 
     @abstractmethod
     async def embedding_model(self) -> str | None:
-        """The model that built the store, None while it has no vectors."""
+        """Return the model that built the store, None while it has no vectors."""
 
     @abstractmethod
     async def vector_length(self) -> int | None:
-        """The length of the vectors, None while there are none."""
+        """Return the length of the vectors, None while there are none."""
 
     @abstractmethod
     async def bind(self, model: str, dimensions: int | None) -> None:

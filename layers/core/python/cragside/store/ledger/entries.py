@@ -66,22 +66,22 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """The beginning of the keys of its parts and passages."""
+        """Return the beginning of the keys of its parts and passages."""
         return f"{self.identifier}-{self.cut}"
 
 
 def document_of_passage(key: str) -> str:
-    """The id of the document of a passage, by the key that `parts_of` gives it."""
+    """Return the id of the document of a passage, by the key that `parts_of` gives it."""
     return key.rsplit("-", 4)[0]
 
 
 def title_of(source: SourceText) -> str:
-    """The title of a text as it is stored."""
+    """Return the title of a text as it is stored."""
     return storable(source.title or source.name)
 
 
 def searched_title(title: str, name: str) -> str:
-    """The title with which a document's passages are searched, "" if it is nothing but the document's name."""
+    """Return the title by which a document's passages are searched, "" if it is just the document's name."""
     return "" if title == name else title
 
 
@@ -98,17 +98,17 @@ def searched_text(title: str, text: str) -> str:
 
 
 def behind(source: str, track: str) -> str:
-    """The source with its track behind it."""
+    """Return the source with its track behind it."""
     return source + storable(f"#{quote(track, safe='')}")
 
 
 def text_hash(text: str) -> bytes:
-    """By what the cache of vectors knows a text."""
+    """Return the key of a text in the cache of vectors."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def json_of(value: Mapping[str, Any]) -> str:
-    """Metadata as they are stored."""
+    """Return metadata as they are stored."""
     return json.dumps(dict(value), default=str)
 
 
@@ -147,12 +147,12 @@ class CutPart:
 
     @property
     def last(self) -> int:
-        """The number of its last passage."""
+        """Return the number of its last passage."""
         return self.first + len(self.passages) - 1
 
 
 def parts_of(entry: Entry) -> Iterator[CutPart]:
-    """The parts of a text in their order."""
+    """Yield the parts of a text in their order."""
     path = quote(entry.source.name, safe="")
     for number, first in enumerate(range(0, len(entry.pieces), entry.part_passages)):
         key = f"{entry.key}-{number}"

@@ -32,7 +32,7 @@ class StoreFormatError(LedgerError):
 
 @asynccontextmanager
 async def failing_as_unavailable() -> AsyncIterator[None]:
-    """Failures of the disk as `ServiceUnavailable`, which those of the ledger are already."""
+    """Raise failures of the disk as `ServiceUnavailable`. Those of the ledger are that already."""
     try:
         yield
     except OSError as error:

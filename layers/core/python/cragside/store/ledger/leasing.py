@@ -35,7 +35,7 @@ class Leasing(PassageReads):
         await self._driver.return_lease(lease)
 
     def with_leases(self, *leases: Lease) -> Self:
-        """This ledger for whoever holds leases: its writes raise `LeaseLost` once one was taken by another.
+        """Return this ledger for a holder of leases: its writes raise `LeaseLost` once another has taken one.
 
         A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
         """
@@ -45,7 +45,7 @@ class Leasing(PassageReads):
 
     @asynccontextmanager
     async def _transaction(self, *, keep: bool = False) -> AsyncIterator[Changed]:
-        """A write: everything or nothing, and nothing once a lease is lost."""
+        """Write everything in the block or nothing, and nothing once a lease is lost."""
         changed = Changed()
         async with self._driver.transaction():
             await self._check_leases()

@@ -1,7 +1,5 @@
 """The ledger of a workspace."""
 
-# ruff: noqa: S608 - statements are put together from names in this module, values are bound
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,29 +12,26 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.store.ledger.driver import Driver
 from cragside.store.ledger.entries import text_hash
+from cragside.store.ledger.exchange import DocumentRow, EmbeddingRow, OriginRow, PartRow, QueryRow, insert, select
 from cragside.store.ledger.parts import PartWrites
 from cragside.store.storable import storable
 
 _KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
-_KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
+_KEEP = f"""{insert("embedding", EmbeddingRow._fields)}
     ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
 _TRIM = """DELETE FROM crag.embedding WHERE store = $1
     AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)"""
-_QUERIES = "SELECT id, text, created_at FROM crag.query WHERE store = $1"
-_ADD_QUERY = "INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)"
-_FACTS = (
-    "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
-    " enrich, tier1, metadata, marks, text"
-)
-_ADD_DOCUMENT = f"""INSERT INTO crag.document (store, {_FACTS})
-    VALUES ($1, {", ".join(f"${number}" for number in range(2, 19))}) RETURNING version"""
+_QUERY = "SELECT id, text, created_at FROM crag.query WHERE store = $1 AND id = $2"
+_QUERIES, _ADD_QUERY = select(QueryRow), insert("query", QueryRow._fields)
+_DOCUMENT = select(DocumentRow, " AND state = 'current' AND id = $2")
+_ADD_DOCUMENT = f"{insert('document', DocumentRow._fields[1:])} RETURNING version"
 # The graph is empty yet.
-_PARTS = """SELECT number, key, first, last, CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END,
+_PARTS = """SELECT number, key, first, last, false,
+    CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END,
     CASE WHEN embedded THEN error ELSE '' END, tier3, enriched_at
     FROM crag.part WHERE version = $2 AND $1::bigint IS NOT NULL"""
-_ADD_PART = """INSERT INTO crag.part SELECT $2, $3, $4, $5, $6, false, $7, $8, $9, $10 WHERE $1::bigint IS NOT NULL"""
-_ORIGINS = "SELECT document_id, source FROM crag.origin WHERE store = $1 AND document_id = $2"
-_ADD_ORIGIN = "INSERT INTO crag.origin (store, document_id, source) VALUES ($1, $2, $3)"
+_ADD_PART = insert("part", PartRow._fields)
+_ORIGINS, _ADD_ORIGIN = select(OriginRow, " AND document_id = $2"), insert("origin", OriginRow._fields)
 
 
 class Since(NamedTuple):
@@ -54,11 +49,11 @@ class Ledger(PartWrites, ABC):
     """
 
     async def dimensions(self) -> int | None:
-        """The length of the vectors, None while there are none."""
+        """Return the length of the vectors, None while there are none."""
         return await self._driver.vector_length()
 
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors by the texts that the cache has."""
+        """Return the vectors that the cache has, by their texts."""
         by_hash = {text_hash(text): text for text in texts}
         rows = await self._driver.all(_KEPT, model, list(by_hash))
         return {by_hash[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
@@ -83,13 +78,13 @@ class Ledger(PartWrites, ABC):
         await self._driver.save_query(storable(query.id), storable(query.text), query.created_at.isoformat(), most)
 
     async def query(self, query_id: str) -> Query | None:
-        """A recorded query, or None."""
-        row = await self._driver.one(f"{_QUERIES} AND id = $2", storable(query_id))
+        """Return a recorded query, or None."""
+        row = await self._driver.one(_QUERY, storable(query_id))
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     async def copy_facts_from(self, other: "Ledger") -> None:
         """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
-        queries = await self._driver_of(other).all(f"{_QUERIES} ORDER BY seq")
+        queries = await self._driver_of(other).all(_QUERIES)
         async with self._transaction():
             await self._driver.many(_ADD_QUERY, [tuple(query) for query in queries])
 
@@ -99,8 +94,7 @@ class Ledger(PartWrites, ABC):
         Its vectors and its share of the graph stay behind.
         """
         old = self._driver_of(other)
-        current = f"SELECT version, {_FACTS} FROM crag.document WHERE store = $1 AND state = 'current' AND id = $2"
-        old_version, *facts = await old.one(current, document_id)
+        old_version, *facts = await old.one(_DOCUMENT, document_id)
         parts = await old.all(_PARTS, old_version)
         origins = await old.all(_ORIGINS, document_id)
         async with self._transaction() as changed:
@@ -112,7 +106,7 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     def _driver_of(self, other: "Ledger") -> Driver:
-        """The driver of another ledger, which has to be in the same database. Raises `TypeError`."""
+        """Return the driver of another ledger, which has to be in the same database. Raises `TypeError`."""
 
     @abstractmethod
     async def catch_up(self) -> None:
@@ -139,11 +133,11 @@ class Ledger(PartWrites, ABC):
 
     @abstractmethod
     async def state(self) -> str:
-        """A token that changes whenever content changes, whoever writes it."""
+        """Return a token that changes whenever content changes, whoever writes it."""
 
     @abstractmethod
     async def generation(self) -> str:
-        """A token that changes when the whole content was replaced."""
+        """Return a token that changes when the whole content was replaced."""
 
     async def since(self, state: str) -> "Since | None":
         """Return the state of the store, None if it is still `state`."""
@@ -152,7 +146,7 @@ class Ledger(PartWrites, ABC):
         return Since(now, await self.embedding_model(), await self.generation())
 
     async def opened_with(self) -> tuple[str | None, str]:
-        """The embedding model and the generation, as they are when the ledger is opened."""
+        """Return the embedding model and the generation, as they are when the ledger is opened."""
         return await self.embedding_model(), await self.generation()
 
     @abstractmethod

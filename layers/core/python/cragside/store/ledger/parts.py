@@ -21,7 +21,7 @@ from cragside.store.ledger.changes import (
 from cragside.store.ledger.documents import ERROR_OF_EMBEDDING, ERROR_OF_ENRICHING
 from cragside.store.ledger.driver import Driver
 from cragside.store.ledger.entries import StoredPart, searched_text
-from cragside.store.ledger.exchange import SearchText
+from cragside.store.ledger.exchange import MentionRow, SearchText, insert
 from cragside.store.ledger.versions import DocumentWrites
 
 _PART = "version IN (SELECT version FROM crag.document WHERE store = $1) AND version = $2 AND number = $3"
@@ -29,7 +29,7 @@ _ENRICHED = f"""UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, 
     tier3 = jsonb_set(coalesce(tier3, '{{}}')::jsonb, '{{extraction}}', $5::jsonb)::text
     WHERE version = $2 AND number = $3 AND version IN
     (SELECT version FROM crag.document WHERE store = $1 AND state = 'current') RETURNING 1"""
-_MENTIONED = "INSERT INTO crag.mention (store, kind, name, passage) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+_MENTIONED = f"{insert('mention', MentionRow._fields)} ON CONFLICT DO NOTHING"
 _OF_NAME = "store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3"
 _REMOVED = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND passage = ANY($4)"
 _OTHERS = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND NOT passage = ANY($4) ORDER BY passage LIMIT $5"
@@ -114,13 +114,13 @@ class PartWrites(DocumentWrites):
             return True
 
     async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
-        """The `removed` passages that mention an entity or a relation, and at most `most` others."""
+        """Return the `removed` passages that mention an entity or a relation, and at most `most` others."""
         these = await self._driver.all(_REMOVED, kind, name, list(removed))
         others = await self._driver.all(_OTHERS, kind, name, list(removed), most)
         return [row[0] for row in (*these, *others)]
 
     async def embedding_model(self) -> str | None:
-        """The model that built the store, None while it has no vectors."""
+        """Return the model that built the store, None while it has no vectors."""
         return await self._driver.embedding_model()
 
     async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
@@ -131,14 +131,14 @@ class PartWrites(DocumentWrites):
             )
 
     async def _check_model(self, model: str) -> None:
-        """The next try opens the store anew."""
+        """Refuse another model than the store's. The next try opens the store anew."""
         if await self.embedding_model() not in (None, model):
             raise ServiceUnavailable(
                 "knowledge_base", "The store has been built anew with another embedding model meanwhile."
             )
 
     async def _mark_enriched(self, guard: WhileCurrent) -> bool:
-        """A version that went meanwhile must not come back into the graph."""
+        """Mark a part as enriched. False if its version went meanwhile, which must not come back into the graph."""
         part, now = guard.part, datetime.now(UTC).isoformat()
         tally = json.dumps(dict(guard.tally))
         return await self._driver.value(_ENRICHED, part.version, part.number, now, tally) is not None

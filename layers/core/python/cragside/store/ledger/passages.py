@@ -71,7 +71,7 @@ class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
 
     async def passages(self, document_id: str, part: int | None) -> list[Passage]:
-        """The passages of a current document in their order."""
+        """List the passages of a current document in their order."""
         rows = await self._driver.all(
             f"{PASSAGE} AND document.id = $2 AND document.state = 'current'"
             " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
@@ -81,7 +81,7 @@ class PassageReads(DocumentReads):
         return [passage_of(row) for row in rows]
 
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        """Passages of any version with their documents."""
+        """Return passages of any version with their documents."""
         found = await self._driver.all(f"{PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
         owners = await self._driver.all(_OWNERS, list({row[8] for row in found}))
         records = {row[0]: record for row, record in await self._with_rows(owners)}
@@ -110,12 +110,12 @@ class PassageReads(DocumentReads):
         return [self._task(row, "enrich") for row in await self._driver.all(_SWEEPS, document_id)]
 
     async def given_up(self) -> set[tuple[str, int]]:
-        """The ids of current documents, and the numbers of their parts, that failed."""
+        """Return the ids of documents and the numbers of their parts for the current parts that failed."""
         rows = await self._driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
     async def part(self, task: Task) -> StoredPart | None:
-        """The part of a task, None when its version is not the current one."""
+        """Return the part of a task, None when its version is not the current one."""
         row = await self._driver.one(
             f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
             task.document_id,
@@ -125,7 +125,7 @@ class PassageReads(DocumentReads):
         return None if row is None else _stored(row)
 
     async def chunk_ids(self, part: StoredPart) -> list[str]:
-        """The ids of a part's passages in their order."""
+        """List the ids of a part's passages in their order."""
         return [row[0] for row in await self._driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
 
     async def being_enriched(self) -> list[Task]:
@@ -136,7 +136,7 @@ class PassageReads(DocumentReads):
         return [self._task(row, "enrich") for row in rows]
 
     async def removed_parts(self) -> list[StoredPart]:
-        """The parts of all versions that are to be removed."""
+        """List the parts of all versions that are to be removed."""
         rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
@@ -149,7 +149,7 @@ class PassageReads(DocumentReads):
         return {row[0]: row[1] for row in rows}
 
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        """The entities that passages mention: pairs of a passage's id and a name."""
+        """Return the entities that passages mention: pairs of a passage's id and a name."""
         rows = await self._driver.all(
             "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
@@ -186,7 +186,7 @@ def _stored(row: Sequence[Any]) -> StoredPart:
 
 
 def passage_of(row: Sequence[Any]) -> Passage:
-    """The passage of a row of `PASSAGE`."""
+    """Make the passage of a row of `PASSAGE`."""
     identifier, part, number, page, places, tier2, enrichment, text, _, document_id = row
     section, sections = sections_in(places)
     return Passage(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from cragside.domain.document import SourceText
 from cragside.store.ledger.documents import columns_of
 from cragside.store.ledger.entries import Entry, json_of, parts_of, searched_title, title_of
+from cragside.store.ledger.exchange import OriginRow, insert
 from cragside.store.ledger.failures import LedgerDamaged
 from cragside.store.ledger.leasing import Leasing
 
@@ -18,7 +19,7 @@ _KNOWN = """SELECT version, state, coalesce((SELECT key FROM crag.part WHERE par
     ORDER BY number LIMIT 1), '') FROM crag.document WHERE store = $1 AND id = $2 AND content_hash = $3"""
 _WANT_ENRICHMENT = f"""UPDATE crag.part SET enrichment = 'pending'
     WHERE {_OF_STORE} AND version = $2 AND enrichment = 'none'"""
-_CLAIM = """INSERT INTO crag.origin (store, document_id, source) VALUES ($1, $2, $3)
+_CLAIM = f"""{insert("origin", OriginRow._fields)}
     ON CONFLICT (store, document_id) DO UPDATE SET source = excluded.source"""
 _RENAME = """UPDATE crag.document SET title = CASE WHEN title = name THEN $3 ELSE title END, name = $3
     WHERE store = $1 AND id = $2 AND state <> 'gone' AND name <> $3"""
@@ -148,7 +149,7 @@ class DocumentWrites(Leasing):
         return version
 
     async def _put_aside(self, identifier: str) -> None:
-        """A version that was never complete has nothing to serve until the new one is."""
+        """Keep the current version until the new one is complete. Forget it now if it never was complete itself."""
         current = await self.record(identifier)
         if current is None:
             return

@@ -119,7 +119,7 @@ class PostgresDriver(Driver):
         await self._of_heir(_RETURN, lease)
 
     async def _of_heir(self, sql: str, lease: Lease, *values: float) -> Any:
-        """A statement for a lease that this store had, whichever store has it now."""
+        """Run a statement for a lease that this store had, whichever store has it now."""
         async with translating():
             number = self._store.heir or self._store.number
             return await self._store.database.value(sql, number, lease.name, lease.holder, lease.epoch, *values)

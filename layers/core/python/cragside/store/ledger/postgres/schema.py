@@ -107,7 +107,7 @@ async def tells_since_when(database: PostgresDatabase) -> bool:
 
 
 async def version_of(database: PostgresDatabase) -> int:
-    """The number of the tables' format, 0 without tables."""
+    """Return the number of the tables' format, 0 without tables."""
     if await database.value("SELECT to_regclass('crag.schema_version')") is None:
         return 0
     return int(await database.value("SELECT max(version) FROM crag.schema_version") or 0)

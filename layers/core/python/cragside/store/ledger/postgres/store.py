@@ -86,7 +86,7 @@ class PostgresStore(OpenStorages):
     async def acquire(
         cls, folder: Path, database: PostgresDatabase, journal: "Journal", new: NewStores | None = None
     ) -> "PostgresStore":
-        """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
+        """Return the store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
         Raises `LedgerError`, also for tables of another version of cragside.
         """
@@ -107,14 +107,14 @@ class PostgresStore(OpenStorages):
 
     @classmethod
     def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
-        """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
+        """Return the store of a storage's configuration, which its ledger has opened; it needs its `release`."""
         known = cls._open[global_config["vector_db_storage_cls_kwargs"]["store"]]
         known._users += 1
         return known
 
     @property
     def workspace(self) -> str:
-        """The name by which the database knows it."""
+        """Return the name by which the database knows it."""
         return self._folder.name
 
     def is_outside(self, role: str) -> bool:
@@ -128,17 +128,17 @@ class PostgresStore(OpenStorages):
             self._open.pop(self._place, None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         async with translating():
             return await self.database.all(sql, self.number, *values)
 
     async def one(self, sql: str, *values: Any) -> Any:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         async with translating():
             return await self.database.one(sql, self.number, *values)
 
     async def value(self, sql: str, *values: Any) -> Any:
-        """The first column of the first row of a query, or None."""
+        """Return the first column of the first row of a query, or None."""
         async with translating():
             return await self.database.value(sql, self.number, *values)
 
@@ -147,7 +147,7 @@ class PostgresStore(OpenStorages):
         await self.value(sql, *values)
 
     async def many(self, sql: str, rows: "list[tuple[Any, ...]]") -> None:
-        """A statement for each of the rows, with the store's number ahead. Only within a transaction."""
+        """Run a statement for each of the rows, with the store's number ahead. Only within a transaction."""
         if rows:
             async with translating():
                 await self.database.many(sql, [(self.number, *row) for row in rows])
@@ -171,7 +171,7 @@ class PostgresStore(OpenStorages):
             await self.journal.check(self.number, self.key)
 
     async def catch_up_graph(self) -> None:
-        """As `catch_up`, for the graph alone, and soon. Raises `LedgerError`."""
+        """Do as `catch_up` does for the graph alone, and soon. Raises `LedgerError`."""
         if self.is_outside("graph"):
             try:
                 async with asyncio.timeout(GRAPH_SECONDS):
@@ -196,7 +196,7 @@ class PostgresStore(OpenStorages):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes.
+        """Commit everything in the block or nothing, and change the state of the store. A store has one at a time.
 
         What is noted for other databases is written there afterwards.
         """
@@ -232,26 +232,26 @@ class PostgresStore(OpenStorages):
 
     @asynccontextmanager
     async def note(self) -> AsyncIterator[None]:
-        """A transaction beside the content: the state stays."""
+        """Run a transaction beside the content: the state stays."""
         async with translating(), self.database.transaction():
             yield
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Queries that see one state, whatever others write."""
+        """Have the queries in the block see one state, whatever others write."""
         async with translating(), self.database.transaction(snapshot=True):
             yield
 
 
 def since(row: Mapping[str, Any] | None) -> Since:
-    """The row of `NOW`, or None for no row: then the workspace has no store."""
+    """Read a row of `NOW`. Without a row, the workspace has no store."""
     if row is None:
         return Since("", None, "")
     return Since(f"{row['id']}-{row['state']}", row["embedding_model"], str(row["id"]))
 
 
 def place_of(database: PostgresDatabase, folder: Path, generation: str) -> str:
-    """By what an open store is found: a process may have several databases, and the name one store after another."""
+    """Return the key of an open store: a process may have several databases, and a name one store after another."""
     return f"{id(database)}/{folder}/{generation}"
 
 

@@ -36,13 +36,13 @@ _WAITING = "SELECT coalesce(sum(octet_length(change)), 0)::bigint FROM crag.jour
 
 
 async def names_in(database: PostgresDatabase) -> list[str]:
-    """The workspaces of a database, in order. Raises `LedgerError`."""
+    """List the workspaces of a database, in order. Raises `LedgerError`."""
     async with translating():
         return [row[0] for row in await database.all("SELECT workspace FROM crag.store ORDER BY workspace")]
 
 
 async def abandoned_in(database: PostgresDatabase) -> list[str]:
-    """The stores that nobody builds any more, though they are not complete. Raises `LedgerError`."""
+    """List the stores that nobody builds any more, though they are not complete. Raises `LedgerError`."""
     async with translating():
         return [row[0] for row in await database.all(_ABANDONED)]
 
@@ -68,7 +68,7 @@ async def remove(database: PostgresDatabase, workspace: str) -> None:
 
 
 async def remove_abandoned(database: PostgresDatabase, workspace: str) -> None:
-    """As `remove`, unless somebody has a lease of the store by now."""
+    """Remove a store as `remove` does, unless somebody has a lease of it by now."""
     async with translating(), database.transaction():
         # From here on, whoever takes a lease waits, and finds the store gone.
         store = await database.value("SELECT id FROM crag.store WHERE workspace = $1 FOR UPDATE", workspace)
@@ -77,7 +77,7 @@ async def remove_abandoned(database: PostgresDatabase, workspace: str) -> None:
 
 
 async def remove_here(database: PostgresDatabase, workspace: str) -> None:
-    """As `remove`, in the transaction that is under way."""
+    """Remove a store as `remove` does, in the transaction that is under way."""
     await database.value(_DROPPED, workspace)
     removed = await database.one(
         "DELETE FROM crag.store WHERE workspace = $1 RETURNING key, storages::json ->> 'graph'", workspace

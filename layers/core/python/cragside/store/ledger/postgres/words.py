@@ -11,13 +11,13 @@ _LONGEST = 200
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text in their order, in lower case and without accents."""
+    """Return the words of a text in their order, in lower case and without accents."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
     return [word[:_LONGEST] for word in _WORD.findall(plain)]
 
 
 def counted(text: str, store: int) -> tuple[str, str, int]:
-    """The words of a text as a `tsvector` for a store, those that it has several times as JSON, and its length."""
+    """Return a text's words as a `tsvector` for a store, the counts of repeated ones as JSON, and its length."""
     words = words_in(text)
     times = Counter(words)
     several = {word: count for word, count in times.items() if count > 1}
@@ -25,6 +25,6 @@ def counted(text: str, store: int) -> tuple[str, str, int]:
 
 
 def quoted(word: str, store: int) -> str:
-    """A word as it stands in a store's `tsvector`, or in a `tsquery` for it."""
+    """Return a word as it stands in a store's `tsvector`, or in a `tsquery` for it."""
     escaped = word.replace("\\", "\\\\").replace("'", "''")
     return f"'{store}:{escaped}'"

@@ -97,7 +97,7 @@ class Database:
 
     @classmethod
     def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
-        """The database of a folder, as whoever acquired it first opened it; each acquire needs its `release`.
+        """Return the database of a folder, as whoever acquired it first opened it; each acquire needs its `release`.
 
         Raises `LedgerError` and `OSError`.
         """
@@ -158,21 +158,21 @@ class Database:
             self._connection.executemany(sql, rows)
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         try:
             return self._connection.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
     def one(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         try:
             return self._connection.execute(sql, parameters).fetchone()
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
     def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
-        """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `VALUES {}`.
+        """Yield rows of a query with `IN ({})` over any number of values, or of pairs of them for `VALUES {}`.
 
         `before` are the parameters ahead of the values.
         """
@@ -187,7 +187,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything or nothing. Must not be held across an `await`."""
+        """Commit everything in the block or nothing. Must not be held across an `await`."""
         self.refuse_lost_log()
         with self._translating():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -222,7 +222,7 @@ class Database:
 
     @contextmanager
     def note(self) -> Iterator[sqlite3.Connection]:
-        """A transaction beside the content: this connection's `state` stays."""
+        """Run a transaction beside the content: this connection's `state` stays."""
         before = self._connection.total_changes
         try:
             with self.transaction() as connection:
@@ -248,7 +248,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Queries that see one state, whatever other processes write. Must not be held across an `await`."""
+        """Have the queries in the block see one state, whatever others write. Must not be held across an `await`."""
         if self._connection.in_transaction:
             yield
             return
@@ -337,13 +337,13 @@ class Database:
         return int(self.one("PRAGMA data_version")[0])
 
     def state(self) -> str:
-        """A token that changes after each write by any connection, and when the store is removed."""
+        """Return a token that changes after each write by any connection, and when the store is removed."""
         if self.is_removed():
             return f"{self._opened}-removed"
         return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:
-        """A fact about the store, such as the embedding model that built it."""
+        """Return a fact about the store, such as the embedding model that built it."""
         row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
 
@@ -382,7 +382,7 @@ def make_compact(folder: Path) -> None:
 
 
 async def rows_apart(database: Database, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-    """All rows of a query, read in a thread on a connection of its own, so that other requests go on meanwhile.
+    """Read all rows of a query in a thread on a connection of its own, so that other requests go on meanwhile.
 
     It sees what was committed. Raises `LedgerError`.
     """

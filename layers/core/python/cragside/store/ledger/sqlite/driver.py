@@ -230,7 +230,7 @@ def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
 
 
 def _ended(coroutine: Coroutine[Any, Any, Stored]) -> Stored:
-    """The result of a coroutine that never suspends."""
+    """Return the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:

@@ -22,7 +22,7 @@ class WorkspaceFolders:
         self._capitals: tuple[int, dict[str, list[str]]] | None = None
 
     def of(self, workspace: str) -> Path:
-        """The folder of a workspace, whether or not it is there.
+        """Return the folder of a workspace, whether or not it is there.
 
         Raises `ServiceUnavailable` when two stores have this name but for the case.
         """
@@ -40,7 +40,7 @@ class WorkspaceFolders:
         return next(iter(distinct.values()), own)
 
     def names(self) -> list[str]:
-        """The workspaces that have a store, in order."""
+        """List the workspaces that have a store, in order."""
         return sorted({name for entry in self._entries() if (name := _name_of(entry)) and _holds_store(entry)})
 
     def refused(self) -> list[str]:
@@ -86,7 +86,7 @@ def _in_the_way(name: str, wanted: str) -> str:
 
 
 def _name_of(folder: Path) -> str:
-    """The workspace of a folder, "" for none."""
+    """Return the workspace of a folder, "" for none."""
     try:
         return store_name(folder.name)
     except ValidationError:

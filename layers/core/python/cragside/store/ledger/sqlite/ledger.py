@@ -39,9 +39,9 @@ class SqliteLedger(Ledger):
         read_only: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> Self:
-        """The ledger of a folder, which is made unless it is only read. `search_text` gives what full-text search sees.
+        """Open the ledger of a folder, which is made unless it is only read.
 
-        Raises `LedgerError` and `OSError`.
+        `search_text` gives the words of a text for full-text search. Raises `LedgerError` and `OSError`.
         """
         return cls(Database.acquire(folder, read_only=read_only), workspace, search_text, clock=clock)
 
@@ -130,6 +130,6 @@ class SqliteLedger(Ledger):
 
 
 def _size_of(path: Path) -> int:
-    """The bytes of a store's file, with those beside it that wait to be written into it."""
+    """Measure a store's file in bytes, with those beside it that wait to be written into it."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(file.stat().st_size for file in files if file.exists())

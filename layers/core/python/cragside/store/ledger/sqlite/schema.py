@@ -126,7 +126,7 @@ def check_format(connection: sqlite3.Connection) -> None:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The number of the format, 0 for a file without tables."""
+    """Return the number of the format, 0 for a file without tables."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -84,7 +84,7 @@ class Untranslatable(ValueError):
 
 @lru_cache(maxsize=1000)
 def translated(sql: str) -> str:
-    """The statement for SQLite. Its parameters are the values without the store's number."""
+    """Return the statement for SQLite. Its parameters are the values without the store's number."""
     translation = sql
     for fragment, other in _FRAGMENTS:
         translation = translation.replace(fragment, other)

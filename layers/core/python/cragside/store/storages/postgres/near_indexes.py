@@ -19,6 +19,7 @@ from cragside.databases.postgres.connections import CONNECT_SECONDS
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.store.ledger.postgres.failing import translating
 from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.storages.postgres.lightrag_postgres import NAMESPACE_TABLE_MAP
 from cragside.store.storages.postgres.tables import vector_table
 
 # Up to so many vectors are compared with a question one by one, which is exact.
@@ -38,7 +39,6 @@ _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_c
 # Whoever makes or drops an index waits for transactions of others. One of them may never end.
 _LOCK_SECONDS = 10
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-_NAMESPACES = {"LIGHTRAG_VDB_ENTITY": "entities", "LIGHTRAG_VDB_RELATION": "relationships"}
 
 
 class _Index(NamedTuple):
@@ -90,12 +90,12 @@ def _indexes(store: int, key: str, model: str, dimensions: int) -> list[_Index]:
     rows = [
         _Index(
             f"cragside_near_{namespace}_{store}",
-            vector_table(base, model, dimensions),
+            vector_table(NAMESPACE_TABLE_MAP[namespace], model, dimensions),
             "content_vector",
             f"workspace = '{key}'",
             dimensions,
         )
-        for base, namespace in _NAMESPACES.items()
+        for namespace in ("entities", "relationships")
     ]
     return [passages, *rows]
 

@@ -4,9 +4,10 @@ import asyncpg
 
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.store.ledger.postgres.schema import MIGRATING
-from cragside.store.storages.postgres.lightrag_postgres import GRAPH_TABLES, TABLES
+from cragside.store.storages.postgres.lightrag_postgres import GRAPH_TABLES, NAMESPACE_TABLE_MAP, TABLES
 
-_VECTORS = "LIGHTRAG_VDB"
+# The namespaces of rows with vectors.
+VECTORS = ("chunks", "entities", "relationships")
 # In whose schema LightRAG's other programs look. A role called cragside would make them beside the ledger's.
 _IN_PUBLIC = "SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)"
 
@@ -23,7 +24,7 @@ async def make_tables(connection: asyncpg.Connection) -> None:
     """Make all but those for vectors, whose length `make_vector_tables` knows."""
     await connection.execute(_IN_PUBLIC)
     for name, table in TABLES.items():
-        if not name.startswith(_VECTORS):
+        if name not in map(NAMESPACE_TABLE_MAP.get, VECTORS):
             await connection.execute(_unless_there(table["ddl"]))
     await connection.execute(GRAPH_TABLES)
     await connection.execute(_INDEXES)
@@ -45,14 +46,14 @@ async def make_vector_tables(database: PostgresDatabase, model: str, dimensions:
 
 async def missing_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> dict[str, str]:
     """LightRAG's tables for the vectors of a model that are not there, by their names without the model."""
-    names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
+    names = {NAMESPACE_TABLE_MAP[each]: vector_table(NAMESPACE_TABLE_MAP[each], model, dimensions) for each in VECTORS}
     asked = "SELECT name FROM unnest($1::text[]) AS each (name) WHERE to_regclass('public.' || name) IS NULL"
     missing = {row[0] for row in await database.all(asked, list(names.values()))}
     return {base: name for base, name in names.items() if name in missing}
 
 
 def vector_table(base: str, model: str, dimensions: int) -> str:
-    """LightRAG's name of a table for the vectors of a model."""
+    """Return LightRAG's name of a table for the vectors of a model."""
     letters = "".join(each if each.isascii() and each.isalnum() else "_" for each in model.lower())
     return f"{base}_{letters}_{dimensions}d"
 
