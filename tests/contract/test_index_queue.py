@@ -105,6 +105,18 @@ async def test_a_task_sent_while_an_equal_one_runs_is_processed_again(queue: Ind
     assert await tasks_of(queue) == [task()]
 
 
+async def test_only_missing_tasks_are_restored(queue: IndexQueue, make: Make) -> None:
+    await queue.send([task("doc-1"), task("doc-2")])
+    (first,) = await received(queue, limit=1)
+    other = make()
+    assert await other.restore([task("doc-1"), task("doc-2"), task("doc-3")]) == 1
+    assert await other.restore([]) == 0
+    await other.close()
+    assert await tasks_of(queue) == [task("doc-2"), task("doc-3")]
+    await queue.finish(first)
+    assert await received(queue) == []
+
+
 async def test_a_group_has_one_task_in_progress_at_a_time(queue: IndexQueue) -> None:
     await queue.send([task(part=0), task(part=1), task("doc-2")])
     (first,) = await received(queue, limit=1)

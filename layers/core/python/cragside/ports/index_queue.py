@@ -50,6 +50,10 @@ class IndexQueue(ABC):
         """Add tasks durably, except those whose equals are waiting. A task replaces an equal dead letter."""
 
     @abstractmethod
+    async def restore(self, tasks: Sequence[Task]) -> int:
+        """Add the tasks that neither wait nor are in anybody's hands. Return their number."""
+
+    @abstractmethod
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
         """At most `limit` tasks, as soon as there are any; none after `wait` seconds."""
 

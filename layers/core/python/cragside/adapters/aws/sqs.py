@@ -68,6 +68,12 @@ class SqsQueue(CalledQueue):
             await self._call({task.group for task in tasks})
 
     @override
+    async def restore(self, tasks: Sequence[Task]) -> int:
+        if count := await self._tasks.restore(tasks):
+            await self._call({task.group for task in tasks})
+        return count
+
+    @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
         if deliveries := await self._tasks.receive(limit=limit, wait=0):
             return deliveries

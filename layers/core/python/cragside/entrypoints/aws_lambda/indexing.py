@@ -120,8 +120,10 @@ class IndexFunction:
         try:
             await queue.adopt([str(record.get("body") or "") for record in records])
             shift = Shift(self._container)
-            in_time = await shift.work(seconds)
-            observe_given_up(shift.given_up)
+            try:
+                in_time = await shift.work(seconds)
+            finally:
+                observe_given_up(shift.given_up)
             if not (await queue.stats()).pending:
                 return []
             if (received := _received(last)) < _RECEIVES:

@@ -23,6 +23,7 @@ _REPLACE_DEAD = "DELETE FROM crag.dead_task WHERE key = ANY($1)"
 _SEND = f"""INSERT INTO crag.task (key, grp, {TASK}, due)
     SELECT $1, $2, $3, $4, $5, $6::integer, $7, clock_timestamp()
     WHERE NOT EXISTS (SELECT 1 FROM crag.task WHERE key = $1 AND lease IS NULL)"""
+_PRESENT = "SELECT key FROM crag.task WHERE key = ANY($1)"
 _HELD = "id = $1 AND token = $2"
 _FINISH = f"DELETE FROM crag.task WHERE {_HELD}"
 _EXTEND = f"UPDATE crag.task SET lease = clock_timestamp() + make_interval(secs => $3) WHERE {_HELD}"
@@ -66,6 +67,16 @@ class SqlQueue(IndexQueue):
     async def send(self, tasks: Sequence[Task]) -> None:
         if tasks:
             await self._driver.write(lambda statements: _sent(statements, tasks))
+
+    @override
+    async def restore(self, tasks: Sequence[Task]) -> int:
+        async def restore(statements: Statements) -> int:
+            found = {row[0] for row in await statements.all(_PRESENT, [task.key for task in tasks])}
+            missing = [task for task in tasks if task.key not in found]
+            await _sent(statements, missing)
+            return len(missing)
+
+        return await self._driver.write(restore) if tasks else 0
 
     @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
