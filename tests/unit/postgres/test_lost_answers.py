@@ -76,3 +76,10 @@ async def test_no_further_tasks_are_taken_when_the_answer_with_the_first_ones_wa
     assert [sql for sql in database.asked if sql.startswith("UPDATE crag.task SET lease = clock")] == database.asked[
         -1:
     ]
+
+
+async def test_a_queue_that_took_nothing_asks_nothing_when_it_is_closed() -> None:
+    """A function closes its connections before a snapshot."""
+    database = Losing()
+    await PostgresQueue(database).close()
+    assert database.asked == []

@@ -62,6 +62,7 @@ class SqlQueue(IndexQueue):
         self._settled = asyncio.Event()
         self._pause = driver.pauses[0]
         self._looked = -_LOOK_SECONDS
+        self._took = False
 
     @override
     async def send(self, tasks: Sequence[Task]) -> None:
@@ -171,7 +172,8 @@ class SqlQueue(IndexQueue):
     @override
     async def close(self) -> None:
         """Give back the tasks in hand without counting an attempt, and let others receive."""
-        if self._driver.leads():
+        if self._took:
+            self._took = False
             with suppress(ServiceUnavailable):  # their leases end by themselves
                 await self._driver.rows(_RETURN_ALL, self._holder)
         await self._driver.close()
@@ -203,6 +205,7 @@ class SqlQueue(IndexQueue):
             # A new token: an older delivery of the same task can no longer settle it.
             token = str(uuid.uuid4())
             if turns:
+                self._took = True
                 ids = [turn.id for turn in turns]
                 await statements.all(_LEASE, self._lease_seconds, token, self._holder, ids)
             return [Delivery(turn.task, turn.attempts + 1, (turn.id, token)) for turn in turns]
