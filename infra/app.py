@@ -79,7 +79,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     watched = Watched(service.api.api, service.enrich.function)
     if written is not None:
         queue = written.queue
-        watched = replace(watched, index=written.index.function, tasks=queue.tasks, dead=queue.dead)
+        watched = replace(watched, index=written.index.function, tasks=queue.tasks)
     ObservabilityStack(app, f"{prefix}observability", environment=environment, watched=watched)
     return service
 

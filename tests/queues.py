@@ -4,12 +4,10 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
-import moto.core.utils
 import pytest
 from moto import mock_aws
 
@@ -60,22 +58,13 @@ def postgres_queues(postgres: Any) -> Iterator[Queues]:
 
 
 @contextmanager
-def sqs_queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
+def sqs_queues(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
+    """A file, with messages about its tasks in SQS."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    tasks = file_queues(folder)
     with mock_aws():
-        url, clock = make_fifo(boto3.client("sqs")), SqsClock(monkeypatch)
-        yield Queues(lambda: SqsQueue(url, lease_seconds=LEASE_SECONDS), _moving(clock))
-
-
-class SqsClock:
-    """Sets the clock of moto's SQS forward, which goes on by itself."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real, self._ahead = moto.core.utils.utcnow, timedelta()
-        monkeypatch.setattr(moto.core.utils, "utcnow", lambda: real() + self._ahead)
-
-    def move(self, seconds: float) -> None:
-        self._ahead += timedelta(seconds=seconds)
+        url = make_fifo(boto3.client("sqs"))
+        yield Queues(lambda: SqsQueue(url, tasks.make()), tasks.pass_by)
 
 
 def make_fifo(client: Any, *, receives: int = 100) -> str:
@@ -88,7 +77,7 @@ def make_fifo(client: Any, *, receives: int = 100) -> str:
     return url
 
 
-def _moving(clock: MovedClock | SqsClock) -> Callable[[float], Awaitable[None]]:
+def _moving(clock: MovedClock) -> Callable[[float], Awaitable[None]]:
     async def pass_by(seconds: float) -> None:
         clock.move(seconds)
 

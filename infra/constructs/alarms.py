@@ -64,13 +64,11 @@ class AlarmSet(Construct):
             self._rate(
                 "IndexErrors", watched.percent(errors, runs, "failed runs, percent"), errors_percent, description
             )
+            self._at_once("DeadLetters", watched.own("GivenUp", watched.index), 1, "Tasks were given up.")
         if watched.tasks is not None:
             age = watched.tasks.metric_approximate_age_of_oldest_message(statistic="Maximum")
             description = f"A task has waited for longer than {queue_age_seconds} s."
             self._rate("QueueAge", age, queue_age_seconds, description)
-        if watched.dead is not None:
-            letters = watched.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-            self._at_once("DeadLetters", letters, 1, "Tasks were given up.")
 
     def _rate(self, name: str, metric: IMetric, most: float, description: str) -> None:
         self._alarm(name, metric, most, description, ComparisonOperator.GREATER_THAN_THRESHOLD, _PERIODS, _BAD)

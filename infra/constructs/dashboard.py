@@ -31,11 +31,11 @@ def dashboard(scope: Construct, name: str, *, watched: Watched, alarms: Sequence
         *(_graph(f"{kind}: milliseconds", each.metric_duration(statistic="p95")) for kind, each in functions),
         _graph("Secrets", *(watched.own("SecretUnreadable", each) for _, each in functions)),
     )
-    if watched.tasks is not None and watched.dead is not None:
+    if watched.tasks is not None:
         board.add_widgets(
-            _graph("Tasks", watched.tasks.metric_approximate_number_of_messages_visible()),
-            _graph("Age of the oldest task, s", watched.tasks.metric_approximate_age_of_oldest_message()),
-            _graph("Dead letters", watched.dead.metric_approximate_number_of_messages_visible()),
+            _graph("Messages about tasks", watched.tasks.metric_approximate_number_of_messages_visible()),
+            _graph("Age of the oldest message, s", watched.tasks.metric_approximate_age_of_oldest_message()),
+            _graph("Tasks given up", watched.own("GivenUp", watched.index)),
         )
     return board
 

@@ -1,4 +1,4 @@
-"""The queue of indexing tasks, with its dead letters."""
+"""The queue of messages that call the function that indexes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,14 @@ from constructs import Construct
 
 from infra.constructs.exceptions import acknowledge
 
-# An outage counts a tenth of an attempt: docs/indexing.md.
-_RECEIVES_OF_AN_ATTEMPT = 10
+# The function replaces a message that came eight times, but not while the database is away: docs/indexing.md.
+_RECEIVES = 100
 
 
 class IndexQueue(Construct):
-    """A FIFO queue, encrypted, TLS only. What is given up waits in another one for 14 days."""
+    """A FIFO queue, encrypted, TLS only. Messages that came too often wait in another one for 14 days."""
 
-    def __init__(
-        self, scope: Construct, name: str, *, visibility_seconds: int, attempts: int, key: IKey | None, keep: bool
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, *, visibility_seconds: int, key: IKey | None, keep: bool) -> None:
         super().__init__(scope, name)
         common: dict[str, Any] = {
             "fifo": True,
@@ -36,14 +34,13 @@ class IndexQueue(Construct):
         acknowledge(
             self.dead,
             "Serverless::Serverless-SQSRedrivePolicy",
-            "It is the queue of dead letters itself; its alarm tells of what is in it.",
+            "It is the queue of dead letters itself. Tasks are in the database, and an alarm tells of those given up.",
         )
-        most = attempts * _RECEIVES_OF_AN_ATTEMPT + 1
         self.tasks = Queue(
             self,
             "Tasks",
             visibility_timeout=Duration.seconds(visibility_seconds),
-            dead_letter_queue=DeadLetterQueue(queue=self.dead, max_receive_count=most),
+            dead_letter_queue=DeadLetterQueue(queue=self.dead, max_receive_count=_RECEIVES),
             **common,
         )
 
@@ -53,16 +50,13 @@ class IndexQueue(Construct):
         return {"RAG_QUEUE_URL": self.tasks.queue_url}
 
     def grant_queueing(self, role: Role) -> None:
-        """Let a function's role queue tasks, count them, and list and revive dead letters."""
-        self._allow(role, self.tasks, "GetQueueAttributes", "SendMessage")
-        reading = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ReceiveMessage")
-        self._allow(role, self.dead, *reading)
+        """Let a function's role say that tasks wait."""
+        self._allow(role, self.tasks, "SendMessage")
 
     def grant_processing(self, role: Role) -> None:
-        """Let a function's role process tasks, queue those that follow, and give tasks up."""
+        """Let a function's role be called, put messages off, and say that more tasks wait."""
         processing = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage")
         self._allow(role, self.tasks, *processing)
-        self._allow(role, self.dead, "GetQueueAttributes", "GetQueueUrl", "SendMessage")
 
     def _allow(self, role: Role, queue: Queue, *actions: str) -> None:
         named = [f"sqs:{action}" for action in actions]

@@ -27,7 +27,6 @@ class Watched:
     enrich: IFunction
     index: IFunction | None = None
     tasks: IQueue | None = None
-    dead: IQueue | None = None
 
     @property
     def functions(self) -> dict[str, IFunction]:

@@ -47,7 +47,6 @@ class KnowledgeStack(EnvironmentStack):
             self,
             "Queue",
             visibility_seconds=knowledge.visibility_seconds,
-            attempts=knowledge.attempts,
             key=key,
             keep=keep,
         )
@@ -75,8 +74,8 @@ class KnowledgeStack(EnvironmentStack):
         name = self.index.function.function_name
         cdk.CfnOutput(self, "IndexFunction", value=name, description="The function that indexes; its alias is live.")
         cdk.CfnOutput(self, "UploadBucket", value=self.uploads.bucket_name, description="The bucket of large files.")
-        cdk.CfnOutput(self, "TaskQueue", value=self.queue.tasks.queue_url, description="The queue of indexing tasks.")
-        cdk.CfnOutput(self, "DeadLetters", value=self.queue.dead.queue_url, description="Tasks that were given up.")
+        cdk.CfnOutput(self, "TaskQueue", value=self.queue.tasks.queue_url, description="The queue that calls it.")
+        cdk.CfnOutput(self, "DeadLetters", value=self.queue.dead.queue_url, description="Messages that came too often.")
 
     @property
     def for_requests(self) -> Knowledge:

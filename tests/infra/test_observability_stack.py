@@ -95,7 +95,7 @@ def test_figures_of_our_own_are_those_that_the_function_sends(stack: Synthesised
                 assert dimensions.pop("service") == "cragside"
                 functions.add(json.dumps(dimensions.pop("function_name")))
                 assert not dimensions
-    assert own == {"Degraded", "Requests", "SecretUnreadable"}
+    assert own == {"Degraded", "GivenUp", "Requests", "SecretUnreadable"}
     assert len(functions) == 2
 
 

@@ -17,9 +17,13 @@ from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.connections import FAILURES, meaning_of
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
+from cragside.domain.indexing import Task
 from cragside.settings import Settings
 from cragside.store.backends.postgres import PostgresBackend
 from cragside.store.ledger.postgres import stores as directory
+from cragside.store.queues import postgres as queues
+from cragside.store.queues import sql, turns
+from cragside.store.queues.postgres import PostgresQueue
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 from tests.places import forked
@@ -60,6 +64,40 @@ async def test_a_process_that_is_stopped_in_a_transaction_loses_its_locks(
             await asyncio.to_thread(os.waitid, os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
             await database.value(_TAKE)  # waits until the server has ended the other transaction
             assert await database.value("SELECT state FROM crag.store") == 1
+        finally:
+            os.kill(stopped.pid, signal.SIGKILL)
+            stopped.join()
+            await database.close()
+
+
+def stops_while_it_chooses(uri: str) -> None:
+    """A worker that is stopped when it has found its task, before it has taken it."""
+    queues.STOPPED_SECONDS = 0.5
+
+    async def stop(*_: object) -> list[turns.Turn]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return []
+
+    sql.next_tasks = stop
+    asyncio.run(PostgresQueue(PostgresDatabase(PostgresAddress.parse(uri), most=1)).receive(limit=1, wait=0))
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_a_worker_that_is_stopped_while_it_chooses_keeps_others_waiting_for_a_moment(
+    postgres: "Postgres", pgbouncer: "Pgbouncer", pooled: bool
+) -> None:
+    with migrated(postgres) as uri:
+        way = pgbouncer.through(uri) if pooled else uri
+        database = PostgresDatabase(PostgresAddress.parse(way), most=1)
+        queue = PostgresQueue(database)
+        await queue.send([Task("w", "doc-1", "sha", 0, "embed")])
+        stopped = forked(stops_while_it_chooses, way)
+        try:
+            await asyncio.to_thread(os.waitid, os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
+            assert await queue.receive(limit=1, wait=0) == []
+            # Long before the server ends transactions of other kinds.
+            async with asyncio.timeout(connections.IDLE_SECONDS / 2):
+                assert len(await queue.receive(limit=1, wait=connections.IDLE_SECONDS)) == 1
         finally:
             os.kill(stopped.pid, signal.SIGKILL)
             stopped.join()

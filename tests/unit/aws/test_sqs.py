@@ -1,18 +1,24 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue, body_of, task_of
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.adapters.aws.sqs import SqsQueue, task_of
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.indexing import Task
-from tests.queues import SqsClock, make_fifo
+from cragside.ports.index_queue import QueueStats
+from cragside.store.queues.local import LocalQueue
+from tests.queues import make_fifo
 
 TASK = Task("library", "doc-1", "sha", 2, "enrich")
+# As messages were while each held a task.
+BODY = '{"workspace":"library","document_id":"doc-1","content_hash":"sha","part":2,"stage":"enrich"}'
 
 
 @pytest.fixture(autouse=True)
@@ -22,48 +28,140 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_task_survives_the_round_trip_through_a_message() -> None:
-    assert task_of(body_of(TASK)) == TASK
+@pytest.fixture
+def client() -> Any:
+    return boto3.client("sqs")
 
 
-def test_a_part_beyond_all_bounds_is_no_task() -> None:
-    with pytest.raises(ValidationError, match="not those of a task"):
-        task_of(body_of(replace(TASK, part=2**31)))
+@pytest.fixture
+def url(client: Any) -> str:
+    return make_fifo(client)
 
 
-async def test_closing_gives_back_every_task_even_if_a_call_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = SqsQueue(make_fifo(boto3.client("sqs")))
-    await queue.send([TASK, replace(TASK, document_id="doc-2", stage="embed")])
-    taken = await queue.receive(limit=10, wait=0)
-    assert len(taken) == 2
-    given_back: list[str] = []
-
-    def hidden(*, ReceiptHandle: str, **_: object) -> None:  # noqa: N803 (boto3's name)
-        given_back.append(ReceiptHandle)
-        raise ClientError({"Error": {"Code": "ReceiptHandleIsInvalid"}}, "ChangeMessageVisibility")
-
-    monkeypatch.setattr(queue._aws._client, "change_message_visibility", hidden)
-    await queue.close()
-    assert sorted(given_back) == sorted(delivery.receipt for delivery in taken)
+@pytest.fixture
+def tasks(tmp_path: Path) -> LocalQueue:
+    return LocalQueue(tmp_path)
 
 
-async def test_a_queue_that_is_not_there_is_a_matter_of_configuration() -> None:
-    queue = SqsQueue("https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo")
-    with pytest.raises(ConfigurationError, match="no queue"):
+@pytest.fixture
+def queue(url: str, tasks: LocalQueue) -> SqsQueue:
+    return SqsQueue(url, tasks)
+
+
+def messages(client: Any, url: str) -> list[tuple[str, str]]:
+    """Return group and body of each message that waits, and take them away."""
+    found: list[tuple[str, str]] = []
+    while batch := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"]).get("Messages"):
+        for each in batch:
+            found.append((each["Attributes"]["MessageGroupId"], each["Body"]))
+            client.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+    return found
+
+
+def put(client: Any, url: str, body: str, number: int = 1) -> None:
+    client.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g", MessageDeduplicationId=str(number))
+
+
+async def test_a_message_says_look_and_holds_no_task(queue: SqsQueue, tasks: LocalQueue, client: Any, url: str) -> None:
+    await queue.send([TASK])
+    assert messages(client, url) == [(TASK.group, '{"look":true}')]
+    assert await tasks.stats() == QueueStats(1, 0, 0)
+
+
+async def test_each_group_of_tasks_gets_one_message(queue: SqsQueue, client: Any, url: str) -> None:
+    sent = [replace(TASK, document_id=f"doc-{number}", part=part) for number in range(12) for part in range(3)]
+    await queue.send(sent)
+    assert sorted(group for group, _ in messages(client, url)) == sorted({task.group for task in sent})
+
+
+async def test_a_task_that_is_sent_again_calls_again(queue: SqsQueue, client: Any, url: str) -> None:
+    """SQS would drop an equal message within five minutes."""
+    for _ in range(2):
         await queue.send([TASK])
+        assert len(messages(client, url)) == 1
 
 
-async def test_a_queue_without_dead_letters_is_a_matter_of_configuration() -> None:
-    url = boto3.client("sqs").create_queue(QueueName="bare.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
-    with pytest.raises(ConfigurationError, match="redrive policy"):
-        await SqsQueue(url).stats()
+async def test_revived_tasks_call_and_no_letters_do_not(queue: SqsQueue, client: Any, url: str) -> None:
+    await queue.send([TASK])
+    (delivery,) = await queue.receive(limit=1, wait=0)
+    await queue.bury(delivery, "no")
+    messages(client, url)
+    assert await queue.revive() == 1
+    assert len(messages(client, url)) == 1
+    assert await queue.revive() == 0
+    assert messages(client, url) == []
 
 
-async def test_a_queue_out_of_reach_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from botocore.exceptions import EndpointConnectionError
+async def test_lost_messages_lose_no_task(queue: SqsQueue, client: Any, url: str) -> None:
+    await queue.send([TASK])
+    messages(client, url)
+    (delivery,) = await queue.receive(limit=1, wait=0)
+    assert delivery.task == TASK
 
-    queue = SqsQueue(make_fifo(boto3.client("sqs")))
-    await queue.stats()
+
+async def test_doubled_messages_double_no_task(queue: SqsQueue) -> None:
+    await queue.send([TASK])
+    await queue.wake()
+    await queue.wake()
+    (delivery,) = await queue.receive(limit=10, wait=0)
+    await queue.finish(delivery)
+    assert await queue.receive(limit=10, wait=0) == []
+
+
+async def test_a_worker_takes_away_the_messages_that_it_finds(queue: SqsQueue, client: Any, url: str) -> None:
+    for _ in range(3):
+        await queue.wake()
+    assert await queue.receive(limit=10, wait=0) == []
+    assert messages(client, url) == []
+
+
+async def test_tasks_in_messages_of_the_version_before_are_received(queue: SqsQueue, client: Any, url: str) -> None:
+    put(client, url, BODY)
+    put(client, url, "nonsense", 2)
+    (delivery,) = await queue.receive(limit=10, wait=0)
+    assert (delivery.task, delivery.attempt) == (TASK, 1)
+    assert messages(client, url) == []
+
+
+async def test_a_message_stays_until_its_task_is_in_the_queue(
+    queue: SqsQueue, tasks: LocalQueue, client: Any, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(client, url, BODY)
+
+    async def fails(_: object) -> None:
+        raise ServiceUnavailable("queue", "The disk is full.")
+
+    monkeypatch.setattr(tasks, "send", fails)
+    assert await queue.receive(limit=10, wait=0) == []
+    held = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesNotVisible"])
+    assert held["Attributes"] == {"ApproximateNumberOfMessagesNotVisible": "1"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "no json",
+        "",
+        "[]",
+        "{}",
+        json.dumps({**json.loads(BODY), "part": -1}),
+        json.dumps({**json.loads(BODY), "part": 2**31}),
+        json.dumps({**json.loads(BODY), "part": True}),
+        json.dumps({**json.loads(BODY), "workspace": ["a"]}),
+        json.dumps({**json.loads(BODY), "workspace": "../x"}),
+        json.dumps({**json.loads(BODY), "stage": "drop"}),
+        "[" * 100_000,
+    ],
+)
+def test_other_messages_hold_no_task(body: str) -> None:
+    assert task_of(body) is None
+    assert task_of(BODY) == TASK
+
+
+async def test_the_store_has_the_task_though_sqs_does_not_answer(
+    queue: SqsQueue, tasks: LocalQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await queue.wake()
 
     def unreachable(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="https://sqs")
@@ -71,61 +169,46 @@ async def test_a_queue_out_of_reach_is_unavailable(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(queue._aws._client, "send_message_batch", unreachable)
     with pytest.raises(ServiceUnavailable, match="does not answer"):
         await queue.send([TASK])
+    assert await tasks.stats() == QueueStats(1, 0, 0)
 
 
-async def test_no_region_is_a_matter_of_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_goes_on_while_sqs_does_not_answer(queue: SqsQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    await queue.wake()
+
+    def unreachable(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="https://sqs")
+
+    monkeypatch.setattr(queue._aws._client, "receive_message", unreachable)
+    assert await queue.receive(limit=1, wait=0) == []
+
+
+async def test_a_queue_that_is_not_there_is_a_matter_of_configuration(tasks: LocalQueue) -> None:
+    queue = SqsQueue("https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo", tasks)
+    with pytest.raises(ConfigurationError, match="no queue"):
+        await queue.send([TASK])
+
+
+async def test_a_queue_that_may_not_be_used_is_a_matter_of_configuration(
+    queue: SqsQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await queue.wake()
+
+    def refused(**_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessageBatch")
+
+    monkeypatch.setattr(queue._aws._client, "send_message_batch", refused)
+    with pytest.raises(ConfigurationError, match="sqs:SendMessage"):
+        await queue.send([TASK])
+
+
+async def test_no_region_is_a_matter_of_configuration(monkeypatch: pytest.MonkeyPatch, tasks: LocalQueue) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     with pytest.raises(ConfigurationError, match="region"):
-        await SqsQueue("https://sqs.eu-central-1.amazonaws.com/1/a.fifo").send([TASK])
+        await SqsQueue("https://sqs.eu-central-1.amazonaws.com/1/a.fifo", tasks).send([TASK])
 
 
-async def test_an_invalid_message_becomes_a_dead_letter() -> None:
-    client = boto3.client("sqs")
-    queue = SqsQueue(url := make_fifo(client))
-    client.send_message(QueueUrl=url, MessageBody="nonsense", MessageGroupId="g", MessageDeduplicationId="1")
-    await queue.send([TASK])
-    assert [delivery.task for delivery in await queue.receive(limit=10, wait=0)] == [TASK]
-    assert (await queue.stats()).dead == 1
-    assert await queue.dead() == []
-
-
-async def test_dead_letters_moved_by_sqs_have_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, clock = boto3.client("sqs"), SqsClock(monkeypatch)
-    queue = SqsQueue(make_fifo(client, receives=1), lease_seconds=1)
-    await queue.send([TASK])
-    assert len(await queue.receive(limit=1, wait=0)) == 1
-    clock.move(1.1)
-    assert await queue.receive(limit=1, wait=0) == []
-    (letter,) = await queue.dead()
-    assert letter.task == TASK
-    assert "SQS gave the task up" in letter.reason
-    assert await queue.revive() == 1
-
-
-async def test_groups_and_ids_keep_to_what_sqs_allows() -> None:
-    long = Task("w" * 63, "ü" * 200, "sha", 0, "embed")
-    queue = SqsQueue(make_fifo(boto3.client("sqs")))
-    await queue.send([long])
-    assert [delivery.task for delivery in await queue.receive(limit=1, wait=0)] == [long]
-
-
-async def test_the_length_of_a_reason_is_bounded() -> None:
-    queue = SqsQueue(make_fifo(boto3.client("sqs")))
-    await queue.send([TASK])
-    (delivery,) = await queue.receive(limit=1, wait=0)
-    await queue.bury(delivery, "x" * 10_000)
-    (letter,) = await queue.dead()
-    assert len(letter.reason) == 1000
-    assert json.loads(body_of(letter.task)) == json.loads(body_of(TASK))
-
-
-async def test_deleting_a_document_hides_no_dead_letters() -> None:
-    queue = SqsQueue(url := make_fifo(boto3.client("sqs")))
-    await queue.send([TASK])
-    (delivery,) = await queue.receive(limit=1, wait=0)
-    await queue.bury(delivery, "no")
-    deleting = SqsQueue(url)
-    await deleting.discard(workspace="library", document_id="doc-1")
-    assert deleting._aws._client is None, "SQS is not even asked"
-    assert [letter.task for letter in await queue.dead()] == [TASK]
+async def test_groups_keep_to_what_sqs_allows(queue: SqsQueue, client: Any, url: str) -> None:
+    await queue.send([Task("w" * 63, "ü" * 200, "sha", 0, "embed")])
+    ((group, _),) = messages(client, url)
+    assert len(group) == 64

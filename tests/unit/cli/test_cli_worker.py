@@ -28,8 +28,8 @@ def test_until_idle_it_ends_when_everything_is_done(run, container):
     assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 0.0, "sweep": False}
 
 
-@pytest.mark.parametrize(("said", "sweeps"), [([], False), (["--sweep"], True)])
-def test_a_worker_on_sqs_sweeps_on_request(run, container, environment, said, sweeps):
+@pytest.mark.parametrize(("said", "sweeps"), [([], True), (["--no-sweep"], False)])
+def test_a_worker_beside_sqs_sweeps_as_any_other(run, container, environment, said, sweeps):
     environment["RAG_QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/index.fifo"
     container.made_worker = FakeWorker()
     assert run("worker", "--until-idle", *said).exit_code == 0

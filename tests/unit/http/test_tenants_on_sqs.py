@@ -1,4 +1,4 @@
-"""Two workspaces on one queue of SQS, which does not tell whose messages it holds."""
+"""Two workspaces whose tasks messages of SQS tell of."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -10,6 +10,7 @@ from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.connections import ConnectionLost
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable
+from cragside.store.queues import turns
 from cragside.store.queues.postgres import PostgresQueue
 
 
@@ -31,6 +32,29 @@ class Losing(PostgresDatabase):
         return []
 
 
+class LosingTheCommit(PostgresDatabase):
+    """Has a task that is due, and loses the answer to the end of a transaction."""
+
+    def __init__(self) -> None:
+        super().__init__(PostgresAddress.parse("postgresql://user@127.0.0.1:1/knowledge"), most=1)
+        self.asked: list[str] = []
+
+    @asynccontextmanager
+    async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[None]:
+        yield
+        raise ConnectionLost("the connection was lost")
+
+    async def all(self, sql: str, *_: Any, **__: Any) -> list[Any]:
+        self.asked.append(sql)
+        if sql == turns.EMBED:
+            return [(1, 0, "library", "doc-1", "sha", 0, "embed", 0)]
+        rows = {"SELECT EXISTS": (True, False), "SELECT pg_try": (True, ""), "SELECT count": (0, 0, 0)}
+        return [row for begin, row in rows.items() if sql.startswith(begin)]
+
+    async def many(self, sql: str, rows: Any) -> None:
+        self.asked.append(sql)
+
+
 async def test_what_only_reads_is_asked_again() -> None:
     database = Losing()
     assert await database.all("SELECT 1") == []
@@ -46,7 +70,16 @@ async def test_what_writes_is_not(sql: str) -> None:
 
 
 async def test_no_further_tasks_are_taken_when_the_answer_with_the_first_ones_was_lost() -> None:
-    database = Losing()
+    database = LosingTheCommit()
     with pytest.raises(ServiceUnavailable):
         await PostgresQueue(database).receive(limit=1, wait=0)
-    assert [sql for sql in database.asked if "take_tasks" in sql] == database.asked[-1:]
+    assert [sql for sql in database.asked if sql.startswith("UPDATE crag.task SET lease = clock")] == database.asked[
+        -1:
+    ]
+
+
+async def test_a_queue_that_took_nothing_asks_nothing_when_it_is_closed() -> None:
+    """A function closes its connections before a snapshot."""
+    database = Losing()
+    await PostgresQueue(database).close()
+    assert database.asked == []

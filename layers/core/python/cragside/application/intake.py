@@ -229,7 +229,7 @@ class Intake:
 
     async def backlog(self, workspace: str) -> QueueStats:
         """Return the unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
-        documents, memory = await self._waiting(workspace), await self._waiting(memory_of(workspace))
+        documents, memory = [await self._queue.stats_of(name) for name in (workspace, memory_of(workspace))]
         return QueueStats(
             documents.pending + memory.pending,
             documents.processing + memory.processing,
@@ -249,13 +249,6 @@ class Intake:
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
         return max(revived, len(tasks))
-
-    async def _waiting(self, name: str) -> QueueStats:
-        stats = await self._queue.stats_of(name)
-        if stats is not None:
-            return stats
-        progress = await (await self._workspaces.open(name)).documents.progress()
-        return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _text_source(self, text: str, name: str, workspace: str) -> SourceText:
         try:

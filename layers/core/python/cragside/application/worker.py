@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,23 +33,23 @@ class Sweeper:
         self._queue = queue
         self._workspaces = workspaces
 
-    async def sweep(self, in_hand: Collection[str] = ()) -> Swept:
+    async def sweep(self) -> Swept:
         """Queue what is unfinished in each workspace, also what a killed worker had begun, except tasks in hand.
 
         A workspace that cannot be opened is logged and left out. Raises `ServiceUnavailable` if the queue takes none.
         """
         workspaces, tasks = 0, 0
         for name in await self._workspaces.names():
-            if (sent := await self._sweep(name, in_hand)) is not None:
+            if (sent := await self._sweep(name)) is not None:
                 workspaces, tasks = workspaces + 1, tasks + sent
         return Swept(workspaces, tasks)
 
     async def sweep_if_idle(self) -> Swept | None:
-        """Return the same, or None if the queue has tasks: a queue that keeps duplicates would get them all again."""
+        """Return the same, or None if the queue has tasks: looking through all workspaces can wait."""
         stats = await self._queue.stats()
         return None if stats.pending + stats.processing else await self.sweep()
 
-    async def _sweep(self, name: str, in_hand: Collection[str]) -> int | None:
+    async def _sweep(self, name: str) -> int | None:
         try:
             library = (await self._workspaces.open(name)).documents
             tasks = await library.restart(failures=False)
@@ -57,9 +57,7 @@ class Sweeper:
         except CragsideError as error:
             logger.warning("Workspace %s is left out for now: %s", spoken(name), error.message_with_place)
             return None
-        missing = [task for task in tasks if task.key not in in_hand]
-        await self._queue.send(missing)
-        return len(missing)
+        return await self._queue.restore(tasks)
 
 
 # How long a call for tasks waits; the shorter wait applies while the caller waits for the end.
@@ -149,7 +147,7 @@ class Worker:
                 deliveries = await self._queue.receive(limit=free, wait=0 if sweep and first else wait)
                 first = False
                 if sweep and self._queue.leads():
-                    await self._sweeper.sweep({delivery.task.key for delivery in deliveries})
+                    await self._sweeper.sweep()
                     sweep = False
                 idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()
             except ServiceUnavailable as error:

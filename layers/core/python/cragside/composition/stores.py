@@ -259,18 +259,18 @@ class Stores(Models):
     @cached_property
     def queue(self) -> IndexQueue:
         """The queue of indexing tasks."""
-        if self.settings.queue_url:
-            from cragside.adapters.aws.sqs import SqsQueue
-
-            queue: IndexQueue = SqsQueue(self.settings.queue_url)
-        elif self.database is not None:
+        if self.database is not None:
             from cragside.store.queues.postgres import PostgresQueue
 
-            queue = PostgresQueue(self.database, clock=self.clock)
+            queue: IndexQueue = PostgresQueue(self.database, clock=self.clock)
         else:
             from cragside.store.queues.local import LocalQueue
 
             queue = LocalQueue(self.folder, clock=self.clock)
+        if self.settings.queue_url:
+            from cragside.adapters.aws.sqs import SqsQueue
+
+            queue = SqsQueue(self.settings.queue_url, queue)
         return self._connected(queue, queue.close)
 
     @property

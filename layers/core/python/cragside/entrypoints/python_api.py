@@ -99,7 +99,7 @@ class Cragside:
     async def index(self) -> dict[str, int]:
         """Process queued tasks until none is left. Return how many ended with each outcome.
 
-        With `RAG_QUEUE_URL` this takes tasks from the SQS queue, as any worker of that queue does.
+        It takes tasks as any worker does.
         """
         tally = await self._container.worker().run(until_idle=True)
         return {outcome: tally[outcome] for outcome in get_args(TaskOutcome)}

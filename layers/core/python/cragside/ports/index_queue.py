@@ -38,7 +38,7 @@ class QueueStats:
 
 
 class IndexQueue(ABC):
-    """Hands each task to one worker at a time, as FIFO queues of SQS do.
+    """Hands each task to one worker at a time.
 
     One call may get several tasks of a group, in order. While one of them is open, no other call gets tasks of that
     group. A delivery that is not settled comes again when its lease ends or its worker is gone. Failures raise
@@ -48,6 +48,10 @@ class IndexQueue(ABC):
     @abstractmethod
     async def send(self, tasks: Sequence[Task]) -> None:
         """Add tasks durably, except those whose equals are waiting. A task replaces an equal dead letter."""
+
+    @abstractmethod
+    async def restore(self, tasks: Sequence[Task]) -> int:
+        """Add the tasks that neither wait nor are in anybody's hands. Return their number."""
 
     @abstractmethod
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
@@ -67,7 +71,7 @@ class IndexQueue(ABC):
 
     @abstractmethod
     async def put_off(self, delivery: Delivery, *, delay: float) -> None:
-        """Settle a task that was not tried. It comes again after `delay` seconds, uncounted if possible."""
+        """Settle a task that was not tried. It comes again after `delay` seconds, uncounted."""
 
     @abstractmethod
     async def bury(self, delivery: Delivery, reason: str) -> None:
@@ -83,10 +87,7 @@ class IndexQueue(ABC):
 
     @abstractmethod
     async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
-        """Forget the tasks and dead letters of a deleted document; without an id, of a workspace.
-
-        They stay if their removal would disturb those of others. Tasks that stay do nothing when they are run.
-        """
+        """Forget the tasks and dead letters of a deleted document; without an id, of a workspace."""
 
     @abstractmethod
     def leads(self) -> bool:
@@ -97,17 +98,28 @@ class IndexQueue(ABC):
         """The counts of all workspaces."""
 
     @abstractmethod
-    async def stats_of(self, workspace: str) -> QueueStats | None:
-        """The counts of a workspace; None if the queue cannot count one workspace."""
+    async def stats_of(self, workspace: str) -> QueueStats:
+        """The counts of a workspace."""
 
     @abstractmethod
     async def close(self) -> None:
         """Release files and connections."""
 
 
-class PushQueue(IndexQueue):
-    """A queue whose service also calls a function with its messages."""
+class CalledQueue(IndexQueue):
+    """A queue that calls a function with messages when tasks were sent. A message holds no task: it says "look".
+
+    A lost message delays tasks until the next one, and a doubled one does no harm.
+    """
 
     @abstractmethod
-    async def accept(self, body: str, receipt: str, attempt: int) -> Delivery | None:
-        """The task of a message that the function was called with. Another message becomes a dead letter: None."""
+    async def wake(self) -> None:
+        """Send a message."""
+
+    @abstractmethod
+    async def adopt(self, bodies: Sequence[str]) -> None:
+        """Queue the tasks in messages of earlier versions, which held one each."""
+
+    @abstractmethod
+    async def hide(self, receipt: str, *, seconds: float) -> None:
+        """Have a message that is reported as failed come again after so many seconds."""

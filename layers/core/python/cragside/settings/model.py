@@ -343,7 +343,8 @@ class Settings(BaseModel):
     queue_url: str | None = Field(
         None,
         pattern=r"^https?://\S+\.fifo$",
-        description="URL of the SQS FIFO queue that holds the indexing tasks. Unset: a file in RAG_HOME.",
+        description="URL of the SQS FIFO queue whose messages call a Lambda function for indexing tasks. The tasks "
+        "are where the store is. Unset: workers look by themselves.",
     )
     index_attempts: int = Field(3, ge=1, le=20, description="Attempts of an indexing task before it is given up.")
     index_parallel: int = Field(32, ge=1, le=256, description="Most indexing tasks that a worker runs at once.")

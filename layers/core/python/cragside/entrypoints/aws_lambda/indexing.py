@@ -1,4 +1,4 @@
-"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue.
+"""The Lambda function for indexing: messages of an SQS FIFO queue call it when tasks wait.
 
 An event can ask for something else: `{"sweep": true}` as a schedule does, or `{"migrate": true}`.
 """
@@ -8,24 +8,31 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from aws_lambda_powertools.utilities.batch import SqsFifoPartialProcessor
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
+from cragside.application.attempts import LONGEST_PAUSE_SECONDS
 from cragside.bootstrap import Container
-from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ProcessingError
+from cragside.domain.errors import ConfigurationError, CragsideError
 from cragside.entrypoints.aws_lambda import runtime as snapshot
-from cragside.entrypoints.aws_lambda.runtime import Context, Handler, logger, observe_secrets, observed
-from cragside.ports.index_queue import PushQueue
+from cragside.entrypoints.aws_lambda.runtime import (
+    Context,
+    Handler,
+    logger,
+    observe_given_up,
+    observe_secrets,
+    observed,
+)
+from cragside.ports.index_queue import CalledQueue, Delivery
 from cragside.settings import load_settings
 
 Answer = dict[str, Any]
 Job = Callable[[Container, float], Coroutine[Any, Any, Answer]]
 
-# When less time is left, no task starts, and running tasks are cancelled. They go back to SQS at once.
+# When less time is left, no task starts, and running tasks are cancelled. They go back to the queue at once.
 MARGIN_SECONDS = 10.0
-# The outcome of a task, or why SQS must deliver it again.
-Outcome = str | Exception
-_SETTLED = ("done", "buried", "rejected")
+_EXTEND_SECONDS = 15.0
+# So many tasks at once fit into a function's memory.
+_AT_ONCE = 10
+# How often a message is received before another one takes its place.
+_RECEIVES = 8
 _TOO_LONG = "It takes longer than the function may run."
 
 
@@ -47,6 +54,8 @@ async def sweep(container: Container, seconds: float) -> Answer:
         logger.warning("the sweep ran out of time")
         return {"swept": False, "reason": "time"}
     if swept is None:
+        # The message about a task may have been lost.
+        await _queue(container).wake()
         return {"swept": False, "reason": "busy"}
     logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
     return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
@@ -71,21 +80,19 @@ _JOBS: dict[str, Job] = {"sweep": sweep, "migrate": migrate}
 
 
 class IndexFunction:
-    """Processes the tasks of a batch concurrently.
+    """Runs the tasks that are due when a message says "look".
 
-    A message whose task must be delivered again is reported as failed, with all later messages of its group, which
-    would otherwise overtake it. Tasks that failed for good and invalid messages are in the dead-letter queue with the
-    reason; they are not reported.
+    While tasks are left that wait for a retry or for more time, the last message of the batch is reported as failed, so
+    that it comes again. If the queue fails, all messages do.
     """
 
     def __init__(self, container: Container) -> None:
-        if not isinstance(container.queue, PushQueue):
+        if container.settings.queue_url is None:
             raise ConfigurationError(
-                "RAG_QUEUE_URL is not set. Set it to the URL of the queue whose tasks the function processes.",
+                "RAG_QUEUE_URL is not set. Set it to the URL of the queue whose messages call the function.",
                 variable="RAG_QUEUE_URL",
             )
         self._container = container
-        self._queue = container.queue
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
@@ -99,79 +106,129 @@ class IndexFunction:
         if (job := job_of(event)) is not None:
             return self._runner.run(job(self._container, _seconds(context)))
         records = _records(event)
-        outcomes = self._runner.run(self._outcomes(records, context)) if records else {}
-
-        def settle(record: SQSRecord) -> str:
-            outcome = outcomes[record.message_id]
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-
-        processor = SqsFifoPartialProcessor(skip_group_on_error=True)
-        # If all fail, the response lists each. An exception would make Lambda repeat settled tasks too.
-        processor.raise_on_entire_batch_failure = False
-        with processor(records, settle):
-            processor.process()
-        return dict(processor.response())
+        again = self._runner.run(self._looked(records, _seconds(context))) if records else []
+        return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in again]}
 
     def load(self) -> None:
         """Load everything that a task needs. Snapshots contain no connection."""
         self._runner.run(self._container.prepare())
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
-    async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
-        """Return the outcome of each message, by its id."""
-        if (seconds := _seconds(context)) <= 0:
-            return {record["messageId"]: await self._stopped(record, alone=False) for record in records}
-        turns = asyncio.Semaphore(self._container.settings.index_parallel)
-        tasks = {record["messageId"]: asyncio.create_task(self._outcome(record, turns)) for record in records}
-        _, late = await asyncio.wait(tasks.values(), timeout=seconds)
+    async def _looked(self, records: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+        """Run what is due. Return the messages that have to come again."""
+        queue, last = _queue(self._container), records[-1]
+        try:
+            await queue.adopt([str(record.get("body") or "") for record in records])
+            shift = Shift(self._container)
+            try:
+                in_time = await shift.work(seconds)
+            finally:
+                observe_given_up(shift.given_up)
+            if not (await queue.stats()).pending:
+                return []
+            if (received := _received(last)) < _RECEIVES:
+                await _put_off(queue, last, min(2.0**received, LONGEST_PAUSE_SECONDS) if in_time else 0.0)
+                return [last]
+            # SQS gives a message up that comes too often.
+            await queue.wake()
+        except CragsideError as error:
+            logger.error("the queue failed", extra={"reason": error.message})
+            for record in records:
+                await _put_off(queue, record, min(2.0 ** min(_received(record), 10), LONGEST_PAUSE_SECONDS))
+            return records
+        return []
+
+
+class Shift:
+    """Takes tasks as long as some are due and there is time, and gives back those that are not done then."""
+
+    def __init__(self, container: Container) -> None:
+        self.given_up = 0
+        self._attempts = container.attempts
+        self._queue = container.queue
+        self._parallel = min(container.settings.index_parallel, _AT_ONCE)
+        self._in_hand: dict[asyncio.Task[None], Delivery] = {}
+        self._begun = 0
+
+    async def work(self, seconds: float) -> bool:
+        """Return False if time was up first. Raises `CragsideError` if the queue cannot be used."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        ends, extended = now + seconds, now
+        try:
+            while now < ends:
+                await self._take()
+                if not self._in_hand:
+                    return True
+                timeout = min(ends, extended + _EXTEND_SECONDS) - now
+                await asyncio.wait(self._in_hand, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                if (now := loop.time()) >= extended + _EXTEND_SECONDS:
+                    extended = now
+                    await self._extend()
+            return False
+        finally:
+            await self._give_back()
+
+    async def _extend(self) -> None:
+        for delivery in list(self._in_hand.values()):
+            try:
+                await self._queue.extend(delivery)
+            except CragsideError as error:
+                logger.warning("a lease could not be renewed", extra={"reason": error.message})
+
+    async def _take(self) -> None:
+        if (free := self._parallel - len(self._in_hand)) <= 0:
+            return
+        try:
+            deliveries = await self._queue.receive(limit=free, wait=0)
+        except CragsideError as error:
+            if not self._in_hand:
+                raise
+            logger.warning("no further tasks for now", extra={"reason": error.message})
+            return
+        for delivery in deliveries:
+            task = asyncio.create_task(self._handle(delivery))
+            self._in_hand[task] = delivery
+            task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
+            self._begun += 1
+
+    async def _handle(self, delivery: Delivery) -> None:
+        try:
+            # Waiting here for an outage to end would cost money. The task comes again instead.
+            handled = await self._attempts.handle(delivery, wait=False)
+        except ConfigurationError as error:
+            logger.error("indexing pauses", extra={"task": delivery.task.key, "reason": error.message})
+            with suppress(CragsideError):
+                await self._queue.put_off(delivery, delay=LONGEST_PAUSE_SECONDS)
+        except Exception:
+            logger.exception("a task could not be settled")  # it comes again when its lease ends
+        else:
+            self.given_up += handled.outcome == "buried"
+            said = {"task": delivery.task.key, "outcome": handled.outcome, "reason": handled.reason}
+            logger.info("handled", extra=said)
+
+    async def _give_back(self) -> None:
+        late = dict(self._in_hand)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-        outcomes: dict[str, Outcome] = {}
-        for record in records:
-            message = record["messageId"]
-            if tasks[message].cancelled():
-                outcomes[message] = await self._stopped(record, alone=len(records) == 1)
-            else:
-                outcomes[message] = tasks[message].result()
-        return outcomes
+        for task, delivery in late.items():
+            if task.cancelled():
+                with suppress(CragsideError):  # then it comes again when its lease ends
+                    await self._stopped(delivery)
 
-    async def _stopped(self, record: Mapping[str, Any], *, alone: bool) -> Outcome:
-        """Give up a task that was alone and had all the time there was, after its last attempt. Others come again soon.
+    async def _stopped(self, delivery: Delivery) -> None:
+        """Give up a task that was alone and had all the time there was, after its last attempt. Others come again.
 
-        A task beside others may have waited for them, for instance for a model that answers one request at a time. The
-        queue's visibility timeout is several times the function's.
+        A task beside others may have waited for them, for instance for a model that answers one request at a time.
         """
-        with suppress(CragsideError):  # then it comes when that time has passed
-            delivery = await self._queue.accept(*_message(record))
-            if delivery is None:
-                return "rejected"
-            if alone and await self._container.attempts.give_up(delivery, _TOO_LONG):
-                logger.warning("given up", extra={"task": delivery.task.key, "reason": _TOO_LONG})
-                return "buried"
+        if self._begun > 1:
             await self._queue.put_off(delivery, delay=0)
-        return DeadlineExceeded("The function's time is up.")
-
-    async def _outcome(self, record: Mapping[str, Any], turns: asyncio.Semaphore) -> Outcome:
-        async with turns:
-            try:
-                return await self._handled(record)
-            except CragsideError as error:
-                return error
-            except Exception as error:
-                logger.exception("a message could not be handled")
-                return ProcessingError(f"An internal error occurred ({type(error).__name__}).")
-
-    async def _handled(self, record: Mapping[str, Any]) -> Outcome:
-        delivery = await self._queue.accept(*_message(record))
-        if delivery is None:
-            return "rejected"
-        # Waiting here for an outage to end would cost money. SQS delivers the task again instead.
-        handled = await self._container.attempts.handle(delivery, wait=False)
-        logger.info("handled", extra={"task": delivery.task.key, "outcome": handled.outcome, "reason": handled.reason})
-        return handled.outcome if handled.outcome in _SETTLED else ProcessingError(handled.reason)
+        elif await self._attempts.give_up(delivery, _TOO_LONG):
+            self.given_up += 1
+            logger.warning("given up", extra={"task": delivery.task.key, "reason": _TOO_LONG})
+        else:
+            await self._queue.retry(delivery, delay=0)
 
 
 def start() -> Handler:
@@ -198,12 +255,18 @@ def _records(event: Any) -> list[dict[str, Any]]:
     return known
 
 
-def _message(record: Mapping[str, Any]) -> tuple[str, str, int]:
-    """Return the body, the receipt, and the number of the attempt."""
-    return str(record.get("body") or ""), str(record.get("receiptHandle")), _attempt(record)
+async def _put_off(queue: CalledQueue, record: Mapping[str, Any], seconds: float) -> None:
+    with suppress(CragsideError):  # then it comes when the queue's visibility timeout has passed
+        await queue.hide(str(record.get("receiptHandle")), seconds=seconds)
 
 
-def _attempt(record: Mapping[str, Any]) -> int:
+def _queue(container: Container) -> CalledQueue:
+    queue = container.queue
+    assert isinstance(queue, CalledQueue)  # noqa: S101 (the function does not start without its URL)
+    return queue
+
+
+def _received(record: Mapping[str, Any]) -> int:
     attributes = record.get("attributes")
     count = str(attributes.get("ApproximateReceiveCount", "")) if isinstance(attributes, Mapping) else ""
     return int(count) if count.isdecimal() else 1

@@ -133,6 +133,11 @@ def observe_secrets(*, unreadable: bool) -> None:
     metrics.add_metric("SecretUnreadable", MetricUnit.Count, int(unreadable))
 
 
+def observe_given_up(count: int) -> None:
+    """Count tasks that became dead letters."""
+    metrics.add_metric("GivenUp", MetricUnit.Count, count)
+
+
 def observed(handler: Handler) -> Handler:
     """Return a handler whose log lines have the request's id, and that sends metrics."""
     logged: Handler = logger.inject_lambda_context(

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
-# How often somebody who watches is told what is left. SQS charges for each call.
-_SECONDS, _SECONDS_ON_SQS = 0.5, 10.0
+# How often somebody who watches is told what is left.
+_SECONDS = 0.5
 
 
 def worker(
@@ -42,13 +42,13 @@ def worker(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
-        bool | None,
+        bool,
         typer.Option(
             "--sweep/--no-sweep",
-            help="Begin with documents that a crash left without tasks. Default: yes, but not with RAG_QUEUE_URL.",
+            help="Begin with documents that a crash left without tasks. Default: yes.",
             show_default=False,
         ),
-    ] = None,
+    ] = True,
     nice: Annotated[
         int, typer.Option(min=0, max=19, help="How much this process yields the CPU to other processes.")
     ] = 0,
@@ -56,7 +56,7 @@ def worker(
     """Index queued documents: embed, annotate, extend the graph.
 
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
-    RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
+    RAG_HOME; a second one waits for its turn. On PostgreSQL any number may run.
 
     Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
     With --until-idle or --idle the code is 1 when a task was given up.
@@ -66,17 +66,15 @@ def worker(
 
     session = session_of(context)
     settings = session.settings()
-    # Each worker on SQS would send again all that waits already.
-    sweeps = settings.queue_url is None if sweep is None else sweep
 
     async def work(container: "Container") -> Counter[str]:
         made, progress = container.worker(), _Progress(as_json, _task_counts(session.environment), nice)
         with _stopping(made), progress.status:
-            async with _totals(container, progress, seconds=_SECONDS_ON_SQS if settings.queue_url else _SECONDS):
+            async with _totals(container, progress, seconds=_SECONDS):
                 return await made.run(
                     until_idle=until_idle or idle is not None,
                     idle_seconds=idle or 0.0,
-                    sweep=sweeps,
+                    sweep=sweep,
                     progress=progress,
                 )
 

@@ -1,0 +1,236 @@
+"""The queue of indexing tasks in tables of SQL."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from typing_extensions import override
+
+from cragside.databases.lease_holders import new_holder
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Task
+from cragside.ports.clock import Clock
+from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
+from cragside.store.queues.driver import QueueDriver, Statements
+from cragside.store.queues.turns import DEATHS_TOLERATED, TASK, next_tasks
+
+# How often a receiver looks for others that have died.
+_LOOK_SECONDS = 2.0
+_REPLACE_DEAD = "DELETE FROM crag.dead_task WHERE key = ANY($1)"
+_SEND = f"""INSERT INTO crag.task (key, grp, {TASK}, due)
+    SELECT $1, $2, $3, $4, $5, $6::integer, $7, clock_timestamp()
+    WHERE NOT EXISTS (SELECT 1 FROM crag.task WHERE key = $1 AND lease IS NULL)"""
+_PRESENT = "SELECT key FROM crag.task WHERE key = ANY($1)"
+_HELD = "id = $1 AND token = $2"
+_FINISH = f"DELETE FROM crag.task WHERE {_HELD}"
+_EXTEND = f"UPDATE crag.task SET lease = clock_timestamp() + make_interval(secs => $3) WHERE {_HELD}"
+_FREE = "lease = NULL, token = NULL, holder = NULL"
+_GIVE_BACK = f"""UPDATE crag.task SET {_FREE}, attempts = attempts + $3,
+    due = clock_timestamp() + make_interval(secs => $4) WHERE {_HELD}"""
+_RETURN_ALL = f"UPDATE crag.task SET {_FREE} WHERE lease IS NOT NULL AND holder = $1"
+_TO_DO = """SELECT EXISTS (SELECT 1 FROM crag.task WHERE lease IS NULL),
+    EXISTS (SELECT 1 FROM crag.task WHERE lease <= clock_timestamp())"""
+_HOLDERS = "SELECT DISTINCT coalesce(holder, '') FROM crag.task WHERE lease IS NOT NULL"
+# A worker with many tasks in hand may die of any of them, or of none: none is blamed until it was alone.
+_OUTLIVE = f"""UPDATE crag.task SET {_FREE}, deaths = deaths + 1,
+    attempts = attempts + CASE WHEN deaths < {DEATHS_TOLERATED} THEN 0 ELSE 1 END,
+    due = CASE WHEN deaths < {DEATHS_TOLERATED} THEN due
+        ELSE clock_timestamp() + make_interval(secs => least(60, 1 << least(attempts, 6))) END
+    WHERE lease IS NOT NULL AND coalesce(holder, '') = ANY($1)"""
+_EXPIRE = f"UPDATE crag.task SET {_FREE}, attempts = attempts + 1 WHERE lease <= clock_timestamp()"
+_LEASE = """UPDATE crag.task SET lease = clock_timestamp() + make_interval(secs => $1), token = $2, holder = $3
+    WHERE id = ANY($4)"""
+_BURY = f"""INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
+
+
+class SqlQueue(IndexQueue):
+    """Tasks in a table, dead letters in another. The driver says in which database, and who receives.
+
+    Tasks of a receiver that is known to have died come back at once. A task that waits for its retry lets later ones of
+    its group pass. `turns` says which task is next.
+    """
+
+    def __init__(self, driver: QueueDriver, *, lease_seconds: float, clock: Clock) -> None:
+        self._driver = driver
+        self._lease_seconds = lease_seconds
+        self._clock = clock
+        self._holder = new_holder()
+        self._settled = asyncio.Event()
+        self._pause = driver.pauses[0]
+        self._looked = -_LOOK_SECONDS
+        self._took = False
+
+    @override
+    async def send(self, tasks: Sequence[Task]) -> None:
+        if tasks:
+            await self._driver.write(lambda statements: _sent(statements, tasks))
+
+    @override
+    async def restore(self, tasks: Sequence[Task]) -> int:
+        async def restore(statements: Statements) -> int:
+            found = {row[0] for row in await statements.all(_PRESENT, [task.key for task in tasks])}
+            missing = [task for task in tasks if task.key not in found]
+            await _sent(statements, missing)
+            return len(missing)
+
+        return await self._driver.write(restore) if tasks else 0
+
+    @override
+    async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
+        ends, (shortest, longest) = self._clock.monotonic() + wait, self._driver.pauses
+        while True:
+            if deliveries := await self._received(limit):
+                self._pause = shortest
+                return deliveries
+            if (left := ends - self._clock.monotonic()) <= 0:
+                return []
+            # A task that this process settles may let others of its group pass. Tasks of other processes are polled.
+            await self._clock.wait_for(self._settled, min(self._pause, left))
+            self._settled.clear()
+            self._pause = min(self._pause * 2, longest)
+
+    @override
+    async def extend(self, delivery: Delivery) -> None:
+        await self._driver.rows(_EXTEND, *delivery.receipt, self._lease_seconds)
+
+    @override
+    async def finish(self, delivery: Delivery) -> None:
+        await self._driver.rows(_FINISH, *delivery.receipt)
+        self._settled.set()
+
+    @override
+    async def retry(self, delivery: Delivery, *, delay: float) -> None:
+        await self._driver.rows(_GIVE_BACK, *delivery.receipt, 1, delay)
+        self._settled.set()
+
+    @override
+    async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        await self._driver.rows(_GIVE_BACK, *delivery.receipt, 0, delay)
+        self._settled.set()
+
+    @override
+    async def bury(self, delivery: Delivery, reason: str) -> None:
+        task, at = delivery.task, self._clock.now().isoformat(timespec="seconds")
+
+        async def bury(statements: Statements) -> None:
+            if not await statements.all(f"{_FINISH} RETURNING 1", *delivery.receipt):
+                return  # another worker has it, or has buried it
+            # A new letter comes after the others.
+            await statements.all(_REPLACE_DEAD, [task.key])
+            await statements.all(_BURY, task.key, *_row(task), reason, delivery.attempt, at)
+
+        await self._driver.write(bury)
+        self._settled.set()
+
+    @override
+    async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        where, values = _where(workspace=workspace)
+        sql = f"""SELECT id, reason, attempts, at, {TASK} FROM crag.dead_task {where}
+            ORDER BY id DESC LIMIT ${len(values) + 1}"""
+        rows = await self._driver.rows(sql, *values, limit)
+        return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in map(tuple, rows)]
+
+    @override
+    async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
+        where, values = _where(workspace=workspace, document_id=document_id)
+
+        async def revive(statements: Statements) -> int:
+            rows = await statements.all(f"DELETE FROM crag.dead_task {where} RETURNING {TASK}", *values)
+            await _sent(statements, [Task(*row) for row in rows])
+            return len(rows)
+
+        return await self._driver.write(revive, default=0)
+
+    @override
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
+        where, values = _where(workspace=workspace, document_id=document_id)
+
+        async def discard(statements: Statements) -> None:
+            await statements.all(f"DELETE FROM crag.task {where}", *values)
+            await statements.all(f"DELETE FROM crag.dead_task {where}", *values)
+            if document_id is None:
+                await statements.all(f"DELETE FROM crag.queue_turn {where}", *values)
+
+        await self._driver.write(discard, default=None)
+
+    @override
+    def leads(self) -> bool:
+        return self._driver.leads()
+
+    @override
+    async def stats(self) -> QueueStats:
+        return await self._stats(None)
+
+    @override
+    async def stats_of(self, workspace: str) -> QueueStats:
+        return await self._stats(workspace)
+
+    @override
+    async def close(self) -> None:
+        """Give back the tasks in hand without counting an attempt, and let others receive."""
+        if self._took:
+            self._took = False
+            with suppress(ServiceUnavailable):  # their leases end by themselves
+                await self._driver.rows(_RETURN_ALL, self._holder)
+        await self._driver.close()
+        self._looked = -_LOOK_SECONDS
+
+    async def _stats(self, workspace: str | None) -> QueueStats:
+        where, values = _where(workspace=workspace)
+        sql = f"""SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM crag.dead_task {where})
+            FROM crag.task {where}"""
+        rows = await self._driver.rows(sql, *values)
+        return QueueStats(*rows[0]) if rows else QueueStats(0, 0, 0)
+
+    async def _received(self, limit: int) -> list[Delivery]:
+        if not await self._driver.may_receive():
+            return []
+        gone = await self._gone()
+        waiting, expired = next(iter(await self._driver.rows(_TO_DO)), (False, False))
+        if not (gone or waiting or expired):
+            return []
+
+        async def take(statements: Statements) -> list[Delivery]:
+            if not await self._driver.chooses_alone(statements):
+                return []
+            if gone:
+                await statements.all(_OUTLIVE, gone)
+            if expired:
+                await statements.all(_EXPIRE)
+            turns = await next_tasks(statements, self._holder, limit)
+            # A new token: an older delivery of the same task can no longer settle it.
+            token = str(uuid.uuid4())
+            if turns:
+                self._took = True
+                ids = [turn.id for turn in turns]
+                await statements.all(_LEASE, self._lease_seconds, token, self._holder, ids)
+            return [Delivery(turn.task, turn.attempts + 1, (turn.id, token)) for turn in turns]
+
+        return await self._driver.write(take)
+
+    async def _gone(self) -> list[str]:
+        if self._clock.monotonic() - self._looked < _LOOK_SECONDS:
+            return []
+        holders = [row[0] for row in await self._driver.rows(_HOLDERS)]
+        self._looked = self._clock.monotonic()
+        return [holder for holder in holders if holder != self._holder and self._driver.is_gone(holder)]
+
+
+async def _sent(statements: Statements, tasks: Iterable[Task]) -> None:
+    rows = [(task.key, task.group, *_row(task)) for task in tasks]
+    await statements.all(_REPLACE_DEAD, [row[0] for row in rows])
+    await statements.many(_SEND, rows)
+
+
+def _row(task: Task) -> tuple[str, str, str, int, str]:
+    return task.workspace, task.document_id, task.content_hash, task.part, task.stage
+
+
+def _where(**wanted: str | None) -> tuple[str, list[str]]:
+    given = {name: value for name, value in wanted.items() if value is not None}
+    equals = " AND ".join(f"{name} = ${number}" for number, name in enumerate(given, start=1))
+    return (f"WHERE {equals}" if given else ""), list(given.values())
