@@ -107,12 +107,21 @@ class Models(Members):
 
         return SecretsManager(clock=self.clock)
 
+    @property
+    def _host_key_field(self) -> str | None:
+        """The setting that has the key of the configured host, None if no key is set for it."""
+        settings = self.settings
+        field = "openai_api_key" if settings.openai_address else "ollama_api_key" if settings.ollama_address else None
+        if field is None or (getattr(settings, field) is None and getattr(settings, f"{field}_secret") is None):
+            return None
+        return field
+
     @cached_property
     def host_key(self) -> "Renewable[str]":
         """The key of the configured host; "" if it has none. An Ollama at the default address never gets one."""
         from cragside.databases.renewable import renewable
 
-        field = self.settings.host_key_field
+        field = self._host_key_field
         return renewable("") if field is None else self._key(field)
 
     @cached_property
@@ -141,10 +150,7 @@ class Models(Members):
     @cached_property
     def upstream_key(self) -> Callable[[], Awaitable[str]] | None:
         """Tells the proxy the key that it sends with each request, None if there is none."""
-        field = self.settings.host_key_field
-        if field is None or (
-            getattr(self.settings, field) is None and getattr(self.settings, f"{field}_secret") is None
-        ):
+        if self._host_key_field is None:
             return None
         from cragside.databases.renewable import Unreadable
 
