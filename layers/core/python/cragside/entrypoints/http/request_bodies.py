@@ -88,7 +88,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object. Raises what `json_body` raises, and `ValidationError` for anything but an object."""
     body = await json_body(request)
     try:
-        value = json.loads(body, parse_constant=_refused, parse_float=_finite)
+        value = strict_json(body)
     except (ValueError, RecursionError) as error:
         raise ValidationError("The body is not valid JSON.") from error
     if not isinstance(value, dict):
@@ -137,14 +137,18 @@ async def _whole_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
+def strict_json(body: str | bytes) -> Any:
+    """Parse JSON. Raises `ValueError` also for NaN and Infinity, which could not be sent back as JSON."""
+    return json.loads(body, parse_constant=_refused, parse_float=_finite)
+
+
 def _finite(digits: str) -> float:
     number = float(digits)
     return number if math.isfinite(number) else _refused(digits)
 
 
 def _refused(constant: str) -> float:
-    # NaN and Infinity, also by overflow, are not JSON and could not be sent back as JSON.
-    raise ValueError(constant)
+    raise ValueError(f"{constant} is not JSON")
 
 
 class UploadMemory:

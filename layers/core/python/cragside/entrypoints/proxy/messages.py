@@ -1,7 +1,6 @@
 """Reads the headers and bodies of HTTP messages, and what of them is forwarded."""
 
 import json
-import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from starlette.types import Message, Receive, Send
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.http.request_bodies import bounded
+from cragside.entrypoints.http.request_bodies import bounded, strict_json
 from cragside.entrypoints.request_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER, USER_HEADER
 from cragside.entrypoints.runs import ClientGone
 
@@ -115,7 +114,7 @@ def parsed(body: bytes) -> dict[str, Any] | None:
     """The body as Ollama reads it, if it is a JSON object."""
     try:
         text = body.decode()
-        request = json.loads(text, parse_constant=_not_json, parse_float=_finite)
+        request = strict_json(text)
         if "\\ud" in text.lower():  # Go reads half a surrogate pair as U+FFFD
             request = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(request, ensure_ascii=False)))
     except (ValueError, RecursionError):
@@ -129,17 +128,6 @@ def parsed_if_bounded(body: bytes) -> dict[str, Any] | None:
         return parsed(bounded(body))
     except ValidationError:
         return None
-
-
-def _not_json(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(literal: str) -> float:
-    value = float(literal)
-    if math.isinf(value):
-        raise ValueError(f"{literal} is beyond a 64-bit float")
-    return value
 
 
 def coding_of(headers: Iterable[Header]) -> bytes:
