@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from cragside.adapters import git as checkout_module
 from cragside.adapters.git import Checkout
-from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
+from cragside.entrypoints.http.v1 import repositories
 from cragside.entrypoints.http.v1 import repositories as repository_intake
 from cragside.entrypoints.http.v1.repositories import RepositoryTurns, Taken, followed
 from cragside.ports.clock import SYSTEM_CLOCK

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.composition.files import Refused
-from cragside.composition.repositories import clone
+from cragside.composition.repositories import cloned, files_of
 from cragside.domain.errors import (
     CragsideError,
     DeadlineExceeded,
@@ -95,9 +95,9 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
     allow = (container.settings.fetch_allow or "").split(",")
     errors: list[RefusedFile] = []
     taken = Taken()
-    cloned = clone(url, branch=branch, allow=allow, folders=False)
-    async with cloned as repository, aclosing(repository.files()) as files:
-        taken = Taken(repo_id=repository.checkout.repo_id)
+    clone = cloned(url, branch=branch, allow=allow, folders=False)
+    async with clone as checkout, aclosing(files_of(checkout)) as files:
+        taken = Taken(repo_id=checkout.repo_id)
         async for found in files:
             if isinstance(found, Refused):
                 name, document, reason = found.name, "", found.reason
