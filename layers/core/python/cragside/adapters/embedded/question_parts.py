@@ -85,11 +85,6 @@ class QuestionText:
     stop: frozenset[str]
     german: bool
 
-    @property
-    def joins(self) -> bool:
-        """Tell if it has an "and" or an "or"."""
-        return not _JOINS.isdisjoint(self.lower)
-
     @classmethod
     def read(cls, question: str) -> "QuestionText":
         """Take a question apart."""
@@ -221,7 +216,7 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
         return _Joint(one, place, spans=not _BETWEEN.isdisjoint(before[-4:]))
     if word in _TO and not _FROM.isdisjoint(before[-4:]):
         return _Joint(one, place, spans=True)
-    if word == "," and "," in before and "," not in text.lower[place + 1 :] and not text.joins:
+    if word == "," and "," in before and "," not in text.lower[place + 1 :] and _JOINS.isdisjoint(text.lower):
         return _Joint(one, place)
     return None
 
@@ -449,17 +444,14 @@ def _after_a_colon(text: QuestionText) -> list[Part]:
     head = text.between(0, colon)
     items: list[tuple[int, int]] = []
     start = colon + 1
-    for place in [*(n for n in range(start, len(text.lower)) if _separates(text, n)), len(text.lower)]:
+    separators = [n for n in range(start, len(text.lower)) if text.lower[n] in _JOINS or text.lower[n] in ",;?"]
+    for place in [*separators, len(text.lower)]:
         if text.content(range(start, place)):
             items.append((start, place))
         start = place + 1
     if len(items) < 2 or any(last - first > _LONGEST_ITEM for first, last in items) or not head:
         return []
     return [Part(f"{head} {item}?") for item in (text.between(*item) for item in items)]
-
-
-def _separates(text: QuestionText, place: int) -> bool:
-    return text.lower[place] in ",;?" or text.lower[place] in _JOINS
 
 
 def _asks_for_a_list(text: QuestionText) -> bool:
