@@ -4,9 +4,10 @@ import json
 import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
-from cragside.adapters.model_host.text_host import abridged, sendable
+from cragside.adapters.model_host.text_host import abridged
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.databases.renewable import Fixed, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.token_counts import brought
 from tests.services.stub_ollama import StubOllama
@@ -270,7 +271,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end():
 
 
 def test_a_lone_surrogate_is_replaced():
-    assert sendable("\ud800 tower 🗼") == "? tower 🗼"
+    assert encodable("\ud800 tower 🗼") == "? tower 🗼"
 
 
 NONSENSE = [

@@ -12,6 +12,7 @@ from typing_extensions import override
 from yarl import URL
 
 from cragside.adapters.http_clients import HostAddress, PerLoop, body_of, failing_as, session_with
+from cragside.domain.characters import encodable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.search_service import SearchService
 
@@ -145,8 +146,7 @@ class SearxngSearch(SearchService):
 
     @override
     async def search(self, query: str) -> list[dict[str, Any]]:
-        sendable = query.encode("utf-8", "replace").decode()
-        words = " ".join(_COMMAND.sub("", sendable).split())[:_QUERY_CHARACTERS]
+        words = " ".join(_COMMAND.sub("", encodable(query)).split())[:_QUERY_CHARACTERS]
         if not words:
             return []
         answer = self._read(await self._fetched(words))

@@ -24,6 +24,7 @@ from cragside.adapters.embedded.words import (
     word_lists,
     words,
 )
+from cragside.domain.characters import encodable
 
 if TYPE_CHECKING:
     from gcld3 import NNetLanguageIdentifier
@@ -234,7 +235,7 @@ def iso_639_1(text: str) -> str | None:
     read = text[:_LONGEST_READ]
     if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
         return None
-    found = _identifier().FindLanguage(read.encode("utf-8", "replace").decode())
+    found = _identifier().FindLanguage(encodable(read))
     code = found.language.partition("-")[0]  # `zh-Latn` is Chinese in Latin letters
     return _REPLACED.get(code, code) if found.probability >= _LEAST_PROBABILITY and len(code) == 2 else None
 

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from cragside.adapters.http_clients import AnswerTooLong, BoundedTransport, HostAddress, PerLoop, session_with
 from cragside.databases.renewable import Renewable, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
 from cragside.domain.token_counts import ModelWindows
@@ -145,11 +146,6 @@ def reason_in(body: object) -> str:
         named = (inner[name] for name in ("message", "detail") if isinstance(inner, dict) and name in inner)
         body = inner if isinstance(inner, str) else next(named, "")
     return " ".join(body.split()) if isinstance(body, str) else ""
-
-
-def sendable(text: str) -> str:
-    """Return the text without lone surrogates, which JSON may carry and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def json_in(answer: str) -> str:
@@ -334,7 +330,7 @@ class TextHost(ModelHost):
 
         More texts than a question has wait for each other.
         """
-        sent = [sendable(text) for text in texts]
+        sent = [encodable(text) for text in texts]
         async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
             # Some versions of Ollama refuse a text that is too long, though they are told to cut it.
             return await embed_shortened(partial(self._checked_vectors, model), sent)
@@ -491,7 +487,7 @@ class TextHost(ModelHost):
 
 
 def _turns(messages: Sequence[Mapping[str, str]]) -> Turns:
-    return [(message["role"], sendable(message["content"])) for message in messages]
+    return [(message["role"], encodable(message["content"])) for message in messages]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

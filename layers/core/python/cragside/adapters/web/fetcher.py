@@ -18,6 +18,7 @@ from cragside.adapters.http_clients import body_of
 from cragside.adapters.turns import Turns
 from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
+from cragside.domain.characters import encodable
 from cragside.ports.files import FetchedPage, FetchFailed, PageFetcher
 
 
@@ -210,9 +211,7 @@ class _Fetch:
         self.status: int | None = None
 
     def failed(self, reason: str, message: str) -> FetchFailed:
-        # Clients cannot be sent characters that cannot be encoded.
-        shown = self.url.encode("utf-8", "replace").decode()
-        return FetchFailed(shown, reason, message, status=self.status)
+        return FetchFailed(encodable(self.url), reason, message, status=self.status)
 
 
 def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
