@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from cragside.application.attempts import Handled
 from cragside.ports.index_queue import QueueStats
@@ -171,28 +172,21 @@ def database_counts(process: Callable[[], object] = os.getpid) -> DatabaseCounts
         return None
 
 
-class Shared(Collector):
-    """Collects what all processes that share PostgreSQL have there."""
+class _Known(Collector):
+    """Collects figures that are known already, each by the value of one label."""
 
-    def __init__(self, standing: Standing) -> None:
-        self._standing = standing
+    def __init__(self) -> None:
+        self._families: list[GaugeMetricFamily] = []
 
+    def add(self, name: str, text: str, label: str, figures: Mapping[str, float]) -> None:
+        family = GaugeMetricFamily(name, text, labels=(label,))
+        for value, figure in figures.items():
+            family.add_metric((value,), figure)
+        self._families.append(family)
+
+    @override
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The leases, and the changes that wait for another database."""
-        standing = self._standing
-        leases = GaugeMetricFamily("cragside_leases", "Leases of writers in PostgreSQL.", labels=("state",))
-        leases.add_metric(("held",), standing.leases_held)
-        leases.add_metric(("expired",), standing.leases_expired)
-        changes = GaugeMetricFamily(
-            "cragside_waiting_changes", "Changes that wait for another database.", labels=("role",)
-        )
-        ages = GaugeMetricFamily(
-            "cragside_oldest_waiting_change_seconds", "How long the oldest of them has waited.", labels=("role",)
-        )
-        for role, (count, seconds) in sorted(standing.waiting.items()):
-            changes.add_metric((role,), count)
-            ages.add_metric((role,), seconds)
-        yield from (leases, changes, ages)
+        yield from self._families
 
 
 class RequestCounts:
@@ -262,19 +256,18 @@ def exposition(folder: str, queue: QueueStats | None, standing: Standing | None 
     if Path(folder).is_dir():  # somebody may have tidied the folder of temporary files
         sweep_figures(Path(folder))
         MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    known = _Known()
     if queue is not None:
-        registry.register(_Depth({"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}))
+        tasks = {"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}
+        known.add("cragside_queue_tasks", "Indexing tasks in the queue.", "state", tasks)
     if standing is not None:
-        registry.register(Shared(standing))
+        leases = {"held": standing.leases_held, "expired": standing.leases_expired}
+        known.add("cragside_leases", "Leases of writers in PostgreSQL.", "state", leases)
+        waiting = dict(sorted(standing.waiting.items()))
+        counts = {role: count for role, (count, _) in waiting.items()}
+        known.add("cragside_waiting_changes", "Changes that wait for another database.", "role", counts)
+        ages = {role: seconds for role, (_, seconds) in waiting.items()}
+        text = "How long the oldest of them has waited."
+        known.add("cragside_oldest_waiting_change_seconds", text, "role", ages)
+    registry.register(known)
     return generate_latest(registry)
-
-
-class _Depth(Collector):
-    def __init__(self, tasks: Mapping[str, int]) -> None:
-        self._tasks = tasks
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily("cragside_queue_tasks", "Indexing tasks in the queue.", labels=("state",))
-        for state, count in self._tasks.items():
-            family.add_metric((state,), count)
-        yield family
