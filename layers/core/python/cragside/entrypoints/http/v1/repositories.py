@@ -40,12 +40,11 @@ _MOST_RUNS = 2
 _AHEAD = 8
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedFile:
-    """A file that is not taken in, and why."""
+class RefusedRepositoryFile(Shape):
+    """A refused file, and why."""
 
-    name: str
-    message: str
+    name: str = Field(description="Path of the file.")
+    message: str = Field(description="Why it was refused.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Taken:
     name: str = ""
     document: str = ""
     repo_id: str = ""
-    errors: tuple[RefusedFile, ...] = field(default=(), repr=False)
+    errors: tuple[RefusedRepositoryFile, ...] = field(default=(), repr=False)
     complete: bool = False
 
 
@@ -93,7 +92,7 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
     if not container.settings.fetch_pages:
         raise ValidationError(FETCHING_IS_OFF, field="url")
     allow = (container.settings.fetch_allow or "").split(",")
-    errors: list[RefusedFile] = []
+    errors: list[RefusedRepositoryFile] = []
     taken = Taken()
     clone = cloned(url, branch=branch, allow=allow, folders=False)
     async with clone as checkout, aclosing(files_of(checkout)) as files:
@@ -105,7 +104,7 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
                 name = found.path
                 document, reason = await _take(container, found.name, found.content, found.metadata, workspace)
             if reason and len(errors) < MOST_ERRORS:
-                errors.append(RefusedFile(name, reason))
+                errors.append(RefusedRepositoryFile(name=name, message=reason))
             accepted, refused = taken.accepted + (not reason), taken.refused + bool(reason)
             taken = replace(taken, accepted=accepted, refused=refused, name=name, document=document)
             yield taken
@@ -123,7 +122,7 @@ async def followed(
     """
     seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - clock.monotonic())
     limit, room = asyncio.timeout(seconds), asyncio.Semaphore(_AHEAD)
-    told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+    results: asyncio.Queue[Taken | Exception] = asyncio.Queue()
 
     async def work() -> None:
         try:
@@ -131,14 +130,14 @@ async def followed(
                 async for taken in run:
                     if not taken.complete:
                         await room.acquire()
-                    told.put_nowait(taken)
+                    results.put_nowait(taken)
         except Exception as error:
-            told.put_nowait(_too_long() if limit.expired() else error)
+            results.put_nowait(_too_long() if limit.expired() else error)
 
     async def read() -> AsyncIterator[Taken]:
         complete = False
         while not complete:
-            taken = await told.get()
+            taken = await results.get()
             if isinstance(taken, Exception):
                 raise taken
             room.release()
@@ -197,13 +196,6 @@ class RepositoryProgress(Shape):
     accepted: int = Field(description="How many files were accepted so far.")
     refused: int = Field(description="How many were refused so far.")
     name: str = Field(description="Path of the latest file.")
-
-
-class RefusedRepositoryFile(Shape):
-    """A refused file, and why."""
-
-    name: str = Field(description="Path of the file.")
-    message: str = Field(description="Why it was refused.")
 
 
 class RepositoryDone(Shape):
