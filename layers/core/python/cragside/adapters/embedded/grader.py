@@ -184,8 +184,8 @@ class EmbeddedGrader(RelevanceGrader, WordMatcher):
     passage takes about 0.1 ms.
     """
 
-    def __init__(self, embedder: WordLlamaEmbedder, *, weights: GraderWeights | None = None) -> None:
-        self._weights = weights
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+        self._weights: GraderWeights | None = None
         self._analyses = Analyses(embedder, _REMEMBERED_PASSAGES)
         self._kept_excerpts: LRUCache[Excerpt, Excerpt] = LRUCache(_REMEMBERED_PASSAGES)
         self._questions: FIFOCache[str, dict[Excerpt, float]] = FIFOCache(_REMEMBERED_QUESTIONS)
