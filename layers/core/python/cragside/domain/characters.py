@@ -3,4 +3,4 @@
 
 def encodable(text: str) -> str:
     """Return the text with a question mark for each half of a surrogate pair. JSON may carry one, UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
