@@ -88,7 +88,7 @@ class Calibration:
         return 1.0 / (1.0 + math.exp(-min(max(odds, -_CERTAIN), _CERTAIN)))
 
     def log_odds(self, score: float) -> float:
-        """Return the log-odds of a score. Raises `ValueError` as `grade` does."""
+        """Return the log-odds of a score. Raises `ValueError` for a score that is no probability where one is due."""
         if self.scores == "logit":
             return min(max(score, -_CERTAIN), _CERTAIN)
         if not 0.0 <= score <= 1.0:

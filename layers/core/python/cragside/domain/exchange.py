@@ -102,12 +102,12 @@ class Exchange:
 
     @property
     def name(self) -> str:
-        """The name of its document. Exchanges of the same second share a name."""
+        """The name of the document that keeps it. Exchanges of the same second share a name."""
         return f"conv_{self.when:%Y%m%d_%H%M%S}.txt"
 
     @property
     def text(self) -> str:
-        """The text of its document. Text in the exchange that looks like a label is altered."""
+        """The text of the document that keeps it. What looks like a label in the exchange is altered."""
         skill = as_name(self.skill, _LONGEST_SKILL)
         lines = [f"Date: {self.when:%Y-%m-%d %H:%M}", *([f"Skill: {skill}"] if skill else [])]
         spoken = (unlabelled(text.strip()) for text in (self.user, self.assistant))

@@ -85,13 +85,13 @@ _brought: ContextVar[tuple[str, int] | None] = ContextVar("brought", default=Non
 
 
 def spelt_alike(model: str) -> str:
-    """Write each spelling of a model's name alike: `Qwen:7B`, `library/qwen:7b`; `latest` is the usual tag."""
+    """Return one spelling for all that name the same model: `Qwen:7B`, `library/qwen:7b`. `latest` is the usual tag."""
     name = _USUAL_PLACE.sub("", model.strip(), count=1).lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 class ModelWindows:
-    """The windows, in tokens, that prompts have needed. Later requests that fit keep them."""
+    """Remembers the windows, in tokens, that prompts have needed. Later requests that fit use the same window."""
 
     def __init__(self) -> None:
         self._kept: dict[str, int] = {}
@@ -127,6 +127,6 @@ def brought(model: str, tokens: int) -> Iterator[None]:
 
 
 def window_brought(model: str) -> int | None:
-    """Return the window that the request brings for a model."""
+    """Return the window that the request under way states for a model."""
     found = _brought.get()
     return found[1] if found and found[0] == spelt_alike(model) else None

@@ -117,7 +117,7 @@ async def examine_reranker(container: "Container", manner: Manner) -> list[Findi
 
 
 async def _opinion(container: "Container") -> list[Finding]:
-    """Have the chat model judge two passages, if it gives second opinions."""
+    """Let the chat model judge two passages, if it gives second opinions."""
     judge = container.judge
     if judge is None:
         return []
@@ -146,7 +146,7 @@ def host_component(settings: "Settings") -> str:
 async def _tried(
     finding: Finding, call: Callable[[str], Awaitable[object]], manner: Manner, on_ollama: bool
 ) -> Finding:
-    """Check a model of the host with one call."""
+    """Check a model of the host with one call to it."""
     model = finding.detail
     if finding.state != "ok" or model.startswith(EMBEDDED):
         return finding
@@ -222,7 +222,7 @@ async def version_at(address: str) -> str:
 
 
 async def _remedy(status: int | None, remedy: str, address: str) -> str:
-    """Return the `remedy` with the lines that carry it out."""
+    """Return the `remedy`, with the lines of settings.yml that carry it out."""
     if lines := _LINES.get(status or 0):
         shown = f"{remedy} Its settings.yml then has these lines. Restart it:\n{_indented(lines)}"
         return shown + (_PASSING if status == 429 else "")
@@ -351,7 +351,7 @@ async def _patiently(
 
 
 def _databases(container: "Container") -> Iterator[tuple[str, State, Callable[[], Awaitable[DatabaseState]]]]:
-    """List the databases that are configured: the state of each if something is wrong, and how it is examined."""
+    """List the configured databases: the state of each if something is wrong, and how to examine it."""
     if (database := container.database) is not None:
         needs_age = container.settings.graph_storage == "PGGraphStorage"
         yield "postgres", "error", partial(examine, database, needs_age=needs_age)
@@ -372,7 +372,7 @@ async def _database(
 
 
 async def _agreement(container: "Container") -> list[Finding]:
-    """Check that the other databases have what PostgreSQL says that they have."""
+    """Check that the other databases hold what PostgreSQL says."""
     if container.graphs is None and container.redis is None and container.vectors is None:
         return []
     wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]

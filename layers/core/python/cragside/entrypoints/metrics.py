@@ -74,21 +74,21 @@ def counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry
 
 
 def sweep_figures(folder: Path) -> None:
-    """Remove what processes of a server had when they were killed."""
+    """Remove the current figures of processes that were killed, such as the connections that they had."""
     for process in {path.stem.rpartition("_")[2] for path in folder.glob(f"{_LIVE}*.db")}:
         if process.isdigit() and not _lives(int(process)):
             forget_figures(folder, process)
 
 
 def forget_figures(folder: Path, process: object) -> None:
-    """Remove what a process had that has ended; what it counted stays."""
+    """Remove the current figures of a process that has ended. Its counts stay."""
     for path in folder.glob(f"{_LIVE}*_{process}.db"):
         path.unlink(missing_ok=True)
 
 
 @cache
 def _value_class(process: Callable[[], object], folder: Path) -> Any:
-    """Two of them would write over each other in the files of one process."""
+    """Return the class of a process's values. There is one for each: two would overwrite each other in the files."""
     return values.MultiProcessValue(process)  # type: ignore[no-untyped-call]
 
 
@@ -165,7 +165,7 @@ class DatabaseCounts:
 
 
 def database_counts(process: Callable[[], object] = os.getpid) -> DatabaseCounts | None:
-    """Counts of a process, None if the disk has no room for them; then requests and tasks tell."""
+    """Return the counts of a process; None if the disk has no room for them, which other counts then report."""
     try:
         return DatabaseCounts(process)
     except OSError:
@@ -227,7 +227,7 @@ class RequestCounts:
 
 
 def worker() -> str:
-    """Return the name of a server's workers, which run one after the other."""
+    """Return the name under which all workers of a server count: they run one after the other."""
     return "worker"
 
 

@@ -169,8 +169,7 @@ async def _wait(turns: Turns, workspace: str, patience: float) -> None:
 
 
 def _at_the_end(reading: "Future[Reading]", give_back: Callable[[str], None], workspace: str) -> None:
-    """Return the turn ends with the reading, not with the task that waits for it: a client may leave before its file is
-    read."""
+    """Give the turn back when the reading ends: the client, and the task that waits, may leave before that."""
     loop = asyncio.get_running_loop()
 
     def ended(_: object) -> None:

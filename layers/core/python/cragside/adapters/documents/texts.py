@@ -113,7 +113,7 @@ def _tier1(doc_type: DocType, name: str, text: str) -> dict[str, Any]:
 
 
 def _stated(name: str, text: str, dated: str, *, url: bool = False) -> dict[str, Any]:
-    """Title, author and date from the first lines or the front matter of a text."""
+    """Return title, author and date from the first lines or the front matter of a text."""
     head = text[:_HEAD]
     front = _FRONT_MATTER.match(head)
     stated = front[1] if front else head

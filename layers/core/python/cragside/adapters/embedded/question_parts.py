@@ -278,7 +278,7 @@ def _start(text: QuestionText, place: int, *, far: bool) -> int:
 
 
 def _figures(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Years, numbers and codes, with the words before the second one that the first one has as well."""
+    """Find years, numbers or codes, with as many words before the first one as the second one has before it."""
     for there in after:
         kind = text.kind(there)
         if kind in ("year", "code", "number", "month"):
@@ -299,7 +299,7 @@ def _dated(text: QuestionText, place: int, within: range) -> range:
 
 
 def _repeated(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words that end alike: "red tent or blue tent"."""
+    """Find words that end alike: "red tent or blue tent"."""
     if not before or not text.has_content(before[-1]):
         return None
     last = next((place for place in after if text.lower[place] == text.lower[before[-1]]), None)
@@ -312,7 +312,7 @@ def _repeated(text: QuestionText, before: range, after: range) -> tuple[range, r
 
 
 def _names(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words with capitals on both sides. German writes all nouns so: there, both have as many."""
+    """Find names with capitals on both sides. German gives all nouns capitals: there, both names have as many words."""
     there = next((place for place in after if text.kind(place)), None)
     if there is None or text.kind(there) != "name" or not before or text.kind(before[-1]) not in ("name", "code"):
         return None
@@ -329,7 +329,7 @@ def _names(text: QuestionText, before: range, after: range) -> tuple[range, rang
 
 
 def _led(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words behind an article or a preposition on both sides: "the tent or the trailer"."""
+    """Find words behind an article or a preposition on both sides: "the tent or the trailer"."""
     if not after or text.lower[after[0]] not in _LEADS:
         return None
     start = before.stop
@@ -348,7 +348,7 @@ def _led(text: QuestionText, before: range, after: range) -> tuple[range, range,
 
 
 def _words(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """One word on each side. The first word of a question has a capital whether it is a name or not."""
+    """Find one word on each side. The first word of a question has a capital whether it is a name or not."""
     if not before or not after or not text.kind(before[-1]):
         return None
     if text.kind(before[-1]) != text.kind(after[0]) and (before[-1], text.kind(after[0])) != (0, "name"):
@@ -406,7 +406,7 @@ def _is_named(name: str, found: Set[str], shared: Set[str]) -> bool:
 
 
 def _clauses(text: QuestionText) -> list[Part]:
-    """Two questions in one. The second is completed from the first."""
+    """Read several questions in one. The later ones are completed from the first."""
     cuts: list[tuple[int, int]] = []
     start = 0
     for place in range(1, len(text.lower) - 1):

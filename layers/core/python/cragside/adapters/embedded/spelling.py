@@ -22,7 +22,7 @@ BITS, _HASHES = 10, 7
 
 
 class WordFilter:
-    """Words that may be asked for, but not listed (a Bloom filter)."""
+    """A set of words as a Bloom filter: it can tell if it has a word, but not list its words."""
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bits
@@ -277,7 +277,7 @@ def _is_common(word: str) -> bool:
 def _pairs(
     found: Sequence[_Word], strange: Sequence[_Word], known: Sequence[WordFilter]
 ) -> dict[str, tuple[_Word, _Word]]:
-    """Words that two neighbours in a question may be together: one is strange, or the language has the whole."""
+    """Return the words that two neighbours may be together: one of them is unknown, or the language has the whole."""
     return {
         whole: (first, second)
         for first, second in pairwise(found)

@@ -23,7 +23,7 @@ class SpareFile:
         self._keeping = False
 
     def keep(self) -> None:
-        """Set the room aside from now on."""
+        """Set the room aside."""
         self._keeping = True
         self._made()
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class KeyAuth(httpx.Auth):
-    """Send `Authorization: Bearer KEY`. Without a key, send `otherwise`, or no such header.
+    """Sends `Authorization: Bearer KEY`. Without a key it sends `otherwise`, or no such header.
 
-    A refused key is read anew once.
-    It replaces the header of the clients: OpenAI's cannot do without a key, and Ollama's takes one of the environment.
+    If the host refuses a key, it is read again once. This replaces the header of the clients' libraries: OpenAI's needs
+    a key, and Ollama's takes one of the environment.
     """
 
     def __init__(self, key: Renewable[str], otherwise: str = "") -> None:
@@ -91,7 +91,7 @@ class Refused(ServiceUnavailable):
 
     @property
     def may_be_length(self) -> bool:
-        """Tell if a text may be too long. Which one, and how long it may be, no answer says in a way that all share."""
+        """Tell if a text may be too long. No answer says, in a way that all hosts share, which one and by how much."""
         return self.status in _TOO_LONG
 
     @property
@@ -102,7 +102,7 @@ class Refused(ServiceUnavailable):
 
 @contextmanager
 def failures_of(component: str, *, refusals: bool = False) -> Iterator[None]:
-    """Raise a host's failures as those of the component that asked it, and `refusals` of an input as such."""
+    """Raise a host's failures as those of `component`, with `refusals` also those of an input as refused input."""
     try:
         yield
     except ServiceUnavailable as failure:
@@ -179,9 +179,9 @@ _PLACES = TypeAdapter(Annotated[list[_Place], Field(min_length=1, max_length=100
 
 
 def probabilities(told: object) -> Mapping[str, float]:
-    """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer.
+    """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer; {} for none.
 
-    The same word in other letters, or behind a blank, is the same token. {} if the host told none.
+    The same word with other capitals, or behind a blank, is the same token.
     """
     try:
         first = _PLACES.validate_python(told, from_attributes=True)[0]  # of langchain: dicts, or objects
@@ -328,7 +328,7 @@ class TextHost(ModelHost):
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text, which is cut if the model cannot read it whole.
 
-        More texts than a question has wait for each other.
+        Calls with more texts than a question has wait for each other.
         """
         sent = [encodable(text) for text in texts]
         async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
@@ -387,7 +387,7 @@ class TextHost(ModelHost):
 
     @abstractmethod
     def _note(self, failure: ServiceUnavailable) -> None:
-        """Update what is remembered of the host after a model's failure."""
+        """Update what is remembered of the host after a failure of a model."""
 
     async def _message(self, turns: Turns, **options: Any) -> "AIMessage":
         async with self._chat_client() as chat:
@@ -395,7 +395,7 @@ class TextHost(ModelHost):
 
     @asynccontextmanager
     async def _chat_client(self) -> AsyncIterator["BaseChatModel"]:
-        """Let a call be made with the chat client when its turn has come."""
+        """Yield the chat client once there is room for another call."""
         connection = self._connections.here()
         with self._translated(note=True):
             chat = await self._built(connection)

@@ -235,7 +235,7 @@ def _charset(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _why(error: Exception) -> str:
-    """Return the failure without addresses: clients must not learn what names resolve to."""
+    """Return the reason of a failure without addresses: clients must not learn what names resolve to."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "The host's certificate is not valid for its name."
     if isinstance(error, aiohttp.ClientSSLError):

@@ -239,7 +239,7 @@ def show_summary(console: Console, outcomes: Sequence[tuple[str, "Enriched"]]) -
 
 
 def shortened(prompt: str) -> str:
-    """Cut the bodies of evidence in a prompt to their first lines, and to lines with something defused."""
+    """Cut the evidence in a prompt to its first lines, and to lines in which a sign was made harmless."""
     kept: list[str] = []
     inside, body, left_out, closing = False, 0, 0, ""
     for line in prompt.splitlines():

@@ -28,9 +28,9 @@ _STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_D
 
 @dataclass
 class Session:
-    """The surroundings of a command. Tests pass their own environment, working directory and container.
+    """Gives a command its environment, folder and container. Tests pass their own.
 
-    With `complete`, the environment holds all settings, and no files of settings are read.
+    With `complete`, the environment has all settings, and no files of settings are read.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)

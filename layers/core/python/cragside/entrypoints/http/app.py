@@ -118,9 +118,9 @@ ROUTES = _all()
 
 
 def openapi_document(prefix: str | None) -> dict[str, Any]:
-    """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it.
+    """Return cragside's routes below a prefix in OpenAPI 3.1. All applications of the process share the document.
 
-    The first call takes half a second, so it belongs in a thread.
+    The first call takes half a second, so call it in a thread.
     """
     with _building:
         return _built(prefix)
@@ -142,7 +142,7 @@ def _built(prefix: str | None) -> dict[str, Any]:
 
 
 def _describe_events(document: dict[str, Any]) -> None:
-    """FastAPI describes server-sent events by `itemSchema`, which OpenAPI has from version 3.2."""
+    """Describe server-sent events as OpenAPI 3.1 can: FastAPI uses `itemSchema`, which came with 3.2."""
     for (path, method), description in _EVENTS.items():
         answer = document["paths"][path][method]["responses"]["200"]
         answer["content"] = {"text/event-stream": {"schema": {"type": "string", "description": description}}}

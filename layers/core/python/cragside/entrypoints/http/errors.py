@@ -200,7 +200,7 @@ async def _known(request: Request, error: Exception) -> Response:
 
 
 async def _routing(request: Request, error: Exception) -> Response:
-    """With 405, all methods of the path are in `Allow`."""
+    """Answer a request without a route. With 405, `Allow` has all methods of the path."""
     assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
     path, status, headers = request.url.path, error.status_code, error.headers
     failure: CragsideError = ValidationError(f"{request.method} {path}: {error.detail}.")
@@ -224,7 +224,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, _: Exception) -> Response:
-    """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
+    """Answer a client that has left: nobody reads this, and the log needs no line about it."""
     return Response(status_code=400)
 
 

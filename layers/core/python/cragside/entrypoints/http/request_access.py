@@ -114,7 +114,7 @@ def choose_workspace(request: Request, named: object = None) -> str:
 
 
 def token_of(request: Request, workspace: str) -> str | None:
-    """Return the id of the token that opens the workspace; None if the service has no tokens."""
+    """Return the id of the token that opens the workspace, None if the service has no tokens."""
     bearer = _grant(request).bearer(workspace)
     return None if bearer.id == ANONYMOUS else bearer.id
 

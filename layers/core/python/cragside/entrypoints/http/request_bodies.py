@@ -101,7 +101,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 def bounded(body: bytes) -> bytes:
     """Return the same body. Raises `ValidationError` if it has too many keys or values.
 
-    This counts marks instead of parsing, because parsing would take too long. Invalid JSON is left to the parser.
+    It counts signs instead of parsing, which would take too long. Invalid JSON is left to the parser.
     """
     if len(body) <= MOST_KEYS * _SHORTEST_KEY:
         return body
@@ -122,9 +122,9 @@ def _too_many(most: int, what: str) -> ValidationError:
 
 
 async def _whole_body(request: Request, limit: int) -> bytes:
-    """Return the body. One that is too large is refused before it comes, as far as its length is told.
+    """Return the body. A body that is too large is refused before it is read, if its length is stated.
 
-    The server keeps the connection for a client that still sends, so that it gets the answer.
+    The server keeps the connection open for a client that still sends, so that it gets the answer.
     """
     body, told = bytearray(), request.headers.get("content-length", "")
     refusal = PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
@@ -262,7 +262,7 @@ def _parser(request: Request, collector: "_Collector") -> MultipartParser:
 
 
 class _Collector:
-    """The parser's callbacks."""
+    """Collects the parts of a form, as the callbacks of its parser."""
 
     def __init__(self, file_limit: int, memory: UploadMemory) -> None:
         self.complete: deque[FormPart] = deque()

@@ -164,7 +164,7 @@ async def document(document_id: str) -> str:
 def _refusing(
     work: Callable[Parameters, Awaitable[Result]], refusal: type[Exception]
 ) -> Callable[Parameters, Awaitable[Result]]:
-    """`work`, whose errors are told to the model in the words that any other client gets."""
+    """Wrap `work`: the model is told its errors in the words that any other client gets."""
 
     @wraps(work)
     async def working(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:

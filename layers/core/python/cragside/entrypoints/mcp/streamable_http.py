@@ -63,7 +63,7 @@ async def _handled(manager: StreamableHTTPSessionManager, scope: Scope, receive:
 
 
 def _as_caller(request: Request) -> ASGIApp:
-    """Return the request's application, which takes all requests for the caller's."""
+    """Return the application of the request, in which each request has the caller's tokens and workspace."""
     headers = [(name, value) for name, value in request.scope["headers"] if name in _PASSED_ON]
     state = {"ends": request.state.ends} if hasattr(request.state, "ends") else {}
 
@@ -75,7 +75,7 @@ def _as_caller(request: Request) -> ASGIApp:
 
 
 def _manager(*, max_body_bytes: int) -> StreamableHTTPSessionManager:
-    """Return a new manager of sessions, each of which ends with its request."""
+    """Return a new manager, whose sessions each end with their request."""
     server = _server()
     server.streamable_http_app(
         json_response=True,

@@ -83,7 +83,7 @@ class ContextWindow:
 
 
 def with_kept_window(request: Mapping[str, Any], windows: ModelWindows) -> dict[str, Any] | None:
-    """A request in the window that its model keeps; None if it keeps none, or if the request has one or does not fit.
+    """Give a request the window that its model keeps. None if it keeps none, or the request has one or does not fit.
 
     A request that does not fit gets the window of the host, which the model has from then on.
     """

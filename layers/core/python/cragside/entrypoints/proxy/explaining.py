@@ -25,7 +25,7 @@ _TITLE = "**Why this evidence**\n\n"
 
 
 class OwnAnswer(ABC):
-    """Frames the pieces of a text as a route frames those of a model. `streams`: the client asked for pieces."""
+    """Writes the pieces of a text as a route writes those of a model. It `streams` if the client asked for pieces."""
 
     media_types = (b"application/json", b"text/event-stream")
     # What begins a streamed answer precedes its first piece.

@@ -179,7 +179,7 @@ class Restarted(BaseModel):
 
 
 class ProgressStreams:
-    """The open streams of a service. Those of one document share each look at it."""
+    """Counts the open streams of a service. Streams of one document share each look at it."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -203,7 +203,7 @@ class ProgressStreams:
                 del self._open[holder]
 
     def look(self, workspace: str, document_id: str) -> SharedLook[DocumentRecord | None]:
-        """Return how to see a document as it was half a second ago at most."""
+        """Return a function that shows a document as it was at most half a second ago."""
         ask = partial(document_record, self._container, workspace, document_id)
         return self._looks.setdefault((workspace, document_id), SharedLook(ask, self.clock, _LOOKS_EVERY))
 
@@ -232,7 +232,7 @@ async def progress_events(
 
 
 async def document_record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
-    """A document. A task of its own looks it up, so that a stream does not keep the workspace open while it waits."""
+    """Return a document. It is looked up in a task of its own: a waiting stream keeps no workspace open."""
     library = (await container.workspaces.open(workspace)).documents
     return await asyncio.create_task(library.document(document_id))
 

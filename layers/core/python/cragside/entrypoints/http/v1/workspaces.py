@@ -274,8 +274,8 @@ async def _host(container: Container) -> tuple[list[str], HostBody]:
 async def reindex_workspace(request: Request, body: WorkspaceRequest, container: AppContainer) -> Response:
     """Build a workspace and its memory anew with the configured embedding model.
 
-    The old store answers until the new one is complete. A client that leaves stops it, and the old store stays. While
-    one is under way, another is refused.
+    The old store answers until the new one is complete. If the client leaves, the build stops and the old store stays.
+    Only one build of a workspace may run.
     """
     workspace = choose_workspace(request, body.workspace)
     workspaces = container.workspaces
