@@ -9,7 +9,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.databases.renewable import Fixed, Unreadable
 from cragside.domain.characters import encodable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
-from cragside.domain.token_counts import brought
+from cragside.domain.token_counts import use_window
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -421,7 +421,7 @@ async def test_a_window_that_was_raised_is_kept(host, stub):
 
 
 async def test_a_window_that_the_request_brings_is_that_of_all_its_work(host, stub):
-    with brought("Judge", 16_384):
+    with use_window("Judge", 16_384):
         await host.chat("judge", "short", max_tokens=10)
     assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
     assert stub.asked("/api/generate") == []

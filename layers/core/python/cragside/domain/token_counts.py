@@ -81,7 +81,7 @@ _MOST_MODELS = 64
 # What Ollama adds to a name that lacks it.
 _USUAL_PLACE = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai/)?(?:library/)?", re.IGNORECASE)
 
-_brought: ContextVar[tuple[str, int] | None] = ContextVar("brought", default=None)
+_stated: ContextVar[tuple[str, int] | None] = ContextVar("stated_window", default=None)
 
 
 def spelt_alike(model: str) -> str:
@@ -117,16 +117,16 @@ class ModelWindows:
 
 
 @contextmanager
-def brought(model: str, tokens: int) -> Iterator[None]:
-    """Answer a request that brings a window along: what its model is asked meanwhile has the same one."""
-    before = _brought.set((spelt_alike(model), tokens))
+def use_window(model: str, tokens: int) -> Iterator[None]:
+    """Answer a request that states a window of its model. What the model is asked meanwhile has the same window."""
+    before = _stated.set((spelt_alike(model), tokens))
     try:
         yield
     finally:
-        _brought.reset(before)
+        _stated.reset(before)
 
 
-def window_brought(model: str) -> int | None:
+def stated_window(model: str) -> int | None:
     """Return the window that the request under way states for a model."""
-    found = _brought.get()
+    found = _stated.get()
     return found[1] if found and found[0] == spelt_alike(model) else None

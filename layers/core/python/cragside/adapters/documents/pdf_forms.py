@@ -345,8 +345,8 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
     everything = _letters(body)
     columns.name_values()
     rest += columns.rows()
-    told = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
-    return list(dict.fromkeys(_line(each) for each in told if not each.text.startswith("[ ]")))
+    shown = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
+    return list(dict.fromkeys(_line(each) for each in shown if not each.text.startswith("[ ]")))
 
 
 def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int], columns: FieldColumns) -> bool:

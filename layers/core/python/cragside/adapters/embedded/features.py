@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cachetools import LRUCache
 
 from cragside.adapters.embedded.embedder import Lexicon, Rows, WordLlamaEmbedder
-from cragside.adapters.embedded.languages import ForeignText, shares, tongue_of, topicless, unelided
+from cragside.adapters.embedded.languages import ForeignText, tongue_of, topicless, unelided, word_weights
 from cragside.adapters.embedded.names import meant, names_in
 from cragside.adapters.embedded.numbers import AskedDate, PassageDates, asked_dates, plain
 from cragside.adapters.embedded.words import (
@@ -81,7 +81,7 @@ def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
         content, rows = [content[i] for i in kept], rows[kept]
     norms = lexicon.norms[rows]
     if tongue != "english":
-        norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
+        norms = norms * np.array(word_weights(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
     spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)

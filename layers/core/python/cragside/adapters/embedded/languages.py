@@ -111,7 +111,7 @@ def topicless(tongue: Language) -> frozenset[str]:
     return _TOPICLESS[tongue]
 
 
-def shares(content: Sequence[str], text: str, tongue: Language) -> list[float]:
+def word_weights(content: Sequence[str], text: str, tongue: Language) -> list[float]:
     """Return the weight of each content word of a question, beside the length of its vector."""
     nouns = frozenset(words(" ".join(_NOUN.findall(text)))) if tongue == "german" else frozenset()
     common = _COMMON[tongue]

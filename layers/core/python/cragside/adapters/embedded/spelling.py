@@ -228,12 +228,12 @@ class EmbeddedQuestionReader(QuestionReader):
                 meanings = equal.setdefault(form, []) if form else []
                 if form and meaning.lower() not in map(str.lower, meanings):
                     meanings.append(meaning)
-        told = [
+        read = [
             ReadWord(form, meaning)
             for form, meanings in islice(equal.items(), _MOST_EQUAL)
             for meaning in meanings[:_MOST_MEANINGS]
         ]
-        return replace(reading, equal=tuple(told)) if told else reading
+        return replace(reading, equal=tuple(read)) if read else reading
 
 
 class _Asked:

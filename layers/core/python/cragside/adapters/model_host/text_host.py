@@ -178,13 +178,13 @@ class _Place(BaseModel):
 _PLACES = TypeAdapter(Annotated[list[_Place], Field(min_length=1, max_length=1000)])
 
 
-def probabilities(told: object) -> Mapping[str, float]:
+def probabilities(logprobs: object) -> Mapping[str, float]:
     """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer; {} for none.
 
     The same word with other capitals, or behind a blank, is the same token.
     """
     try:
-        first = _PLACES.validate_python(told, from_attributes=True)[0]  # of langchain: dicts, or objects
+        first = _PLACES.validate_python(logprobs, from_attributes=True)[0]  # of langchain: dicts, or objects
     except Malformed:
         return {}
     chances: dict[str, float] = {}

@@ -14,8 +14,8 @@ from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
+from cragside.adapters.fair_slots import FairSlots
 from cragside.adapters.http_clients import body_of
-from cragside.adapters.turns import Turns
 from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
 from cragside.domain.characters import encodable
@@ -117,7 +117,7 @@ class GuardedFetcher(PageFetcher):
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
         self._parallel = parallel
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, FairSlots] = WeakKeyDictionary()
 
     @override
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
@@ -139,7 +139,7 @@ class GuardedFetcher(PageFetcher):
 
     @asynccontextmanager
     async def _turn(self, fetch: "_Fetch", workspace: str) -> AsyncIterator[None]:
-        turns = self._turns.setdefault(asyncio.get_running_loop(), Turns(self._parallel))
+        turns = self._turns.setdefault(asyncio.get_running_loop(), FairSlots(self._parallel))
         try:
             await turns.take(workspace, patience=self._timeout)
         except TimeoutError as error:

@@ -189,7 +189,7 @@ async def _worker_kept(container: "Container", run: "Run", metrics: str | None) 
         yield
         return
     from cragside.entrypoints.metrics import forget_figures, worker
-    from cragside.entrypoints.worker_process import WorkerProcess, kept
+    from cragside.entrypoints.worker_process import WorkerProcess, keeping_worker
 
     async def run_once(arguments: Sequence[str]) -> int:
         try:
@@ -199,5 +199,5 @@ async def _worker_kept(container: "Container", run: "Run", metrics: str | None) 
                 forget_figures(Path(metrics), worker())
 
     process = WorkerProcess(container.queue, run_once, clock=container.clock)
-    async with kept(process, at_once=bool(await container.workspaces.names())):
+    async with keeping_worker(process, at_once=bool(await container.workspaces.names())):
         yield

@@ -169,8 +169,8 @@ class OwnService(Service):
             metadata=offer.metadata,
             enrich=options.enrich,
         )
-        told = {"outcome": acceptance.outcome, "unread": acceptance.unread}
-        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | told)
+        facts = {"outcome": acceptance.outcome, "unread": acceptance.unread}
+        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | facts)
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""

@@ -37,7 +37,7 @@ from cragside.entrypoints.http.v1 import (
 )
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.http.v1.documents import ProgressStreams
-from cragside.entrypoints.http.v1.repositories import RepositoryTurns
+from cragside.entrypoints.http.v1.repositories import RepositoryRuns
 from cragside.entrypoints.origins import Origins
 
 # The routers in the order of the OpenAPI document. All of these routes need a token.
@@ -180,7 +180,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
-    app.state.repository_turns = RepositoryTurns()
+    app.state.repository_runs = RepositoryRuns()
     app.state.progress_streams = ProgressStreams(container)
     app.state.components = component_report(container)
     app.state.outside = SharedLook(lambda: reasons(outside_checks(container)), container.clock)

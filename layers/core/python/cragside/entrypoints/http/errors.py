@@ -216,11 +216,11 @@ async def _routing(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
     complaints = error.errors()
-    told = "; ".join(map(complaint_of, complaints[:3]))
+    complaint = "; ".join(map(complaint_of, complaints[:3]))
     if is_peer_path(request.url.path):
-        return error_response(ValidationError(f"Validation failed: {told}"), request)
+        return error_response(ValidationError(f"Validation failed: {complaint}"), request)
     place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
-    return error_response(ValidationError(f"{told}.", field=str(place)), request)
+    return error_response(ValidationError(f"{complaint}.", field=str(place)), request)
 
 
 async def _gone(request: Request, _: Exception) -> Response:

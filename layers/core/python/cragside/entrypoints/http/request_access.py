@@ -119,7 +119,7 @@ def token_of(request: Request, workspace: str) -> str | None:
     return None if bearer.id == ANONYMOUS else bearer.id
 
 
-def holder_of(request: Request) -> str:
+def attributed_token(request: Request) -> str:
     """Return the id of the token to which a request without a workspace is attributed."""
     return _grant(request).bearer(None).id
 

@@ -126,9 +126,9 @@ async def _whole_body(request: Request, limit: int) -> bytes:
 
     The server keeps the connection open for a client that still sends, so that it gets the answer.
     """
-    body, told = bytearray(), request.headers.get("content-length", "")
+    body, length = bytearray(), request.headers.get("content-length", "")
     refusal = PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
-    if told.isascii() and told.isdigit() and (len(told) > _LONGEST_LENGTH or int(told) > limit):
+    if length.isascii() and length.isdigit() and (len(length) > _LONGEST_LENGTH or int(length) > limit):
         raise refusal
     async for part in request.stream():
         body += part

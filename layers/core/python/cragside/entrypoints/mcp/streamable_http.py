@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.mcp.server import create_server, reaching
+from cragside.entrypoints.mcp.server import create_server, use_client
 from cragside.entrypoints.request_headers import USER_HEADERS
 from cragside.entrypoints.runs import ClientGone, while_connected
 
@@ -43,7 +43,7 @@ async def answer(request: Request, body: bytes) -> Response:
         sent.append(message)
 
     transport = httpx.ASGITransport(_as_caller(request))
-    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client):
+    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, use_client(client):
         manager = _manager(max_body_bytes=len(body) + 1)
         handling = _handled(manager, request.scope, receive, send)
         try:

@@ -269,8 +269,8 @@ async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLConte
         with suppress(ServiceUnavailable):
             await asked.response()
         if not 200 <= asked.status < 300:
-            told = f"answered {asked.status}" if asked.status else "did not answer HTTP"
-            raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {told}")
+            outcome = f"answered {asked.status}" if asked.status else "did not answer HTTP"
+            raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {outcome}")
         connection = UpstreamConnection()
         encrypted = await loop.start_tls(transport, connection, tls, server_hostname=host)
         if encrypted is None:
