@@ -180,10 +180,10 @@ def are_dated_apart(documents: Sequence[Document]) -> bool:
 def later_first(
     question: str, documents: Sequence[Document], found: Sequence[Iterable[str]], threshold: float
 ) -> list[Document]:
-    """Return the passages, best first, with a later one before an earlier one of another document that answers equally.
+    """Return the passages, best first, but a later one before an earlier one of another document that answers equally.
 
-    `found` has the words of the question that stand near each other in each. The metadata of each earlier one names, as
-    `earlierThan`, the id of a later one that stands before it.
+    `found` has, for each passage, the words of the question that stand near each other in it. Where a later passage was
+    put before an earlier one, the metadata of the earlier has the later one's id as `earlierThan`.
     """
     asked = _Asked(question[:_LONGEST_QUESTION].lower(), threshold)
     ordered: list[_Dated] = []

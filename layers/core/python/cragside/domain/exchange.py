@@ -36,7 +36,7 @@ _ANSWERED = re.compile(r"<\|(?:return|end|call)\|>")
 
 
 def without_thoughts(text: str) -> str:
-    """Cut the thoughts ahead of an answer and between its paragraphs. Empty if the answer ends in the first thought."""
+    """Remove a model's thoughts from its answer. Returns "" if the answer ends within the first thought."""
     if _CHANNEL.match(text):
         answer = _ANSWERS.search(text)
         return _ANSWERED.split(text[answer.end() :], maxsplit=1)[0] if answer else ""
@@ -217,7 +217,7 @@ def _quoting(
 
 
 def _of_one_exchange(text: str) -> str:
-    """Return a memory with each label once, in order. Other texts that look like labels are altered."""
+    """Return a memory in which each label stands once, in order. Other texts that look like labels are altered."""
     cleaned, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):

@@ -24,8 +24,8 @@ _FIELDS = ("user_id", "user", "safety_identifier")
 def wish_of(headers: RawHeaders) -> Wish | None:
     """Return the value of `X-RAG`, None without one.
 
-    Here and below, names of headers are in lower case, values in any case. Any other value raises `ValidationError`,
-    and so do two that differ.
+    In this module names of headers are in lower case, and values in any case. `ValidationError` is raised for any other
+    value, and for two that differ.
     """
     return cast(Wish | None, _value_of(headers, RAG_HEADER, "X-RAG", ("always", "never")))
 
@@ -62,7 +62,7 @@ def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] 
 
 
 def _text(value: bytes) -> str:
-    """Return the text of a header. Bytes that differ give texts that differ."""
+    """Return a header as a text. Different bytes give different texts."""
     try:
         return value.decode()
     except UnicodeDecodeError:

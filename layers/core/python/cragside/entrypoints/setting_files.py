@@ -86,12 +86,12 @@ def _text(path: Path) -> str | None:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open without waiting for somebody who writes into a pipe."""
+    """Open a file without waiting, even a pipe that nobody writes into."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:
-    """Refuse what other users could have written: settings say where prompts and tokens are sent."""
+    """Refuse a file that other users could have written: settings decide where prompts and tokens are sent."""
     if not stat.S_ISREG(found.st_mode):
         raise ConfigurationError(f"{path} is not a file. Move it away, or run cragside in another folder.")
     if not hasattr(os, "geteuid"):
@@ -105,7 +105,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
 
 
 def _from_dotenv(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    """The variables of ours; other programs' variables are ignored."""
+    """Return the variables of cragside in a file. Those of other programs are ignored."""
     from dotenv import dotenv_values  # most runs find no such file
 
     for name, value in dotenv_values(stream=StringIO(text), interpolate=False).items():

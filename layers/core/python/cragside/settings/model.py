@@ -436,7 +436,7 @@ class Settings(BaseModel):
         return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
 
     def in_files(self, home: Path) -> "Settings":
-        """These settings for a store in a folder that nobody else uses, with its own queue."""
+        """Return these settings for a store in a folder that nobody else uses, with its own queue."""
         servers = ("postgres_uri", "postgres_uri_secret", "neo4j_uri", "qdrant_url", "redis_uri", "redis_uri_secret")
         elsewhere = ("home_sha256", "queue_url", *servers)
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})

@@ -47,7 +47,7 @@ def _server(value: object) -> object:
 
 
 def _ollama(value: object) -> object:
-    """As Ollama's own programs read OLLAMA_HOST. A server that listens on every address is reached on loopback."""
+    """Read an address as Ollama's programs read OLLAMA_HOST. For a server on every address, loopback is taken."""
     if not isinstance(value, str):
         return value
     scheme, _, rest = value.strip().rpartition("://")
@@ -243,10 +243,9 @@ def unknown_storage(field: str, *, in_files: bool) -> str:
 
 
 def storage_conflicts(chosen: Mapping[str, str | None], given: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
-    """Yield the storages that cannot be: the variable, and what to do.
+    """Yield the storages that cannot be used: the variable, and what to do.
 
-    `chosen` has the storages by their roles, `given` whether the addresses of servers are set, by their
-    variables.
+    `chosen` has the storages by their roles. `given` says, by their variables, which addresses of servers are set.
     """
     for role, name in chosen.items():
         if name is None:

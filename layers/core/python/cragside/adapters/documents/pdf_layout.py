@@ -97,7 +97,7 @@ class Piece:
 
 
 class Layouts:
-    """Finds the pieces of the pages of a file, until it has read as many characters as a file may take."""
+    """Finds the pieces of text on the pages of a file, until the limit of characters for a file is reached."""
 
     def __init__(self) -> None:
         self._left = _MOST_CHARACTERS

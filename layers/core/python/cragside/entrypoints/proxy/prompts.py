@@ -266,8 +266,8 @@ def refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
 class EvidenceRequests:
     """Finds the requests that get evidence.
 
-    It reads a request's command, `X-RAG`, the suffix of its model, and the workspace's setting. A `never` in the header
-    or the setting wins. Otherwise each of the four suffices.
+    A request gets evidence by its command, by `X-RAG`, by the suffix of its model, or by the workspace's setting. A
+    `never` in the header or the setting forbids it.
     """
 
     def __init__(self, container: Container) -> None:

@@ -403,7 +403,7 @@ def _reason(error: Exception) -> str:
 
 
 def free_memory() -> None:
-    """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
+    """Give free memory back to the system, if the allocator is glibc's. It takes some 10 ms: use a thread."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
