@@ -161,12 +161,8 @@ def near_host(headers: RawHeaders, bound: str) -> bool:
 
 
 def _each_host(headers: RawHeaders, fits: Callable[[str], bool]) -> bool:
-    hosts = [_named(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
-    return all(map(fits, hosts)) and len(hosts) < 2
-
-
-def _named(host: str) -> str:
-    return _without_port(host).rstrip(".")
+    hosts = [_without_port(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
+    return len(hosts) < 2 and all(fits(host.rstrip(".")) for host in hosts)
 
 
 def _without_port(host: str) -> str:

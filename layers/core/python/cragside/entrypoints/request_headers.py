@@ -53,7 +53,7 @@ def _value_of(headers: RawHeaders, name: bytes, shown: str, values: tuple[str, s
 def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] | None = None) -> str:
     """Return the user whom the headers (names in lower case) or else the body name; "" if neither does."""
     given = dict(headers)
-    names: list[object] = [_text(given[header]) for header in USER_HEADERS if header in given]
+    names: list[object] = [header_text(given[header]) for header in USER_HEADERS if header in given]
     if body:
         names += [body.get(field) for field in _FIELDS]
         metadata = body.get("metadata")
@@ -61,7 +61,7 @@ def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] 
     return next(filter(None, map(end_user_name, names)), "")
 
 
-def _text(value: bytes) -> str:
+def header_text(value: bytes) -> str:
     """Return a header as a text. Different bytes give different texts."""
     try:
         return value.decode()

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, UnsupportedMediaType, ValidationError
 from cragside.entrypoints.http.request_access import container_of
+from cragside.entrypoints.request_headers import header_text
 
 # Web pages may send other types, or no type, to any server without asking first.
 _JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
@@ -294,8 +295,8 @@ class _Collector:
         filename = options.get(b"filename")
         kind, _ = parse_options_header(self._headers.get(b"content-type"))
         self._part = FormPart(
-            _text(options.get(b"name", b"")),
-            None if filename is None else _text(filename),
+            header_text(options.get(b"name", b"")),
+            None if filename is None else header_text(filename),
             kind.decode("latin-1") or None,
             _MOST_FIELD_BYTES if filename is None else self._file_limit,
             self._memory,
@@ -318,10 +319,3 @@ class _Collector:
         for part in (self.handed_out, self._part, *self.complete):
             if part is not None:
                 part.drop()
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
