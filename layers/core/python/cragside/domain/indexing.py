@@ -35,7 +35,7 @@ class Task:
 
     @property
     def group(self) -> str:
-        """One worker at a time gets tasks of a group. A document's text and its enrichment are two groups."""
+        """The group. One worker at a time gets tasks of a group. A document's text and its enrichment have one each."""
         return f"{self.workspace}/{self.document_id}" + ("/graph" if self.stage == "enrich" else "")
 
 

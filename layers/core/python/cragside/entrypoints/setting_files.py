@@ -25,7 +25,7 @@ _VARIABLES = frozenset(map(variable_of, Settings.model_fields))
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CompleteEnvironment:
     """An environment with what files add to it. `origins` tells where each variable of a setting comes from."""
 
     values: Mapping[str, str]
@@ -36,7 +36,7 @@ class Given:
         return self.origins.get(variable, DEFAULT)
 
 
-def given(environment: Mapping[str, str], folder: Path) -> Given:
+def completed_environment(environment: Mapping[str, str], folder: Path) -> CompleteEnvironment:
     """Return the environment, completed from the files in `folder` and in RAG_HOME.
 
     An empty variable counts as unset. Raises `ConfigurationError` for a file that is unreadable, invalid, or writable
@@ -51,7 +51,7 @@ def given(environment: Mapping[str, str], folder: Path) -> Given:
         _complete(values, origins, home.expanduser())
         if origins.get(_HOME) != chosen:
             raise ConfigurationError(f"{origins[_HOME]} sets RAG_HOME, by which it was found. Set RAG_HOME elsewhere.")
-    return Given(values, origins)
+    return CompleteEnvironment(values, origins)
 
 
 def _complete(values: dict[str, str], origins: dict[str, str], folder: Path) -> None:

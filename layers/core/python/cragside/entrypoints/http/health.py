@@ -16,8 +16,8 @@ from cragside.composition.store_files import outside_checks
 from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.entrypoints.component_checks import (
+    CheckOptions,
     Finding,
-    Manner,
     State,
     examine_components,
     examine_folder,
@@ -209,15 +209,15 @@ def message_for_clients(error: Exception) -> str:
     return one_line(f"{shown.component}: {shown.message}" if isinstance(shown, ServiceUnavailable) else shown.message)
 
 
-FOR_CLIENTS = Manner(3.0, thorough=False, places=False, message=message_for_clients)
+FOR_CLIENTS = CheckOptions(3.0, thorough=False, places=False, message=message_for_clients)
 
 
-def component_report(container: Container, manner: Manner = FOR_CLIENTS) -> SharedLook[Sequence[Finding]]:
+def component_report(container: Container, options: CheckOptions = FOR_CLIENTS) -> SharedLook[Sequence[Finding]]:
     """Examine what `cragside doctor` examines, without its long tests."""
 
     async def examine() -> Sequence[Finding]:
-        folder = await asyncio.to_thread(examine_folder, container.settings, manner)
-        components = await examine_components(container, manner)
+        folder = await asyncio.to_thread(examine_folder, container.settings, options)
+        components = await examine_components(container, options)
         return [*examine_installation(), Finding("settings", "ok"), folder, *components]
 
     return SharedLook(examine, container.clock, REPORT_SECONDS)

@@ -188,19 +188,19 @@ class ProgressStreams:
         self._looks = WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]]()
 
     @contextmanager
-    def opened(self, holder: str) -> Iterator[None]:
-        """Count a stream during the block. Raises `ServiceUnavailable` if the holder has too many."""
-        if self._open[holder] >= _MOST_STREAMS:
+    def opened(self, token: str) -> Iterator[None]:
+        """Count a stream during the block. Raises `ServiceUnavailable` if the token has too many."""
+        if self._open[token] >= _MOST_STREAMS:
             raise ServiceUnavailable(
                 "streams", f"{_MOST_STREAMS} streams are open. Close some, or list documents with ?status=pending."
             )
-        self._open[holder] += 1
+        self._open[token] += 1
         try:
             yield
         finally:
-            self._open[holder] -= 1
-            if not self._open[holder]:
-                del self._open[holder]
+            self._open[token] -= 1
+            if not self._open[token]:
+                del self._open[token]
 
     def look(self, workspace: str, document_id: str) -> SharedLook[DocumentRecord | None]:
         """Return a function that shows a document as it was at most half a second ago."""
