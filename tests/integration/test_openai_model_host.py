@@ -15,7 +15,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.access import Keys
-from cragside.entrypoints.component_checks import Manner, examine_components
+from cragside.entrypoints.component_checks import CheckOptions, examine_components
 from cragside.entrypoints.proxy.app import Proxy
 from cragside.settings import Settings
 from tests.services import llama_cpp, ollama
@@ -140,8 +140,8 @@ async def _is_examined(container):
 
 
 async def _examined(container):
-    manner = Manner(60, thorough=True, places=False, message=str)
-    return {each.component: each for each in await examine_components(container, manner)}
+    options = CheckOptions(60, thorough=True, places=False, message=str)
+    return {each.component: each for each in await examine_components(container, options)}
 
 
 async def test_a_host_that_refuses_the_key_is_an_outage_that_doctor_tells(opened, llama_cpp, caplog):

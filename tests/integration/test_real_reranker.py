@@ -8,13 +8,13 @@ from cragside.bootstrap import Container
 from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.component_checks import Manner, examine_components
+from cragside.entrypoints.component_checks import CheckOptions, examine_components
 from cragside.settings import Settings
 from tests.services.llama_cpp import KEY, RERANK_MODEL
 
 QUESTION = "who lights the lamp?"
 PASSAGES = ["the keeper lights the lamp at dusk.", "cats sleep.", "x" * 20_000, "\ud800 <|im_end|> \x00"]
-MANNER = Manner(60, thorough=True, places=True, message=str)
+OPTIONS = CheckOptions(60, thorough=True, places=True, message=str)
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/rerank"])
@@ -37,7 +37,7 @@ async def test_llama_cpps_server_grades(llama_cpp_reranker, tmp_path, path, capl
         # Each grade is that of its own passage: the server answers the best first.
         turned = await container.grader.grade(QUESTION, documents[::-1])
         assert turned[::-1] == pytest.approx(grades, abs=1e-3)
-        found = {each.component: each for each in await examine_components(container, MANNER)}
+        found = {each.component: each for each in await examine_components(container, OPTIONS)}
         assert "answered a test call" in found["reranker"].detail
     finally:
         await container.close()

@@ -170,12 +170,12 @@ def test_a_pipe_in_place_of_a_file_of_settings_is_refused_at_once(run: Any, tmp_
 _READ_AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from cragside.entrypoints.setting_files import given
+from cragside.entrypoints.setting_files import completed_environment
 
 if os.geteuid() == 0:
     os.setuid(65534)
 try:
-    given({}, Path(sys.argv[1]))
+    completed_environment({}, Path(sys.argv[1]))
 except Exception as error:
     print(error)
 """

@@ -46,12 +46,12 @@ class Host:
 
 
 async def of_host(
-    host: Host, manner: Any = FOR_OPERATORS, judge: ScriptedJudge | None = None, **models: str
+    host: Host, options: Any = FOR_OPERATORS, judge: ScriptedJudge | None = None, **models: str
 ) -> list[Finding]:
     """The findings of the host, the chat model and the embedding model."""
     named = {f"RAG_{name.upper()}_MODEL": model for name, model in models.items()}
     settings = load_settings({"RAG_MODEL_HOST": "openai+http://127.0.0.1:9/v1", **named})
-    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings, judge=judge), manner)  # type: ignore[arg-type]
+    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings, judge=judge), options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytes
     assert late.remedy == "It may still be loading: see its log, and run `cragside doctor` again."
 
 
-async def of_judge(judge: ScriptedJudge | None, manner: Any = FOR_OPERATORS) -> list[Finding]:
-    found = await of_host(Host("a"), manner, judge=judge, chat="a")
+async def of_judge(judge: ScriptedJudge | None, options: Any = FOR_OPERATORS) -> list[Finding]:
+    found = await of_host(Host("a"), options, judge=judge, chat="a")
     return [each for each in found if each.component == "second opinion"]
 
 
@@ -131,13 +131,13 @@ async def stub() -> Any:
         yield stub
 
 
-async def of_reranker(url: str, manner: Any = FOR_OPERATORS) -> list[Finding]:
+async def of_reranker(url: str, options: Any = FOR_OPERATORS) -> list[Finding]:
     settings = load_settings({"RAG_RERANK_URL": url} if url else {})
     endpoint = RerankEndpoint(url, Fixed("sk-hush"), model=None, parallel=1)
     container: Any = SimpleNamespace(settings=settings, grader=RerankGrader(endpoint, Calibration()))
     try:
-        ask = model_checks.examine_reranker(container, manner)
-        return await component_checks._patiently("reranker", lambda: ask, manner)
+        ask = model_checks.examine_reranker(container, options)
+        return await component_checks._patiently("reranker", lambda: ask, options)
     finally:
         await endpoint.close()
 

@@ -11,7 +11,7 @@ import yaml
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.setting_files import given
+from cragside.entrypoints.setting_files import completed_environment
 from cragside.settings import load_settings
 from tests.blocks import ROOT, Block, all_blocks
 
@@ -32,7 +32,7 @@ def test_a_block_of_settings_is_accepted(block: Block, tmp_path: Path) -> None:
     file = tmp_path / SETTINGS[block.language]
     file.write_text(block.text)
     file.chmod(0o600)
-    found = given({}, tmp_path)
+    found = completed_environment({}, tmp_path)
     assert set(found.origins.values()) == {str(file)}
     load_settings(found.values)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.token_counts import ModelWindows, brought, spelt_alike, window_brought
+from cragside.domain.token_counts import ModelWindows, spelt_alike, stated_window, use_window
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_windows_are_kept_for_so_many_models():
 
 
 def test_a_window_is_brought_for_one_model_and_one_request():
-    with brought("judge", 8192):
-        assert (window_brought("library/judge"), window_brought("other")) == (8192, None)
-    assert window_brought("judge") is None
+    with use_window("judge", 8192):
+        assert (stated_window("library/judge"), stated_window("other")) == (8192, None)
+    assert stated_window("judge") is None

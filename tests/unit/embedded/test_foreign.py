@@ -8,7 +8,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.embedded.languages import ForeignText, roots, shares, tongue_of, unelided
+from cragside.adapters.embedded.languages import ForeignText, roots, tongue_of, unelided, word_weights
 from cragside.adapters.embedded.words import Language, terms, words
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
@@ -99,10 +99,10 @@ def test_a_compound_is_found_by_its_parts_and_in_longer_ones() -> None:
 
 def test_common_words_count_less_and_german_nouns_more() -> None:
     question = "Wie lange leben Graureiher im Zoo?"
-    lange, leben, heron = shares(["lange", "leben", "graureiher"], question, "german")
+    lange, leben, heron = word_weights(["lange", "leben", "graureiher"], question, "german")
     assert lange == leben < 1 < heron
-    assert shares(["graureiher"], question.lower(), "german") == [1]
-    assert shares(["longtemps", "vivent", "hérons"], "Combien de temps vivent les hérons ?", "french")[1] < 1
+    assert word_weights(["graureiher"], question.lower(), "german") == [1]
+    assert word_weights(["longtemps", "vivent", "hérons"], "Combien de temps vivent les hérons ?", "french")[1] < 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cragside.domain.indexing import Task
-from cragside.entrypoints.worker_process import WorkerProcess, executing, kept
+from cragside.entrypoints.worker_process import WorkerProcess, executing, keeping_worker
 from cragside.store.queues.local import LocalQueue
 from tests.clocks import MovedClock
 
@@ -72,7 +72,7 @@ async def until_done(queue: LocalQueue, clock: MovedClock) -> None:
 
 
 async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
-    async with kept(process_of(queue, tmp_path, clock), at_once=False):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
         for _ in range(5):
             await asyncio.sleep(0.02)
             clock.move_on()
@@ -82,7 +82,7 @@ async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_pa
 async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(
     queue: LocalQueue, tmp_path: Path, clock: MovedClock
 ) -> None:
-    async with kept(process_of(queue, tmp_path, clock), at_once=False):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
         for times in (1, 2):
             await queue.send([TASK])
             await until_called(tmp_path, times, clock)
@@ -93,7 +93,7 @@ async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(
 async def test_a_worker_can_be_started_without_asking_the_queue(
     queue: LocalQueue, tmp_path: Path, clock: MovedClock
 ) -> None:
-    async with kept(process_of(queue, tmp_path, clock), at_once=True):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=True):
         await until_called(tmp_path, 1, clock)
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep"]
 
@@ -101,7 +101,7 @@ async def test_a_worker_can_be_started_without_asking_the_queue(
 async def test_a_failed_worker_is_restarted_and_sweeps(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("3")
     await queue.send([TASK])
-    async with kept(process_of(queue, tmp_path, clock), at_once=False):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
         await until_called(tmp_path, 2, clock)
         (tmp_path / "code").unlink()
         await until_done(queue, clock)
@@ -125,7 +125,7 @@ async def test_a_failed_start_is_logged_and_repeated(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", created)
     await queue.send([TASK])
-    async with kept(process_of(queue, tmp_path, clock), at_once=False), asyncio.timeout(30):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False), asyncio.timeout(30):
         await until_called(tmp_path, 1, clock)
     assert caplog.text.count("cannot be started (Resource temporarily unavailable)") == 2
     assert calls(tmp_path)[0][1] == "--sweep"
@@ -133,7 +133,7 @@ async def test_a_failed_start_is_logged_and_repeated(
 
 async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("stay")
-    async with kept(process_of(queue, tmp_path, clock), at_once=True):
+    async with keeping_worker(process_of(queue, tmp_path, clock), at_once=True):
         await until_called(tmp_path, 1, clock)
     with pytest.raises(ProcessLookupError):
         os.kill(int(calls(tmp_path)[0][0]), 0)

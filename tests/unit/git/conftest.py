@@ -59,7 +59,7 @@ def unfold(repository: Repository, innermost: str, name: str, deep: int) -> None
     kind, entry = innermost.split()
     mode = "100644" if kind == "blob" else "040000"
     for _ in range(deep):
-        listed = "".join(f"{mode} {kind} {entry}\t{number}\n" for number in range(10))
+        listed = "".join(f"{mode} {kind} {entry}\t{number}.md\n" for number in range(10))
         entry = repository.git("mktree", input=listed.encode()).decode().strip()
         mode, kind = "040000", "tree"
     tree = repository.git("mktree", input=f"040000 tree {entry}\t{name}\n".encode()).decode().strip()

@@ -9,7 +9,8 @@ import pytest
 
 from cragside.adapters import git as command
 from cragside.adapters import git as module
-from cragside.adapters.git import PassedOver, RepositoryFile, cloned, files_of, paths_of
+from cragside.adapters.documents.folders import Refused
+from cragside.adapters.git import RepositoryFile, cloned, files_of, paths_of
 from cragside.domain.errors import ConfigurationError, ValidationError
 from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
@@ -36,7 +37,7 @@ async def indexed(source, *, branch=None, **chosen):
         found = [found async for found in files_of(checkout, **chosen)]
     assert not checkout.folder.exists()
     files = {file.path: file for file in found if isinstance(file, RepositoryFile)}
-    return files, {one.path: one.reason for one in found if isinstance(one, PassedOver)}
+    return files, {one.name: one.reason for one in found if isinstance(one, Refused)}
 
 
 async def test_files_have_content_and_metadata(repository):
@@ -228,8 +229,8 @@ async def test_submodules_are_not_fetched(repository, tmp_path):
     repository.git("submodule", "--quiet", "add", f"file://{other.folder}", "module")
     repository.write_all({"a.md": "hello"})
     files, passed_over = await indexed(repository.folder)
-    assert set(files) == {".gitmodules", "a.md"}
-    assert passed_over == {"module": "is another repository (a submodule)"}
+    assert set(files) == {"a.md"}
+    assert passed_over["module"] == "is another repository (a submodule)"
 
 
 async def test_neither_hooks_nor_filters_nor_settings_of_the_repository_run(repository, tmp_path):
@@ -289,10 +290,8 @@ async def test_patterns_choose_files(repository):
         ({"include": ["/src/", "*.md"], "exclude": ["test/"]}, {"a.md", "docs/b.md", "src/d.py"}),
         ({"exclude": ["*", "!/a.md"]}, {"a.md"}),
         ({"exclude": ["!vendor/"], "include": ["*.py"]}, {"docs/c.py", "src/d.py", "src/test/e.py", "vendor/f.py"}),
-        ({"file_types": [".md"]}, {"a.md", "docs/b.md"}),
     ]:
         assert set((await indexed(repository.folder, **chosen))[0]) == expected
-    assert (await indexed(repository.folder, file_types=[".md"]))[1]["src/d.py"] == ".py files are not supported"
 
 
 async def test_binary_files_are_skipped_with_a_reason(repository):

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from cragside.adapters import git as checkout_module
 from cragside.adapters.git import Checkout
-from cragside.composition import repositories
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
+from cragside.entrypoints.http.v1 import repositories
 from cragside.entrypoints.http.v1 import repositories as repository_intake
-from cragside.entrypoints.http.v1.repositories import RepositoryTurns, Taken, followed
+from cragside.entrypoints.http.v1.repositories import RepositoryRuns, RunProgress, followed
 from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.store.library import Library
 from tests.knowledge import Knowledge
@@ -140,16 +140,16 @@ async def test_a_read_only_store_is_refused_before_anything_is_cloned(
 
 @pytest.mark.attack("exhausted resources")
 async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowledge: Knowledge) -> None:
-    turns: RepositoryTurns = knowledge.app.state.repository_turns
-    turns.take("sea", None)
+    runs: RepositoryRuns = knowledge.app.state.repository_runs
+    runs.begin("sea", None)
     body = {"url": "https://localhost/x.git", "workspace": "sea"}
     busy = await knowledge.http.post("/v1/repositories", json=body)
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
     assert "to this workspace" in busy.json()["error"]["message"]
     assert (await events(knowledge, "https://localhost/x.git", workspace="land"))[0][0] == "failed"
-    turns.take("land", None)
+    runs.begin("land", None)
     assert (await knowledge.http.post("/v1/repositories", json={**body, "workspace": "air"})).status_code == 503
-    turns.give_back("sea")
+    runs.end("sea")
     assert (await events(knowledge, "https://localhost/x.git", workspace="sea"))[0][0] == "failed"
 
 
@@ -157,8 +157,8 @@ async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowled
 async def test_a_token_adds_one_repository_at_a_time_and_leaves_room_for_another(tmp_path: Path) -> None:
     tokens = SecretStr(json.dumps({"of two": ["sea", "land"], "of one": ["air"]}))
     knowledge = Knowledge(tmp_path / "kb", pages={}, workspace_tokens=tokens)
-    turns: RepositoryTurns = knowledge.app.state.repository_turns
-    turns.take("sea", "RAG_WORKSPACE_TOKENS[1]")
+    runs: RepositoryRuns = knowledge.app.state.repository_runs
+    runs.begin("sea", "RAG_WORKSPACE_TOKENS[1]")
     knowledge.http.headers["X-API-Key"] = "of two"
     body = {"url": "https://localhost/x.git", "workspace": "land"}
     busy = await knowledge.http.post("/v1/repositories", json=body)
@@ -187,10 +187,10 @@ async def test_a_run_that_waits_for_a_slow_reader_ends_in_time_and_gives_its_tur
     monkeypatch.setattr(repository_intake, "_MOST_SECONDS", 0.05)
     cleaned, over = asyncio.Event(), asyncio.Event()
 
-    async def endless() -> AsyncGenerator[Taken]:
+    async def endless() -> AsyncGenerator[RunProgress]:
         try:
             for number in itertools.count(1):
-                yield Taken(accepted=number)
+                yield RunProgress(accepted=number)
         finally:
             await asyncio.sleep(0)
             cleaned.set()
@@ -248,4 +248,4 @@ async def test_a_client_that_leaves_stops_the_clone_and_removes_it(
     await knowledge.app(scope, receive, send)
     assert ended.is_set()
     assert list((tmp_path / "clones").iterdir()) == []
-    knowledge.app.state.repository_turns.take("default", None)
+    knowledge.app.state.repository_runs.begin("default", None)

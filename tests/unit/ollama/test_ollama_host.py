@@ -4,11 +4,12 @@ import json
 import pytest
 
 from cragside.adapters.model_host.embedder import HostedEmbedder
-from cragside.adapters.model_host.text_host import abridged, sendable
+from cragside.adapters.model_host.text_host import abridged
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.databases.renewable import Fixed, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
-from cragside.domain.token_counts import brought
+from cragside.domain.token_counts import use_window
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -270,7 +271,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end():
 
 
 def test_a_lone_surrogate_is_replaced():
-    assert sendable("\ud800 tower 🗼") == "? tower 🗼"
+    assert encodable("\ud800 tower 🗼") == "? tower 🗼"
 
 
 NONSENSE = [
@@ -420,7 +421,7 @@ async def test_a_window_that_was_raised_is_kept(host, stub):
 
 
 async def test_a_window_that_the_request_brings_is_that_of_all_its_work(host, stub):
-    with brought("Judge", 16_384):
+    with use_window("Judge", 16_384):
         await host.chat("judge", "short", max_tokens=10)
     assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
     assert stub.asked("/api/generate") == []

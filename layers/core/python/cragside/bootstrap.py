@@ -101,12 +101,12 @@ class Container(Stores):
 
     @cached_property
     def limits(self) -> StorageLimits:
-        """Limits what tokens store."""
+        """Keeps tokens from storing more than they may."""
         return StorageLimits(self.workspaces, clock=self.clock)
 
     @cached_property
     def intake(self) -> Intake:
-        """Takes documents in."""
+        """Accepts documents."""
         return Intake(
             self.workspaces,
             self.queue,
@@ -118,7 +118,7 @@ class Container(Stores):
 
     @cached_property
     def uploads(self) -> Uploads:
-        """Takes in large files through a bucket."""
+        """Accepts large files through a bucket."""
         most_bytes = self.settings.max_file_bytes
         store, limits = self.upload_store, self.limits
         return Uploads(self.workspaces, store, most_bytes=most_bytes, limits=limits, clock=self.clock)
@@ -267,7 +267,7 @@ class Container(Stores):
 
     @property
     def unreadable_secret(self) -> bool:
-        """Tell if the last try to read a secret failed. It asks nothing."""
+        """Tell if the last attempt to read a secret failed. Nothing is read for this."""
         return "secrets" in vars(self) and self.secrets.unreadable
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
@@ -276,12 +276,12 @@ class Container(Stores):
 
     @cached_property
     def worker(self) -> Callable[[], Worker]:
-        """A factory of workers, each of which runs once."""
+        """Makes workers, each of which runs once."""
         parallel = self.settings.index_parallel
         return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=parallel, clock=self.clock)
 
     def keeps_worker(self) -> bool:
-        """Tell if `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
+        """Tell if `cragside serve` has a worker: not with a baked store, nor where other workers empty an SQS queue."""
         return self.settings.queue_url is None and self._writable()
 
     async def prepare(self) -> None:

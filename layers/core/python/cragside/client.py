@@ -93,12 +93,12 @@ class Client:
         )
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """The JSON of a GET; parameters that are None are left out."""
+        """Return the JSON of a GET. Parameters that are None are left out."""
         given = {name: value for name, value in parameters.items() if value is not None}
         return await self._answer("GET", path, params=given)
 
     async def find(self, path: str) -> Any:
-        """The JSON of a GET, None for a 404."""
+        """Return the JSON of a GET, None for a 404."""
         try:
             return await self.get(path)
         except NotFound:
@@ -107,15 +107,15 @@ class Client:
     async def post(
         self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, **parameters: Any
     ) -> Any:
-        """The JSON of a POST."""
+        """Return the JSON of a POST."""
         return await self._answer("POST", path, **_json(body, headers), params=parameters)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The JSON of a PATCH."""
+        """Return the JSON of a PATCH."""
         return await self._answer("PATCH", path, **_json(body))
 
     async def delete(self, path: str) -> bool:
-        """Send a DELETE. False for a 404."""
+        """Send a DELETE. Returns False for a 404."""
         try:
             await self._answer("DELETE", path)
         except NotFound:
@@ -123,7 +123,7 @@ class Client:
         return True
 
     async def upload(self, path: str, name: str, content: bytes, fields: Mapping[str, str]) -> Any:
-        """The JSON of an upload of one file; the fields come first."""
+        """Upload one file, and return the JSON of the answer. The fields come before the file."""
         return await self._answer("POST", path, data=dict(fields), files={"files": (name, content)})
 
     async def send_elsewhere(self, url: str, fields: Mapping[str, str], content: bytes) -> None:
@@ -238,12 +238,12 @@ def error_of(answer: Any, status: int = 500) -> CragsideError | None:
 
 
 def _printable(message: str) -> str:
-    """A message that cannot write lines or colours of its own into a log."""
+    """Return a message without line breaks and control characters, which could forge lines of a log."""
     return "".join(each if each.isprintable() else " " for each in message[:_MESSAGE_CHARACTERS])
 
 
 def _json(body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A body in ASCII, which can express all input, even half a surrogate pair."""
+    """Write a body in ASCII, which can express all input, even half a surrogate pair."""
     return {
         "content": json.dumps(dict(body)).encode(),
         "headers": {"Content-Type": "application/json", **(headers or {})},
@@ -258,7 +258,7 @@ def _of_code(code: str, status: int, message: str) -> CragsideError:
 
 
 def _unexplained(status: int, service: str) -> CragsideError:
-    """The error for a status without a message, such as a reverse proxy's."""
+    """Return the error for a status without a message, such as one of a reverse proxy."""
     message = f"{service} answered with status {status}."
     if status in (502, 503):
         return ServiceUnavailable("api", message)

@@ -20,6 +20,8 @@ from urllib.parse import unquote
 
 from yarl import URL
 
+from cragside.adapters.documents.folders import Refused
+from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
 from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
 from cragside.domain.errors import ConfigurationError, ProcessingError, ValidationError
@@ -256,14 +258,6 @@ class RepositoryFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOver:
-    """A file that is not indexed, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Checkout:
     """A shallow clone without files. `url` has no credentials; `folder` is its git directory."""
 
@@ -317,17 +311,16 @@ async def files_of(
     *,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    file_types: Sequence[str] | None = None,
     max_files: int = DEFAULT_MAX_FILES,
     max_bytes: int = DEFAULT_MAX_BYTES,
-) -> AsyncGenerator[RepositoryFile | PassedOver]:
+) -> AsyncGenerator[RepositoryFile | Refused]:
     """Yield the files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
 
-    `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. `NEVER_INDEXED` is
-    excluded first, so an `exclude` of `!vendor/` includes that folder again. Files that the patterns leave out are not
-    reported. Raises `ValidationError` if git cannot list the files or lists too many.
+    `include` and `exclude` are patterns as in .gitignore. `NEVER_INDEXED` is excluded first, so an `exclude` of
+    `!vendor/` includes that folder again. Files that the patterns leave out are not reported. Raises `ValidationError`
+    if git cannot list the files or lists too many.
     """
-    chosen = _Choice(include, exclude, file_types)
+    included, excluded = _patterns(include or ["*"]), _patterns([*NEVER_INDEXED, *exclude])
     git = Git(checkout.folder.parent)
     taken = 0
     async with (
@@ -336,15 +329,15 @@ async def files_of(
     ):
         async for entry in entries:
             path = _path(entry)
-            if not chosen.takes(path):
+            if excluded.match_file(path) or not included.match_file(path):
                 continue
-            reason = _unfit(entry, path, max_bytes) or chosen.unsupported(path)
+            reason = _unfit(entry, path, max_bytes)
             if reason is None and taken == max_files:
-                yield PassedOver(path, f"the limit of {max_files:,} files is reached")
+                yield Refused(path, f"the limit of {max_files:,} files is reached", skipped=True)
                 return
             found = reason or await _read(contents, entry["id"], int(entry["size"]), path)
             if isinstance(found, str):
-                yield PassedOver(path, found)
+                yield Refused(path, found, skipped=True)
             else:
                 taken += 1
                 yield RepositoryFile(f"{checkout.repo_id}#{path}", path, found, _metadata(checkout, path, len(found)))
@@ -419,24 +412,6 @@ def _size(folder: Path) -> int:
     return total
 
 
-class _Choice:
-    """The paths to index."""
-
-    def __init__(self, include: Sequence[str], exclude: Sequence[str], file_types: Sequence[str] | None) -> None:
-        self._include = _patterns(include) if include else None
-        self._exclude = _patterns([*NEVER_INDEXED, *exclude])
-        self._file_types = None if file_types is None else frozenset(file_types)
-
-    def takes(self, path: str) -> bool:
-        return not self._exclude.match_file(path) and (self._include is None or self._include.match_file(path))
-
-    def unsupported(self, path: str) -> str | None:
-        ending = PurePosixPath(path).suffix.lower()
-        if self._file_types is None or ending in self._file_types:
-            return None
-        return f"{ending} files are not supported" if ending else "files without a type are not supported"
-
-
 def _patterns(lines: Iterable[str]) -> "GitIgnoreSpec":
     from pathspec import GitIgnoreSpec
 
@@ -456,7 +431,12 @@ def _unfit(entry: re.Match[bytes], path: str, max_bytes: int) -> str | None:
     size = int(entry["size"])
     if not size:
         return "is empty"
-    return f"has {size:,} bytes, the limit is {max_bytes:,}" if size > max_bytes else None
+    if size > max_bytes:
+        return f"has {size:,} bytes, the limit is {max_bytes:,}"
+    ending = PurePosixPath(path).suffix.lower()
+    if ending:
+        return None if ending in ENDINGS else f"{ending} files are not supported"
+    return None if named_kind(path) else unsupported(path)
 
 
 async def _read(contents: asyncio.subprocess.Process, blob: bytes, size: int, path: str) -> bytes | str:

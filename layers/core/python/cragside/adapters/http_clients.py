@@ -44,7 +44,7 @@ _CHUNK_BYTES = 65_536
 
 
 class Closable(Protocol):
-    """A thing with connections."""
+    """A thing that has connections, and can close them."""
 
     async def close(self) -> object:
         """Close them."""
@@ -109,7 +109,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class AnswerTooLong(httpx.TransportError):
-    """An answer has more bytes than any that a host is asked for, or packs them so that nobody can tell."""
+    """An answer has more bytes than any expected one, or is packed so that its size cannot be told."""
 
 
 class BoundedTransport(AiohttpTransport):

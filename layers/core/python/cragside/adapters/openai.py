@@ -172,8 +172,8 @@ class OpenAIHost(TextHost):
             if not refusal.may_be_form:
                 raise
             return None  # models that think, and some hosts, do not know the request
-        told = message.response_metadata.get("logprobs")
-        return told.get("content") if isinstance(told, dict) else None
+        logprobs = message.response_metadata.get("logprobs")
+        return logprobs.get("content") if isinstance(logprobs, dict) else None
 
     @override
     async def _writing_options(self, model: str, turns: Turns, max_tokens: int) -> dict[str, Any]:
@@ -204,8 +204,8 @@ class OpenAIHost(TextHost):
     def _refused(self, status: int, reason: str, *, keyed: bool) -> ServiceUnavailable:
         if status in (401, 403):
             # Hosts quote a part of the key in their answer.
-            told = f"refused the key ({status}). Correct" if keyed else f"asks for a key ({status}). Set"
-            return Refused(COMPONENT, status, f"The model host {told} OPENAI_API_KEY")
+            problem = f"refused the key ({status}). Correct" if keyed else f"asks for a key ({status}). Set"
+            return Refused(COMPONENT, status, f"The model host {problem} OPENAI_API_KEY")
         remedy = ". Correct RAG_MODEL_HOST, or name one of its models" if status == 404 else ""
         return Refused(COMPONENT, status, f"The model host answered {status}{f': {reason}' if reason else ''}{remedy}")
 

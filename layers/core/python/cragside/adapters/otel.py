@@ -107,7 +107,7 @@ class OtelTracer:
 
 
 class _WithoutQuotes(logging.Handler):
-    """Logs that the SDK complains and where, but not what it quotes: headers with secrets, addresses, what came in.
+    """Logs that the SDK complains, and where. It leaves out the message, which may quote secrets and addresses.
 
     It does so once in five minutes for each part of the SDK, which complains about a collector with each batch.
     """

@@ -13,8 +13,9 @@ from pydantic import ValidationError as Malformed
 from typing_extensions import override
 
 from cragside.adapters.http_clients import PerLoop, body_of, failing_as, session_with
-from cragside.adapters.model_host.text_host import SHORTEST_CUT, Refused, abridged, sendable
+from cragside.adapters.model_host.text_host import SHORTEST_CUT, Refused, abridged
 from cragside.databases.renewable import Renewable, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import as_name, as_passage, neutralise
@@ -87,7 +88,7 @@ class Calibration:
         return 1.0 / (1.0 + math.exp(-min(max(odds, -_CERTAIN), _CERTAIN)))
 
     def log_odds(self, score: float) -> float:
-        """Return the log-odds of a score. Raises `ValueError` as `grade` does."""
+        """Return the log-odds of a score. Raises `ValueError` for a score that is no probability where one is due."""
         if self.scores == "logit":
             return min(max(score, -_CERTAIN), _CERTAIN)
         if not 0.0 <= score <= 1.0:
@@ -255,7 +256,7 @@ class RerankGrader(RelevanceGrader):
     async def grade(self, query: str, documents: Sequence[Document]) -> list[float]:
         if not documents:
             return []
-        asked = sendable(abridged(neutralise(query).strip(), _QUESTION_CHARACTERS))
+        asked = encodable(abridged(neutralise(query).strip(), _QUESTION_CHARACTERS))
         scores = await self._endpoint.scores(asked, [_text(document) for document in documents])
         try:
             return [self._calibration.grade(score) for score in scores]
@@ -268,4 +269,4 @@ def _text(document: Document) -> str:
     """Return a document as the model reads it. Rerankers that are chat models know control tokens, so it has none."""
     title = as_name(document.title, _TITLE_CHARACTERS)
     body = as_passage(document.content[: _DOCUMENT_CHARACTERS * 2]).strip()[:_DOCUMENT_CHARACTERS]
-    return sendable(f"{title}\n{body}" if title else body)
+    return encodable(f"{title}\n{body}" if title else body)

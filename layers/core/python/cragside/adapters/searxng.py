@@ -12,6 +12,7 @@ from typing_extensions import override
 from yarl import URL
 
 from cragside.adapters.http_clients import HostAddress, PerLoop, body_of, failing_as, session_with
+from cragside.domain.characters import encodable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.search_service import SearchService
 
@@ -113,6 +114,7 @@ _CONNECT_SECONDS = 2.0
 _READ_SECONDS = 10.0
 _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 3
+_MOST_RESULTS = 10
 _QUERY_CHARACTERS = 512
 # SearXNG reads words that begin like this as commands for an engine, a language, a time limit or a redirect.
 _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
@@ -130,27 +132,23 @@ class SearxngSearch(SearchService):
     Credentials in `base_url` are sent to that host only, and no message shows them.
     """
 
-    def __init__(
-        self, base_url: str, rewriter: Callable[[str, str | None], Awaitable[str]], *, limit: int = 10
-    ) -> None:
+    def __init__(self, base_url: str, rewriter: Callable[[str, str | None], Awaitable[str]]) -> None:
         address = HostAddress.parse(base_url)
         self.url = address.url
         headers = {"Accept": "application/json", "User-Agent": "cragside", **address.authorization}
         timeout = aiohttp.ClientTimeout(connect=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
         self._rewriter = rewriter
-        self._limit = limit
         self._sessions = PerLoop(
             lambda: session_with(self.url, connector=aiohttp.TCPConnector(limit=0), timeout=timeout, headers=headers)
         )
 
     @override
     async def search(self, query: str) -> list[dict[str, Any]]:
-        sendable = query.encode("utf-8", "replace").decode()
-        words = " ".join(_COMMAND.sub("", sendable).split())[:_QUERY_CHARACTERS]
+        words = " ".join(_COMMAND.sub("", encodable(query)).split())[:_QUERY_CHARACTERS]
         if not words:
             return []
         answer = self._read(await self._fetched(words))
-        results = cleaned(answer, self._limit)
+        results = cleaned(answer, _MOST_RESULTS)
         failed = failed_engines(answer)
         if not results and failed:
             raise ServiceUnavailable("search", f"SearXNG's engines failed: {', '.join(failed[:5])}. See its log").at(

@@ -46,7 +46,7 @@ def configured(variable: str, *, extra: str = "servers", use: str = "is set") ->
 
 
 def check_addresses(settings: "Settings") -> None:
-    """Raise `ConfigurationError` for an address that does not say where its database is. Nothing is asked there."""
+    """Raise `ConfigurationError` for an address that does not say where its database is. No database is asked."""
     checks: dict[str, tuple[SecretStr | None, Callable[[Settings], object]]] = {
         "POSTGRES_URI": (settings.postgres_uri, postgres_address),
         "NEO4J_URI": (settings.neo4j_uri, neo4j_address),
@@ -203,7 +203,7 @@ async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> boo
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:
-    """Make the tables, those for the model's vectors, and with `age` the extension. Whether the former were missing.
+    """Make the tables and those for the model's vectors, with `age` also the extension. Tell if tables were missing.
 
     Raises `ServiceUnavailable`, also for tables of a later version.
     """

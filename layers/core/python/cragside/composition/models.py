@@ -34,11 +34,10 @@ Member = TypeVar("Member")
 
 
 class Members:
-    """Each `cached_property` of a subclass is a member. A keyword replaces the member of that name.
+    """Builds the parts of a container when they are first asked for. Each `cached_property` of a subclass is a member.
 
-    mypy checks no replacement against its member: a signature would list every member a second time.
-
-    The container closes the members that it built. The caller closes replacements.
+    A keyword replaces the member of that name. mypy does not check its type: a signature would list every member a
+    second time. The container closes the members that it built, and the caller closes the replacements.
     """
 
     def __init__(self, settings: Settings, **replacements: Any) -> None:
@@ -75,12 +74,12 @@ class Members:
                 stack.push_async_callback(self._closers.pop(0))
 
     def _closed(self, member: Member, close: Step) -> Member:
-        """Have `close` called when the container closes."""
+        """Call `close` when the container closes."""
         self._closers.append(close)
         return member
 
     def _connected(self, member: Member, close: Step) -> Member:
-        """Have `close` called when the container disconnects, and when it closes."""
+        """Call `close` when the container disconnects, and when it closes."""
         self._disconnectors.append(close)
         return self._closed(member, close)
 
@@ -106,12 +105,21 @@ class Models(Members):
 
         return SecretsManager(clock=self.clock)
 
+    @property
+    def _host_key_field(self) -> str | None:
+        """The setting that has the key of the configured host, None if no key is set for it."""
+        settings = self.settings
+        field = "openai_api_key" if settings.openai_address else "ollama_api_key" if settings.ollama_address else None
+        if field is None or (getattr(settings, field) is None and getattr(settings, f"{field}_secret") is None):
+            return None
+        return field
+
     @cached_property
     def host_key(self) -> "Renewable[str]":
         """The key of the configured host; "" if it has none. An Ollama at the default address never gets one."""
         from cragside.databases.renewable import renewable
 
-        field = self.settings.host_key_field
+        field = self._host_key_field
         return renewable("") if field is None else self._key(field)
 
     @cached_property
@@ -140,10 +148,7 @@ class Models(Members):
     @cached_property
     def upstream_key(self) -> Callable[[], Awaitable[str]] | None:
         """Tells the proxy the key that it sends with each request, None if there is none."""
-        field = self.settings.host_key_field
-        if field is None or (
-            getattr(self.settings, field) is None and getattr(self.settings, f"{field}_secret") is None
-        ):
+        if self._host_key_field is None:
             return None
         from cragside.databases.renewable import Unreadable
 
@@ -170,12 +175,12 @@ class Models(Members):
 
     @cached_property
     def open_embedder(self) -> "OpenEmbedder":
-        """A factory of embedding models by name; None asks for the model of a new store. Only that asks the host."""
+        """Makes embedding models by name; None stands for that of a new store, and only then the host is asked."""
         return partial(_open_embedder, self.embedder, self.host)
 
     @cached_property
     def word_matcher(self) -> "EmbeddedGrader":
-        """Finds the words of a question in passages, and is the embedded grader: they share their analyses."""
+        """Finds the words of a question in passages. It is the embedded grader, so that both share their analyses."""
         from cragside.adapters.embedded.grader import EmbeddedGrader
 
         return EmbeddedGrader(self.word_vectors)
@@ -325,7 +330,7 @@ class Models(Members):
         return self._secret(field, str.strip) or renewable(key.get_secret_value() if key else "")
 
     def _secret(self, field: str, parse: Callable[[str], T]) -> "Secret[T] | None":
-        """The secret that is set in place of a field, None if there is none. Servers check what it holds again."""
+        """Return the secret that is set in place of a field, None if none is. Servers read it again as it gets old."""
         name = getattr(self.settings, f"{field}_secret")
         if name is None:
             return None

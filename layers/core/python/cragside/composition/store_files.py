@@ -41,10 +41,10 @@ class Copies:
         return await place.holds(workspace) + await place.holds(memory_of(workspace))
 
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
-        """See `Copier.copy`. The target gets the source's preferences for the workspace as well.
+        """Copy a workspace as `Copier.copy` does, and the source's preferences for it.
 
-        What is still to be done of it is queued: the worker of the target may have looked for that long ago. Nothing is
-        copied if the target's queue does not answer.
+        Unfinished work is queued at the target, whose worker looks for such work only when it starts. Nothing is copied
+        if the target's queue does not answer.
         """
         await self.target.queue.stats()
         count = await self._copier().copy(workspace, replace=replace, progress=progress)
@@ -88,9 +88,9 @@ _PATIENCE_SECONDS = 10.0
 
 
 def outside_checks(stores: "Stores") -> dict[str, Check]:
-    """Return a check of each database that is configured, by its component. It asks for something small.
+    """Return a check of each configured database, by its component. A check sends one small request.
 
-    A check raises `ServiceUnavailable`, whose message has the remedy if there is one.
+    It raises `ServiceUnavailable`, whose message has the remedy if there is one.
     """
     checks: dict[str, Check] = {}
     if (graphs := stores.graphs) is not None:
@@ -137,7 +137,7 @@ def damage_in(home: Path) -> str:
 
 
 def may_be_damaged(error: Exception) -> bool:
-    """Tell if the store itself failed, and not its place or its model."""
+    """Tell if the store itself failed, rather than its folder or its model."""
     if isinstance(error, ServiceUnavailable):
         return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
     return is_damage(error)

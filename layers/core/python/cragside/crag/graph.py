@@ -75,7 +75,7 @@ _STEPS: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
 
 
 def timed(node: Node) -> Node:
-    """Wrap a node: it also reports its time in milliseconds, and its step to the watcher of the run."""
+    """Wrap a node so that it reports its time in milliseconds, and its step to those who watch the run."""
 
     @wraps(node)
     async def run(state: CragState, runtime: Runtime[CragContext]) -> Update:
@@ -131,7 +131,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 
 def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, list[Document]]]) -> Update:
-    """Give all passages, and for each that is nearer to a part than to the question, the reading of that part."""
+    """Return all passages, and for each that is nearer to a part than to the question, how that part was read."""
     divided = nearest_question({each: documents for each, (_, documents) in found.items()})
     alone = [part.question for part in asked.parts if part.graded_alone]
     return {
@@ -251,7 +251,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 
 async def _nearest(state: CragState, context: CragContext) -> list[Document]:
-    """Return the passages that are nearest to a question that retrieval found nothing for. None after an outage."""
+    """Return the passages nearest to a question for which retrieval found nothing. None after an outage."""
     question, tools = state["reading"].text, context.tools
     if any(lost.component == "knowledge_base" for lost in state.get("degraded", ())):
         return []
@@ -271,7 +271,7 @@ async def _nearest(state: CragState, context: CragContext) -> list[Document]:
 async def _packed(
     best: Sequence[Document], state: CragState, context: CragContext, instruction: str, ordered: Order = list
 ) -> tuple[Sequence[Document], PackedContext]:
-    """Return the documents, shortened if that is wanted, and those of them that the budget takes, as a block."""
+    """Return the documents, shortened if asked for, and the block with those of them that the budget allows."""
     tools = context.tools
     if context.request.compress:
         best = await compressed(state["reading"], best, tools.embedded_grader)

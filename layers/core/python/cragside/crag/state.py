@@ -71,7 +71,7 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools of one run, what it is asked for, and the policy that decides by the threshold of the request."""
+    """Holds the tools and the request of one run, and the policy, which decides by the threshold of the request."""
 
     tools: CragTools
     request: EvidenceRequest

@@ -89,13 +89,13 @@ def is_public(address: IpAddress) -> bool:
 def is_metadata(address: IpAddress) -> bool:
     """Tell if the address may be a cloud's metadata service, which gives credentials to any client.
 
-    This includes IPv6 addresses that stand for the service's IPv4 address in a tunnel or a translation.
+    An IPv6 address counts too if it stands for the service's IPv4 address in a tunnel or a translation.
     """
     return any(each in network for each in (address, *_carried(address)) for network in _NEVER)
 
 
 def _carried(address: IpAddress) -> Iterator[IPv4Address]:
-    """Yield the IPv4 addresses that packets to an IPv6 address may reach."""
+    """Yield the IPv4 addresses that packets to an IPv6 address may reach, through a tunnel or a translation."""
     if isinstance(address, IPv4Address):
         return
     octets, number = address.packed, int(address)
@@ -134,7 +134,7 @@ class Nearness(IntEnum):
 
 
 def nearness(host: str) -> Nearness:
-    """Tell how near a host is. It has no port and no brackets."""
+    """Tell how near a host is. The host is given without a port and without brackets."""
     name = host.lower().rstrip(".")
     address = host_address(name)
     if address is None:
@@ -147,7 +147,7 @@ def nearness(host: str) -> Nearness:
 
 
 def host_address(host: str) -> IpAddress | None:
-    """Return the address that a host is, also in the shortened forms that operating systems read, such as 127.1."""
+    """Return the address that a host is written as, also in a short form that operating systems read, such as 127.1."""
     address = _written_out(host)
     if address is None:
         try:

@@ -23,7 +23,7 @@ class Mark(NamedTuple):
 
 
 def marks_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Mark]:
-    """Yield the marks in a text, or in a part of it, in their order. Each is looked for when it is asked for."""
+    """Yield the marks in a text, or in a part of it, in order. The text is searched only as far as they are read."""
     for mark in MARK.finditer(text, start, len(text) if end is None else end):
         numbers = list(_NUMBER.finditer(text, *mark.span()))
         for number in numbers:
@@ -31,7 +31,7 @@ def marks_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Mark
 
 
 class MarksOfPieces:
-    """Reads a text that comes in pieces, of any size. It keeps the marks alone: the first thousand, in `found`."""
+    """Finds the marks of a text that comes in pieces of any size. `found` has the first thousand."""
 
     def __init__(self) -> None:
         self.found: list[Mark] = []
@@ -65,7 +65,7 @@ _LONGEST_CLAIM = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A number that an answer cites, its place as that of a `Mark`, and `claim`, which the citation is to support."""
+    """A number that an answer cites, with its place as in `Mark`. `claim` is what the citation is to support."""
 
     number: int
     start: int

@@ -120,7 +120,7 @@ def pack(
 
 @lru_cache(maxsize=64)
 def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
-    """Return the tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
+    """Return the tokens of the instruction and the delimiters, with a code of digits: no other takes more tokens."""
     code = "2" * CODE_LENGTH
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
@@ -134,7 +134,7 @@ def _heading(before: Sequence[Document], document: Document, code: str) -> str:
 
 
 def _time(before: Sequence[Document], document: Document) -> tuple[str, ...]:
-    """Return the date of the passage if it is known, and the number of a later one that answers as well."""
+    """Return the date of the passage if it is known, and the number of a later passage that answers as well."""
     date, later = document.metadata.get("date"), number_of(document.metadata.get("earlierThan"), before)
     shown = (as_name(str(date), _LONGEST_PLACE) if date else "", f"earlier than [{later}]" if later else "")
     return tuple(filter(None, shown))

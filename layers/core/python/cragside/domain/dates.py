@@ -81,17 +81,17 @@ class Period(NamedTuple):
         return any(other.first + shift <= self.last and self.first <= other.last + shift for shift in shifts)
 
     def is_after(self, other: "Period") -> bool:
-        """Tell if it is surely later than another one. Both have a year."""
+        """Tell if it is surely later than another one. Both must have a year."""
         return (self.year or 0) * DAYS_OF_A_YEAR + self.first > (other.year or 0) * DAYS_OF_A_YEAR + other.last
 
     def is_plausible(self, today: date) -> bool:
-        """Tell if a document can have this date: not before 1900, and not later than tomorrow: time zones differ."""
+        """Tell if a document can have this date: from 1900 to tomorrow, because time zones differ."""
         tomorrow = date.fromordinal(today.toordinal() + 1)
         return (self.year or 0) >= 1900 and not self.is_after(Period.of(tomorrow.year, tomorrow.month, tomorrow.day))
 
 
 class Date(NamedTuple):
-    """A date in a text in lower case: its place, and the periods that it may mean (two for 3/4/2025)."""
+    """A date in a text in lower case, with its place and the periods that it may mean: two for 3/4/2025."""
 
     start: int
     end: int
@@ -371,7 +371,7 @@ def _last_day(periods: Sequence[Period]) -> Period:
 
 
 def _apart(text: str, *, every_name: bool = False) -> Iterator[Date]:
-    """Yield the dates of a text, those at the ends of a range apart unless they share a month."""
+    """Yield the dates of a text. Both ends of a range are dates of their own, unless they share a month."""
     end = 0
     for each in sorted((*_in_digits(text), *named_dates(text, every_name=every_name))):
         if each.start >= end:
@@ -421,7 +421,7 @@ def _in_digits(text: str) -> Iterator[Date]:
 
 
 def _read(first: str, sign: str, second: str, third: str, *, is_named: bool, both: bool) -> list[Period | None]:
-    """Return the readings of a date in digits. `both` says that its day or its month may come first."""
+    """Return what a date in digits may mean. `both` says that either its day or its month may come first."""
     a, b = int(first), int(second)
     if len(first) == 4:
         if len(second) > 2 or len(third) > 2 or (sign in "._" and 1 in (len(second), len(third))):

@@ -1,11 +1,11 @@
-"""Dates passages, and puts the later one of two first that answer equally well.
+"""Dates passages, and puts the later of two first that answer equally well.
 
-An entry of a log has the date that it begins with. Otherwise these are asked in turn, and the first one that is known
-counts: front matter or the client's metadata, what the document says of itself in its first lines, its name, the
-properties of its file. A document may claim any date. One in the future or before 1900 counts as unknown.
+An entry of a log has the date that it begins with. For other passages these are tried in turn, and the first known date
+counts: front matter or the client's metadata, the first lines of the document, its name, the properties of its file. A
+document may claim any date. One in the future or before 1900 counts as unknown.
 
-A later document may change what an earlier one says: a mail the contract, a price list that of the year before. Where
-the question names the earlier time, the passage of that time comes first. Nothing is dropped.
+A later document may change what an earlier one says, as a mail changes a contract, or a price list that of the year
+before. If the question names the earlier time, the passage of that time comes first. Nothing is dropped.
 """
 
 import re
@@ -64,7 +64,7 @@ _LINE_START = re.compile(r"^[ \t#*_>\[(-]{0,8}(?:[^\W\d_]{2,10}[.,]{0,2} )?(?=[0
 
 
 def date_of(record: DocumentRecord, passage: Passage, today: date) -> str | None:
-    """Return the date of what a passage quotes, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
+    """Return the date of a passage or of its document, as exactly as it is known: 2025-03-11, 2025-03 or 2025."""
     beginning = record.beginning or (passage.text[:BEGINNING] if passage.index == 0 else "")
     is_prose = record.file_type not in _TABLES and record.doc_type != "code"
     entry = _of_entry(record, passage, beginning) if is_prose else None
@@ -104,7 +104,7 @@ def _claims(
 
 
 def _said(beginning: str) -> Iterator[Period]:
-    """Read the dates of the first lines: one with a word that says so, one beside a place, or else the title's."""
+    """Read the date in the first lines: one behind a word for dates, or beside a place, or else the title's."""
     for start, end, (time,) in times_in(beginning):
         line = beginning.rfind("\n", 0, start) + 1
         before = beginning[max(line, start - _LONGEST_BEFORE) : start]
@@ -118,13 +118,13 @@ def _said(beginning: str) -> Iterator[Period]:
 
 
 def _of_name(text: str) -> Period | None:
-    """Return the most exact of the dates in a title or a name, and of several the last one."""
+    """Return the most exact of the dates in a title or a name; of equally exact ones, the last."""
     found = [time for start, _, (time,) in times_in(text) if not _OTHER.search(text[:start])]
     return max(found, key=lambda time: (time.first - time.last, time), default=None)
 
 
 def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Period | None:
-    """The date of an entry: that of its heading, or in a log the last of those that lines of the passage begin with."""
+    """Return the date of an entry: that of its heading, or in a log the last date at the beginning of a line."""
     heading = passage.section.rpartition(" > ")[2][:_LONGEST_NAME]
     first = next(iter(times_in(heading.lower())), None)
     if first is not None and first.start == 0 and not first.periods[0].is_year:
@@ -180,10 +180,10 @@ def are_dated_apart(documents: Sequence[Document]) -> bool:
 def later_first(
     question: str, documents: Sequence[Document], found: Sequence[Iterable[str]], threshold: float
 ) -> list[Document]:
-    """Return the passages, best first, with a later one before an earlier one of another document that answers equally.
+    """Return the passages, best first, but a later one before an earlier one of another document that answers equally.
 
-    `found` has the words of the question that stand near each other in each. The metadata of each earlier one names, as
-    `earlierThan`, the id of a later one that stands before it.
+    `found` has, for each passage, the words of the question that stand near each other in it. Where a later passage was
+    put before an earlier one, the metadata of the earlier has the later one's id as `earlierThan`.
     """
     asked = _Asked(question[:_LONGEST_QUESTION].lower(), threshold)
     ordered: list[_Dated] = []
@@ -276,7 +276,7 @@ class _Asked:
 
 
 def _time_of_document(question: str) -> Period | None:
-    """Return the month, or its day, of a document that the question names: the March minutes."""
+    """Return the month or day of a document that the question names, as in "the March minutes"."""
     for start, end, periods in dates_in(question, every_name=True):
         behind = _BEHIND_DOCUMENT.search(question, max(0, start - _BEFORE_A_MONTH), start)
         if behind or _AHEAD_OF_DOCUMENT.match(question, end):

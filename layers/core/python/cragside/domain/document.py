@@ -50,11 +50,11 @@ class Document:
 
     @property
     def relevance(self) -> float | None:
-        """The `score`, by the name that tells it from the similarity."""
+        """The `score`, under a name that tells it from the similarity."""
         return self.score
 
     def compared(self, similarity: float) -> "Document":
-        """Return the same passage with its similarity, 0..1."""
+        """Return the same passage with its similarity to the query, 0..1."""
         return replace(self, similarity=similarity)
 
     def graded(self, score: float) -> "Document":

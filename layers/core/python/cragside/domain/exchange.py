@@ -36,7 +36,7 @@ _ANSWERED = re.compile(r"<\|(?:return|end|call)\|>")
 
 
 def without_thoughts(text: str) -> str:
-    """Cut the thoughts ahead of an answer and between its paragraphs. Empty if the answer ends in the first thought."""
+    """Remove a model's thoughts from its answer. Returns "" if the answer ends within the first thought."""
     if _CHANNEL.match(text):
         answer = _ANSWERS.search(text)
         return _ANSWERED.split(text[answer.end() :], maxsplit=1)[0] if answer else ""
@@ -102,12 +102,12 @@ class Exchange:
 
     @property
     def name(self) -> str:
-        """The name of its document. Exchanges of the same second share a name."""
+        """The name of the document that keeps it. Exchanges of the same second share a name."""
         return f"conv_{self.when:%Y%m%d_%H%M%S}.txt"
 
     @property
     def text(self) -> str:
-        """The text of its document. Text in the exchange that looks like a label is altered."""
+        """The text of the document that keeps it. What looks like a label in the exchange is altered."""
         skill = as_name(self.skill, _LONGEST_SKILL)
         lines = [f"Date: {self.when:%Y-%m-%d %H:%M}", *([f"Skill: {skill}"] if skill else [])]
         spoken = (unlabelled(text.strip()) for text in (self.user, self.assistant))
@@ -217,7 +217,7 @@ def _quoting(
 
 
 def _of_one_exchange(text: str) -> str:
-    """Return a memory with each label once, in order. Other texts that look like labels are altered."""
+    """Return a memory in which each label stands once, in order. Other texts that look like labels are altered."""
     cleaned, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):

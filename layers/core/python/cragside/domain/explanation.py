@@ -19,7 +19,7 @@ DROPPED: Mapping[str, str] = {
 
 
 def what_to_try(mode: str, *, searched: bool) -> str:
-    """Name what a person can do after a run in this mode without evidence. `searched`: the web was asked."""
+    """Say what a person can try after a run in this mode found no evidence. `searched`: the web was asked."""
     if mode == "off":
         return "The settings of this workspace say that prompts get no evidence."
     web = " Or set SEARXNG_HOST, so that the web is searched." if mode == "corrective" and not searched else ""
@@ -39,9 +39,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The question's words that a passage has, and its best strip (None if the time was over).
+    """The question's words that a passage has, and its best strip (None if there was no time to look for it).
 
-    `read` says which of the words the question writes otherwise.
+    `read` has those of the words for which the documents use other words.
     """
 
     words: tuple[str, ...]

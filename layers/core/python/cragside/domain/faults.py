@@ -1,4 +1,4 @@
-"""Words for messages: numbers of things, and for doctor, health, readiness and log what is wrong with a component."""
+"""Words for messages: numbers of things, and the faults of components for doctor, health, readiness and the log."""
 
 import re
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Fault:
 
     @classmethod
     def unexpected(cls, component: str) -> Self:
-        """Describe a failure that nobody foresaw."""
+        """Describe a failure of an unexpected kind."""
         return cls(component, f"{_name(component)} failed; the log has the details.", _remedy(component))
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ DocumentStatus = Literal["pending", "searchable", "enriched", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One stage of one part. `content_hash` identifies the document's version. A task of another version is void."""
+    """One stage of one part of a document. It is void if the document has another `content_hash` by now."""
 
     workspace: str
     document_id: str
@@ -35,7 +35,7 @@ class Task:
 
     @property
     def group(self) -> str:
-        """One worker at a time gets tasks of a group. A document's text and its enrichment are two groups."""
+        """The group. One worker at a time gets tasks of a group. A document's text and its enrichment have one each."""
         return f"{self.workspace}/{self.document_id}" + ("/graph" if self.stage == "enrich" else "")
 
 
@@ -241,7 +241,7 @@ class Listing:
 
     @property
     def reverse(self) -> bool:
-        """Tell if the order is a descending one."""
+        """Tell if the list is in descending order."""
         return self.sort in _LATEST_FIRST if self.descending is None else self.descending
 
     def takes(self, record: DocumentRecord) -> bool:
@@ -252,7 +252,7 @@ class Listing:
         return not wanted or any(wanted in text.casefold() for text in (record.name, record.title, record.source))
 
     def ordered(self, records: Iterable[DocumentRecord]) -> list[DocumentRecord]:
-        """Documents that come in the order in which they were accepted, in the order of the list."""
+        """Put documents, given in the order in which they were accepted, into the order of the list."""
         given = list(records)
         if self.reverse:
             given.reverse()

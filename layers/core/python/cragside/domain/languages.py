@@ -61,7 +61,7 @@ def languages_of(passages: Languages) -> list[str]:
 
 
 def foreign_question(question: str | None, passages: Languages) -> str:
-    """A sentence on a question for documents in other languages; "" where there are none, or where it is not known.
+    """Return a sentence about a question in another language than the documents; "" where that is not so or not known.
 
     `question` is the code of its language, None if that is not known.
     """

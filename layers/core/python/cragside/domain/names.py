@@ -74,7 +74,7 @@ def store_name(given: object) -> str:
 
 
 def spoken(name: str) -> str:
-    """Return the name of a store in messages."""
+    """Return the name of a store as messages show it."""
     return f"{owner_of(name)} (its memory)" if is_memory(name) else name
 
 
@@ -98,7 +98,7 @@ def end_user_name(given: object) -> str:
 
 
 def exchanges_of(name: str) -> Filter:
-    """Return the exchanges of a user; for "" those that name no user."""
+    """Return the filter for the exchanges of a user; for "", for those without a user."""
     return Filter((Condition(END_USER_FIELD, name) if name else Condition(END_USER_FIELD, None, how="absent"),))
 
 

@@ -58,7 +58,7 @@ _FOLDING = _Folding({point: point for point in (*range(128), *map(ord, "⁽⁾�
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text with folded look-alike characters, and the position of each in the original text."""
+    """A text in which look-alike characters are replaced, and the position of each character in the original."""
 
     text: str
     positions: range | list[int]
@@ -167,7 +167,7 @@ _NO_BRACKETS = "⟦⟧⦅⦆"
 
 
 def _brackets(*categories: str) -> str:
-    """Unicode's brackets of these categories."""
+    """Return all brackets of Unicode in these categories."""
     every = (chr(code) for code in (*range(128, 0x3100), *range(0xFD00, 0xFFFF)))
     found = (each for each in every if unicodedata.category(each) in categories and each not in _NO_BRACKETS)
     return "".join(each for each in found if each in "«»‹›" or "QUOTATION" not in unicodedata.name(each))
@@ -323,7 +323,7 @@ def unlabelled(text: str, labels: str = SPEAKERS) -> str:
 
 
 def _found(*patterns: re.Pattern[str], near: tuple[str, ...] = ()) -> Spans:
-    """Finds the spans of all matches, or of a pattern's group. Skips texts without a word of `near`."""
+    """Find the spans of all matches, or of a pattern's group. A text without a word of `near` is not searched."""
 
     def spans(text: str) -> Iterator[tuple[int, int]]:
         if near and not _has(text, near):
@@ -350,7 +350,7 @@ def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cited(text: str) -> Iterator[tuple[int, int]]:
-    """Numbers anywhere in a line that are followed by a file name or our parenthesis."""
+    """Find numbers anywhere in a line that are followed by a file name or by our parenthesis."""
     if _FILE.search(text) or _has(text, (*_ORIGIN_WORDS, *_TAIL_WORDS)):
         for pattern in (_NUMBERED, _DIGIT):
             for found in pattern.finditer(text):

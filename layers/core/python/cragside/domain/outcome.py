@@ -39,10 +39,10 @@ Dropped = Literal["score", "limit", "room"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage or web result that was considered, and the `grader` of its score, which a `judgement` may have moved.
+    """A passage or web result that was considered, with the `grader` that scored it.
 
-    It was only kept with a score above `needed`; both are None where nothing is graded. `number` is that of its
-    citation in the prompt, None if it was `dropped`.
+    A `judgement` may have changed the score. The candidate was kept only with a score above `needed`; both are None
+    where nothing is graded. `number` is that of its citation in the prompt, None if it was `dropped`.
     """
 
     document: Document
@@ -65,8 +65,8 @@ def considered(
 ) -> tuple[Candidate, ...]:
     """Tell what became of each local passage and web result.
 
-    `graders` and `needed` are those of local passages and of web results. `best` had the scores and the places,
-    `packed` is in the prompt.
+    `graders` and `needed` are given for local passages and for web results. `best` are those whose score sufficed and
+    that got a place, `packed` those in the prompt.
     """
     numbers = {document.id: number for number, document in reversed(list(enumerate(packed, start=1)))}
     placed = {document.id for document in best}
@@ -128,7 +128,7 @@ class Findings:
 
     @property
     def hold_nothing(self) -> bool:
-        """Tell if there is no evidence although all was searched, and all that was found had room."""
+        """Tell if all was searched, all that was found had room, and there is still no evidence."""
         return not self.documents and not any(lost.component in _UNSEEN for lost in self.degraded)
 
 
@@ -205,7 +205,7 @@ _noted: ContextVar[list[Degradation] | None] = ContextVar("left_out", default=No
 
 
 def leave_out(component: str, reason: str) -> None:
-    """Note that the running search does without a component. It is dropped if nobody collects."""
+    """Note that the running search goes on without a component. Outside of `left_out`, nothing is noted."""
     noted = _noted.get()
     if noted is not None and component not in {each.component for each in noted}:
         noted.append(Degradation(component, reason))
@@ -213,7 +213,7 @@ def leave_out(component: str, reason: str) -> None:
 
 @contextmanager
 def left_out() -> Iterator[list[Degradation]]:
-    """Collect the components that searches in this block and its tasks do without. The list fills as they run."""
+    """Yield a list of the components that searches in this block, and its tasks, go on without. It fills meanwhile."""
     noted: list[Degradation] = []
     token = _noted.set(noted)
     try:
@@ -274,7 +274,8 @@ def nearest_question(found: Mapping[str, Sequence[Document]]) -> dict[str, list[
 def one_for_each(ranked: Sequence[Document], question_of: Mapping[str, str]) -> list[Document]:
     """Return the passages, best first, but the best one of each question before any second one.
 
-    `question_of` has the question that a passage, given by its id, belongs to. Those of other passages are one more.
+    `question_of` has the question that each passage belongs to, by the passage's id. All others count as one more
+    question.
     """
     leading: dict[str, Document] = {}
     for document in ranked:

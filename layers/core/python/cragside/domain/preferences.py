@@ -88,7 +88,7 @@ def doubting(instruction: str) -> str:
 
 
 def nothing_found(persona: str | None) -> str:
-    """Word what a persona's model reads where there is no evidence. Raises `ValidationError` for an unknown persona."""
+    """Return the text that tells a persona's model that there is no evidence. Raises `ValidationError` if unknown."""
     name = _known(persona)
     return NOTHING_FOUND if name == "plain" else _NOTHING_DE if name.endswith("-de") else _NOTHING_EN
 

@@ -29,7 +29,7 @@ class Reading:
 
     @property
     def others(self) -> list[str]:
-        """The text with the words that have an equal replaced by it, once for each equal of the same words."""
+        """The text in other words: with each word that has an equal replaced, once for each equal that it has."""
         texts: list[str] = []
         left = list(self.equal)
         while left:
@@ -39,11 +39,11 @@ class Reading:
         return texts
 
     def asked_of(self, passage: str) -> str:
-        """Return the text as a passage may answer it: with its own form of each word, if it lacks the question's."""
+        """Return the text in the words of a passage: those that it lacks are replaced by its own names for them."""
         return _replaced(self.text, self.read_in(passage)) if self.equal else self.text
 
     def read_in(self, passage: str) -> list[ReadWord]:
-        """Return the words for which a passage has the equal alone."""
+        """Return the words of the text that a passage lacks, but has by another name."""
         found = _words_in(passage)
         return [word for word in self.equal if not _has(found, word.asked) and _has(found, word.read)]
 

@@ -31,7 +31,7 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A document whose file has a new path."""
+    """A document whose file has another path now."""
 
     document: KnownDocument
     to: FileState

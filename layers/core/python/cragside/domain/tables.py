@@ -59,7 +59,7 @@ def names_values(first: Sequence[Row], header: Header) -> bool:
 
 
 class _Row:
-    """A row, with the forms of its values."""
+    """A row, with the form of each of its values."""
 
     def __init__(self, number: int, cells: list[str]) -> None:
         self.number = number
@@ -78,7 +78,7 @@ class _Row:
 
 
 def _form(cell: str) -> str:
-    """The form of a value: word, sign, year, date, month, number, itself with 9 for its numbers, or "" for nothing."""
+    """Return the form of a value: word, sign, year, date, month, number, its text with 9 for each number, or ""."""
     if not cell or cell in _NOTHING:
         return ""
     if not any(map(str.isdigit, cell)):
@@ -91,7 +91,7 @@ def _form(cell: str) -> str:
 
 
 def _main_row(rows: Sequence[_Row]) -> int | None:
-    """The first row that may be a header. One that differs more from its rows is preferred to words in a preamble."""
+    """Find the first row that may be a header. One that differs more from its rows wins over words of a preamble."""
     likely, data = None, False
     for at, row in enumerate(rows[:-1]):
         below = rows[at + 1 :]
@@ -154,7 +154,7 @@ def _differs(row: _Row, below: Sequence[_Row]) -> bool:
 
 
 def _counts(row: _Row) -> bool:
-    """Tell if its numbers rise by the same step, as days, hours and sizes do."""
+    """Tell if the numbers of a row rise by equal steps, as days, hours and sizes do."""
     numbers = [
         int(cell) for cell, form in zip(row.cells, row.forms, strict=False) if form == "number" and cell.isdecimal()
     ]
@@ -168,7 +168,7 @@ def _stands_above(upper: _Row, lower: _Row, below: Sequence[_Row]) -> bool:
 
 
 def _goes_on(upper: _Row, lower: _Row, below: Sequence[_Row]) -> bool:
-    """Tell if the header has another row: one of names below those of several columns, or one of units."""
+    """Tell if the header has another row, with names below a name of several columns, or with units."""
     return _has_units(lower, below) or (_names(lower, below) and _spans(upper.cells, lower.cells))
 
 
@@ -180,7 +180,7 @@ def _has_units(row: _Row, below: Sequence[_Row]) -> bool:
 
 
 def _spans(upper: Sequence[str], lower: Sequence[str]) -> bool:
-    """Tell if values of the upper row stand for several columns. Merged cells repeat them, or leave blanks."""
+    """Tell if a value of the upper row stands above several columns. Merged cells repeat it, or leave blanks."""
     width = min(max(len(upper), len(lower)), _WIDEST)
     above, under = _wide(upper, width), _wide(lower, width)
     pairs = list(zip(above, under, strict=True))
@@ -226,7 +226,7 @@ def stacked(rows: Iterator[Row]) -> Iterator[Iterator[Row]]:
 
 
 def side_by_side(first: Sequence[Row]) -> list[slice]:
-    """The columns of each of the tables whose first rows these are. It is one table if one part has no header."""
+    """Return the columns of each of the tables that stand side by side. It is one table if one part has no header."""
     width = max((len(cells) for _, cells in first), default=0)
     filled = [False] * width
     for _, cells in first:
@@ -241,7 +241,7 @@ def side_by_side(first: Sequence[Row]) -> list[slice]:
 
 
 def _table(rows: Iterator[Row], ahead: deque[Row], looks: list[int]) -> Iterator[Row]:
-    """Yield the rows until another table begins, which stay `ahead`."""
+    """Yield the rows of a table, until another one begins, whose rows are left in `ahead`."""
     above = list[Row]()
     last = ahead[0][0]
     while True:
@@ -266,7 +266,7 @@ def _block(ahead: deque[Row]) -> list[Row]:
 
 
 def _begins(block: Sequence[Row], above: Sequence[Row]) -> bool:
-    """Tell if rows that stand apart are a table of their own, and those above them are another."""
+    """Tell if the rows of a block are a table of their own, below another table."""
     columns = max(map(_filled, above))
     is_preamble = columns < _COLUMNS and not _is_table(above, 1)
     if is_preamble or not header_of(above).rows:

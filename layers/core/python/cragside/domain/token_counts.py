@@ -81,17 +81,17 @@ _MOST_MODELS = 64
 # What Ollama adds to a name that lacks it.
 _USUAL_PLACE = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai/)?(?:library/)?", re.IGNORECASE)
 
-_brought: ContextVar[tuple[str, int] | None] = ContextVar("brought", default=None)
+_stated: ContextVar[tuple[str, int] | None] = ContextVar("stated_window", default=None)
 
 
 def spelt_alike(model: str) -> str:
-    """Write each spelling of a model's name alike: `Qwen:7B`, `library/qwen:7b`; `latest` is the usual tag."""
+    """Return one spelling for all that name the same model: `Qwen:7B`, `library/qwen:7b`. `latest` is the usual tag."""
     name = _USUAL_PLACE.sub("", model.strip(), count=1).lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 class ModelWindows:
-    """The windows, in tokens, that prompts have needed. Later requests that fit keep them."""
+    """Remembers the windows, in tokens, that prompts have needed. Later requests that fit use the same window."""
 
     def __init__(self) -> None:
         self._kept: dict[str, int] = {}
@@ -117,16 +117,16 @@ class ModelWindows:
 
 
 @contextmanager
-def brought(model: str, tokens: int) -> Iterator[None]:
-    """Answer a request that brings a window along: what its model is asked meanwhile has the same one."""
-    before = _brought.set((spelt_alike(model), tokens))
+def use_window(model: str, tokens: int) -> Iterator[None]:
+    """Answer a request that states a window of its model. What the model is asked meanwhile has the same window."""
+    before = _stated.set((spelt_alike(model), tokens))
     try:
         yield
     finally:
-        _brought.reset(before)
+        _stated.reset(before)
 
 
-def window_brought(model: str) -> int | None:
-    """Return the window that the request brings for a model."""
-    found = _brought.get()
+def stated_window(model: str) -> int | None:
+    """Return the window that the request under way states for a model."""
+    found = _stated.get()
     return found[1] if found and found[0] == spelt_alike(model) else None

@@ -28,11 +28,11 @@ class Limits:
 
     @property
     def width(self) -> tuple[float, ...]:
-        """Greater for limits that leave more room: documents count first, then bytes, then workspaces."""
+        """The more room limits leave, the greater this is. Documents count first, then bytes, then workspaces."""
         return tuple(math.inf if most is None else most for most in (self.documents, self.bytes, self.workspaces))
 
     def filled(self, defaults: "Limits") -> "Limits":
-        """These limits, or the defaults when there are none."""
+        """Return these limits, with the defaults for those that are not set."""
         return self if self else defaults
 
 
@@ -76,6 +76,6 @@ def in_order(scopes: Collection[TokenScope]) -> list[TokenScope]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """Join names with commas and "or": `a`, `a or b`, `a, b or c`."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last

@@ -53,7 +53,7 @@ class Typed:
     frame: tuple[str, ...] = ("", "")
 
     def with_text(self, text: str, last: str | None = None) -> str:
-        """Put another text into the frame. `last` is for the last place alone, by default it is `text`."""
+        """Put another text in the place of the typed one. `last` is for the last place, by default the same text."""
         *before, behind = self.frame
         return text.join(before) + (text if last is None else last) + behind
 
@@ -107,7 +107,7 @@ def _behind_context(text: str) -> Typed | None:
 
 
 def _only_turn(text: str) -> Typed | None:
-    """Return the user's only turn. LiteLLM writes the system's before it, and no document can add one unseen."""
+    """Return the user's only turn. LiteLLM writes the system's turn before it, and no document can add one unseen."""
     turns = list(_TURN.finditer(text))
     if [turn[1] for turn in turns] not in (["User"], ["System", "User"]):
         return None
@@ -115,7 +115,10 @@ def _only_turn(text: str) -> Typed | None:
 
 
 def _only_question(text: str, followed: tuple[str, ...]) -> Typed | None:
-    """The template's only question, unless it may be a document's: documents stand before it, and labels behind."""
+    """Return the only question of a template, unless a document may have written it.
+
+    Documents stand before the question, and labels behind it.
+    """
     questions = list(_QUESTION.finditer(text))
     if len(questions) != 1:
         return None
@@ -136,7 +139,7 @@ def _are_documents_before(text: str, label: re.Match[str], followed: tuple[str, 
 
 
 def _label(text: str, start: int, followed: tuple[str, ...], *, first: bool) -> re.Match[str] | None:
-    """The label behind a question. Behind one that begins the text no document stands, and only known labels count."""
+    """Return the label behind a question. If the question begins the text, only known labels count."""
     labels = _LABEL.finditer(text, start)
     return next((label for label in labels if not first or label[1] in followed), None)
 
@@ -278,7 +281,7 @@ def is_client_task(text: str) -> bool:
 
 
 def sets_a_client_task(system: str) -> bool:
-    """Tell if a system message makes a model do nothing but such a task."""
+    """Tell if a system message asks a model for nothing but a task of a chat client, such as a title."""
     beginning = system[:_LOOKED_AT]
     if _BESIDE.search(beginning):
         return False

@@ -32,7 +32,7 @@ class DecisionPolicy:
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
     def beside(self, documents: Sequence[Document]) -> list[Document]:
-        """Return the evidence for several things, best first: if one passes, those that are not much worse as well."""
+        """Return the evidence for several things, best first. If one passage passes, so do those little worse."""
         passing = self.passing(documents)
         if not passing:
             return []
@@ -41,7 +41,7 @@ class DecisionPolicy:
 
     @property
     def weak(self) -> float:
-        """A third of the threshold: what evidence has to exceed when the web cannot be searched."""
+        """A third of the threshold. Evidence has to exceed it when the web cannot be searched."""
         return round(self.threshold / 3, 6)
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
@@ -82,7 +82,7 @@ _CERTAIN = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The probability that a passage answers, by a chat model that read no other, and the embedded grade it had."""
+    """The probability that a passage answers, by a chat model that read no other passage, and its embedded grade."""
 
     model: str
     probability: float
@@ -90,7 +90,7 @@ class Judgement:
 
     @property
     def blend(self) -> float:
-        """The grade (0..1) that counts."""
+        """The grade (0..1) that counts, from both judgements."""
         return blended(self.grade, self.probability)
 
     @property
@@ -124,7 +124,7 @@ _SHARE_OF_ONE = 0.6
 def varied(ranked: Sequence[T], most: int, origin: Callable[[T], str]) -> list[T]:
     """Take the first `most`, in their order. One `origin` gets three fifths of the places at most, if others want them.
 
-    So a document whose title claims to be about everything does not keep all others out.
+    So a document whose title claims to be about everything cannot keep all others out.
     """
     share = math.ceil(most * _SHARE_OF_ONE)
     taken = Counter[str]()

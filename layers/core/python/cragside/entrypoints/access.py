@@ -83,9 +83,9 @@ class Grant:
         return self if len(passes) == len(self.passes) else Grant(passes, self.headers)
 
     def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
-        """Return the token to which a request is attributed: one with one of the scopes that opens the workspace.
+        """Return the token that a request counts for: one with one of the scopes that opens the workspace.
 
-        Of several such tokens it is the one with the widest limits. Without any it is the first token.
+        Of several such tokens it is the one with the widest limits. If there is none, it is the first token.
         """
         scoped = [each for each in self.passes if not scopes or not each.scopes.isdisjoint(scopes)]
         opening = [each for each in scoped if workspace is None or each.opens(workspace)]
@@ -97,9 +97,9 @@ class Grant:
         return Allowance(bearer.id, bearer.limits, bearer.workspaces)
 
     def choose(self, named: str | None, default: str) -> str:
-        """Return the named workspace, else the only granted one, else the default.
+        """Return the named workspace, else the only one that the tokens open, else the default.
 
-        Raises `Unauthorized` for a workspace that is not granted, whether it exists or not.
+        Raises `Unauthorized` for a workspace that they do not open, whether it exists or not.
         """
         granted = self.workspaces
         if granted is None:
@@ -161,12 +161,8 @@ def near_host(headers: RawHeaders, bound: str) -> bool:
 
 
 def _each_host(headers: RawHeaders, fits: Callable[[str], bool]) -> bool:
-    hosts = [_named(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
-    return all(map(fits, hosts)) and len(hosts) < 2
-
-
-def _named(host: str) -> str:
-    return _without_port(host).rstrip(".")
+    hosts = [_without_port(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
+    return len(hosts) < 2 and all(fits(host.rstrip(".")) for host in hosts)
 
 
 def _without_port(host: str) -> str:
@@ -305,5 +301,5 @@ class Keys:
 
 
 def _digest(token: bytes) -> bytes:
-    """Return a hash. All have one length, so that a comparison does not reveal the length of a known token."""
+    """Return a token's hash. All hashes have one length, so that comparing them does not tell a token's length."""
     return hashlib.sha256(token).digest()

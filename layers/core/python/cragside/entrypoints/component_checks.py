@@ -63,7 +63,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class CheckOptions:
     """Says how components are examined. Each has `seconds` to answer.
 
     A `thorough` examination reads whole stores and tries models and searches. With `places`, it tells paths and
@@ -77,10 +77,10 @@ class Manner:
 
 
 # An operator at the terminal may wait, and knows the machine.
-FOR_OPERATORS = Manner(10.0, thorough=True, places=True, message=message_of)
+FOR_OPERATORS = CheckOptions(10.0, thorough=True, places=True, message=message_of)
 
 
-async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
+async def examine_host(container: "Container", options: CheckOptions) -> list[Finding]:
     """Check the host and the models in use. A thorough examination gives each of them a test call."""
     host, settings = container.host, container.settings
     if host is None:
@@ -91,21 +91,21 @@ async def examine_host(container: "Container", manner: Manner) -> list[Finding]:
     finding = partial(_model, models) if on_ollama else partial(_listed, models)
     chat = finding("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL")
     embedding = finding("embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL")
-    if manner.thorough:
-        chat = await _tried(chat, host.check_chat, manner, on_ollama)
-        embedding = await _tried(embedding, host.check_embedding, manner, on_ollama)
-    opinion = await _opinion(container) if manner.thorough and chat.state == "ok" else []
+    if options.thorough:
+        chat = await _tried(chat, host.check_chat, options, on_ollama)
+        embedding = await _tried(embedding, host.check_embedding, options, on_ollama)
+    opinion = await _opinion(container) if options.thorough and chat.state == "ok" else []
     if not on_ollama and not models and "ok" not in (chat.state, embedding.state):
         remedy = "Does RAG_MODEL_HOST have the right path before /v1? Some hosts list no models."
         return [Finding("model_host", "warning", found, remedy=remedy), chat, embedding]
     return [Finding(host_component(settings), "ok", found), chat, embedding, *opinion]
 
 
-async def examine_reranker(container: "Container", manner: Manner) -> list[Finding]:
+async def examine_reranker(container: "Container", options: CheckOptions) -> list[Finding]:
     """Check the rerank endpoint with one call. It may cost money, so that only a thorough examination makes it."""
     if container.settings.rerank_url is None:
         return []
-    if not manner.thorough:
+    if not options.thorough:
         return [Finding("reranker", "ok", detail="was not asked")]
     about, other = [Document(str(n), text, "local") for n, text in enumerate(_TEST_PASSAGES)]
     high, low = await container.grader.grade(_TEST_QUESTION, [about, other])
@@ -117,7 +117,7 @@ async def examine_reranker(container: "Container", manner: Manner) -> list[Findi
 
 
 async def _opinion(container: "Container") -> list[Finding]:
-    """Have the chat model judge two passages, if it gives second opinions."""
+    """Let the chat model judge two passages, if it gives second opinions."""
     judge = container.judge
     if judge is None:
         return []
@@ -144,9 +144,9 @@ def host_component(settings: "Settings") -> str:
 
 
 async def _tried(
-    finding: Finding, call: Callable[[str], Awaitable[object]], manner: Manner, on_ollama: bool
+    finding: Finding, call: Callable[[str], Awaitable[object]], options: CheckOptions, on_ollama: bool
 ) -> Finding:
-    """Check a model of the host with one call."""
+    """Check a model of the host with one call to it."""
     model = finding.detail
     if finding.state != "ok" or model.startswith(EMBEDDED):
         return finding
@@ -161,7 +161,7 @@ async def _tried(
         remedy = f"Try `ollama run {model}`, and see Ollama's log." if on_ollama else "See the log of the model host."
         if ". " in error.message:  # a second sentence says what to do
             remedy = ""
-        return Finding(finding.component, "error", detail=f"{model}: {manner.message(error)}", remedy=remedy)
+        return Finding(finding.component, "error", detail=f"{model}: {options.message(error)}", remedy=remedy)
     return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
 
 
@@ -192,18 +192,18 @@ def _model(models: frozenset[str], component: str, chosen: str | None, default: 
     return Finding(component, "warning", detail=f"{name} is not installed; the embedded model is used", remedy=remedy)
 
 
-async def examine_searxng(container: "Container", manner: Manner) -> list[Finding]:
-    """Ask SearXNG whether it is up, or with a thorough manner for results."""
+async def examine_searxng(container: "Container", options: CheckOptions) -> list[Finding]:
+    """Ask SearXNG whether it is up, or with a thorough options for results."""
     address = container.settings.searxng_host
     if container.search is None or address is None:
         return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
-    if not manner.thorough:
+    if not options.thorough:
         await container.search.check()
         return [Finding("searxng", "ok", await version_at(address), "answers")]
     try:
         results = await container.search.search("cragside")
     except ServiceUnavailable as error:
-        fault = Fault.of("searxng", error, manner.message(error))
+        fault = Fault.of("searxng", error, options.message(error))
         remedy = await _remedy(error.details.get("answered"), fault.remedy, address)
         return [Finding("searxng", "error", detail=fault.cause, remedy=remedy)]
     found = f"answers in JSON, {len(results)} results for a test search"
@@ -222,7 +222,7 @@ async def version_at(address: str) -> str:
 
 
 async def _remedy(status: int | None, remedy: str, address: str) -> str:
-    """Return the `remedy` with the lines that carry it out."""
+    """Return the `remedy`, with the lines of settings.yml that carry it out."""
     if lines := _LINES.get(status or 0):
         shown = f"{remedy} Its settings.yml then has these lines. Restart it:\n{_indented(lines)}"
         return shown + (_PASSING if status == 429 else "")
@@ -271,11 +271,11 @@ def examine_installation() -> list[Finding]:
     ]
 
 
-def examine_folder(settings: "Settings", manner: Manner) -> Finding:
+def examine_folder(settings: "Settings", options: CheckOptions) -> Finding:
     """Check that RAG_HOME exists or can be made, and is writable unless it is a baked store."""
 
     def found(state: State, place: object, what: str = "", remedy: str = "") -> Finding:
-        detail = f"{place if manner.places else 'RAG_HOME'}{what}"
+        detail = f"{place if options.places else 'RAG_HOME'}{what}"
         return Finding("folder", state, detail=detail, remedy=remedy)
 
     if not isinstance(settings.home, Path):
@@ -291,28 +291,28 @@ def examine_folder(settings: "Settings", manner: Manner) -> Finding:
     return found("ok", home, "" if home.exists() else " is made when something is indexed")
 
 
-async def examine_components(container: "Container", manner: Manner) -> list[Finding]:
+async def examine_components(container: "Container", options: CheckOptions) -> list[Finding]:
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
     host = host_component(settings)
-    loading = 2 * LOAD_SECONDS if manner.thorough else 0
+    loading = 2 * LOAD_SECONDS if options.thorough else 0
     container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
-        _patiently(host, lambda: examine_host(container, manner), manner, more_seconds=loading),
-        _patiently("reranker", lambda: examine_reranker(container, manner), manner),
-        _patiently("searxng", lambda: examine_searxng(container, manner), manner),
+        _patiently(host, lambda: examine_host(container, options), options, more_seconds=loading),
+        _patiently("reranker", lambda: examine_reranker(container, options), options),
+        _patiently("searxng", lambda: examine_searxng(container, options), options),
     )
     shared = await asyncio.gather(
         *(
-            _patiently(name, partial(_database, name, wrong, ask, manner), manner)
+            _patiently(name, partial(_database, name, wrong, ask, options), options)
             for name, wrong, ask in _databases(container)
         ),
-        _patiently("queue", lambda: _queue(container), manner),
-        _patiently("workspaces", lambda: _agreement(container), manner),
+        _patiently("queue", lambda: _queue(container), options),
+        _patiently("workspaces", lambda: _agreement(container), options),
     )
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
     store = await _patiently(
-        "store", lambda: _store(container, manner), manner, lambda error: _store_remedy(settings, error, manner)
+        "store", lambda: _store(container, options), options, lambda error: _store_remedy(settings, error, options)
     )
     places = (
         {
@@ -320,7 +320,7 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
             "reranker": settings.rerank_url,
             "searxng": settings.searxng_host,
         }
-        if manner.places
+        if options.places
         else {}
     )
     return [
@@ -333,25 +333,25 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
 async def _patiently(
     component: str,
     ask: Callable[[], Awaitable[list[Finding]]],
-    manner: Manner,
+    options: CheckOptions,
     remedy_for: Callable[[Exception], str] = lambda _: "",
     more_seconds: float = 0,
 ) -> list[Finding]:
-    seconds = manner.seconds + more_seconds
+    seconds = options.seconds + more_seconds
     try:
         async with asyncio.timeout(seconds):
             return await ask()
     except TimeoutError:
         fault = Fault.late(component, seconds)
     except Exception as error:
-        fault = Fault.of(component, error, manner.message(error))
+        fault = Fault.of(component, error, options.message(error))
         if remedy := remedy_for(error):
             fault = Fault(component, str(fault) if isinstance(error, CragsideError) else fault.cause, remedy)
     return [Finding(component, "error", detail=fault.cause, remedy=fault.remedy)]
 
 
 def _databases(container: "Container") -> Iterator[tuple[str, State, Callable[[], Awaitable[DatabaseState]]]]:
-    """List the databases that are configured: the state of each if something is wrong, and how it is examined."""
+    """List the configured databases: the state of each if something is wrong, and how to examine it."""
     if (database := container.database) is not None:
         needs_age = container.settings.graph_storage == "PGGraphStorage"
         yield "postgres", "error", partial(examine, database, needs_age=needs_age)
@@ -364,15 +364,15 @@ def _databases(container: "Container") -> Iterator[tuple[str, State, Callable[[]
 
 
 async def _database(
-    component: str, wrong: State, ask: Callable[[], Awaitable[DatabaseState]], manner: Manner
+    component: str, wrong: State, ask: Callable[[], Awaitable[DatabaseState]], options: CheckOptions
 ) -> list[Finding]:
     found = await ask()
-    parts = filter(None, (found.address if manner.places else "", found.detail))
+    parts = filter(None, (found.address if options.places else "", found.detail))
     return [Finding(component, wrong if found.remedy else "ok", found.version, ", ".join(parts), found.remedy)]
 
 
 async def _agreement(container: "Container") -> list[Finding]:
-    """Check that the other databases have what PostgreSQL says that they have."""
+    """Check that the other databases hold what PostgreSQL says."""
     if container.graphs is None and container.redis is None and container.vectors is None:
         return []
     wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]
@@ -389,23 +389,23 @@ async def _queue(container: "Container") -> list[Finding]:
     return [Finding("queue", "warning" if known.dead else "ok", detail=detail, remedy=remedy)]
 
 
-async def _store(container: "Container", manner: Manner) -> list[Finding]:
+async def _store(container: "Container", options: CheckOptions) -> list[Finding]:
     settings = container.settings
     shared = container.database is not None
     if shared and settings.workspace not in await container.workspaces.names():
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     if not shared and not await asyncio.to_thread(_holds_something, settings):
-        folder = await asyncio.to_thread(examine_folder, settings, manner)
+        folder = await asyncio.to_thread(examine_folder, settings, options)
         if folder.state != "ok":
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     workspace = await container.workspaces.open(settings.workspace)
     known = await workspace.passages.status()
-    await container.workspaces.check(settings.workspace, whole=manner.thorough)
+    await container.workspaces.check(settings.workspace, whole=options.thorough)
     detail = f"workspace {known.workspace}: {counted(known.documents, 'document')}, embedded by {known.embedding_model}"
-    if not manner.thorough:
+    if not options.thorough:
         return [Finding("store", "ok", detail=detail)]
     if damage := await asyncio.to_thread(_damage, settings):
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
@@ -445,11 +445,11 @@ def _package(name: str) -> Finding:
         return Finding(name, "error", detail="is not installed", remedy="Install cragside again.")
 
 
-def _store_remedy(settings: "Settings", error: Exception, manner: Manner) -> str:
+def _store_remedy(settings: "Settings", error: Exception, options: CheckOptions) -> str:
     if may_be_damaged(error):
         if not isinstance(settings.home, Path) or is_baked(settings.home):
             return ""  # the error of a baked store says what to do
-        folder = settings.home / settings.workspace if manner.places else "its folder"
+        folder = settings.home / settings.workspace if options.places else "its folder"
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()

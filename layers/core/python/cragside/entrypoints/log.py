@@ -22,7 +22,7 @@ _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def trace_of(error: BaseException | None) -> str:
-    """The stack traces and types of an exception and its causes, without their messages: these may quote a request."""
+    """Return the stack traces and types of an exception and its causes, without messages, which may quote a request."""
     shown: list[str] = []
     while error is not None and len(shown) < _MOST_CAUSES:
         shown.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__qualname__)
@@ -31,7 +31,7 @@ def trace_of(error: BaseException | None) -> str:
 
 
 def message_of(error: Exception) -> str:
-    """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
+    """Return one line for a person. Only our own messages and the system's are shown: others may contain secrets."""
     if isinstance(error, ServiceUnavailable):
         message = error.message_with_place
         names_it = message.lower().startswith(f"the {error.component.replace('_', ' ')} ")

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from cragside.application.attempts import Handled
 from cragside.ports.index_queue import QueueStats
@@ -73,21 +74,21 @@ def counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry
 
 
 def sweep_figures(folder: Path) -> None:
-    """Remove what processes of a server had when they were killed."""
+    """Remove the current figures of processes that were killed, such as the connections that they had."""
     for process in {path.stem.rpartition("_")[2] for path in folder.glob(f"{_LIVE}*.db")}:
         if process.isdigit() and not _lives(int(process)):
             forget_figures(folder, process)
 
 
 def forget_figures(folder: Path, process: object) -> None:
-    """Remove what a process had that has ended; what it counted stays."""
+    """Remove the current figures of a process that has ended. Its counts stay."""
     for path in folder.glob(f"{_LIVE}*_{process}.db"):
         path.unlink(missing_ok=True)
 
 
 @cache
 def _value_class(process: Callable[[], object], folder: Path) -> Any:
-    """Two of them would write over each other in the files of one process."""
+    """Return the class of a process's values. There is one for each: two would overwrite each other in the files."""
     return values.MultiProcessValue(process)  # type: ignore[no-untyped-call]
 
 
@@ -164,35 +165,28 @@ class DatabaseCounts:
 
 
 def database_counts(process: Callable[[], object] = os.getpid) -> DatabaseCounts | None:
-    """Counts of a process, None if the disk has no room for them; then requests and tasks tell."""
+    """Return the counts of a process; None if the disk has no room for them, which other counts then report."""
     try:
         return DatabaseCounts(process)
     except OSError:
         return None
 
 
-class Shared(Collector):
-    """Collects what all processes that share PostgreSQL have there."""
+class _Known(Collector):
+    """Collects figures that are known already, each by the value of one label."""
 
-    def __init__(self, standing: Standing) -> None:
-        self._standing = standing
+    def __init__(self) -> None:
+        self._families: list[GaugeMetricFamily] = []
 
+    def add(self, name: str, text: str, label: str, figures: Mapping[str, float]) -> None:
+        family = GaugeMetricFamily(name, text, labels=(label,))
+        for value, figure in figures.items():
+            family.add_metric((value,), figure)
+        self._families.append(family)
+
+    @override
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The leases, and the changes that wait for another database."""
-        standing = self._standing
-        leases = GaugeMetricFamily("cragside_leases", "Leases of writers in PostgreSQL.", labels=("state",))
-        leases.add_metric(("held",), standing.leases_held)
-        leases.add_metric(("expired",), standing.leases_expired)
-        changes = GaugeMetricFamily(
-            "cragside_waiting_changes", "Changes that wait for another database.", labels=("role",)
-        )
-        ages = GaugeMetricFamily(
-            "cragside_oldest_waiting_change_seconds", "How long the oldest of them has waited.", labels=("role",)
-        )
-        for role, (count, seconds) in sorted(standing.waiting.items()):
-            changes.add_metric((role,), count)
-            ages.add_metric((role,), seconds)
-        yield from (leases, changes, ages)
+        yield from self._families
 
 
 class RequestCounts:
@@ -233,7 +227,7 @@ class RequestCounts:
 
 
 def worker() -> str:
-    """Return the name of a server's workers, which run one after the other."""
+    """Return the name under which all workers of a server count: they run one after the other."""
     return "worker"
 
 
@@ -262,19 +256,18 @@ def exposition(folder: str, queue: QueueStats | None, standing: Standing | None 
     if Path(folder).is_dir():  # somebody may have tidied the folder of temporary files
         sweep_figures(Path(folder))
         MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    known = _Known()
     if queue is not None:
-        registry.register(_Depth({"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}))
+        tasks = {"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}
+        known.add("cragside_queue_tasks", "Indexing tasks in the queue.", "state", tasks)
     if standing is not None:
-        registry.register(Shared(standing))
+        leases = {"held": standing.leases_held, "expired": standing.leases_expired}
+        known.add("cragside_leases", "Leases of writers in PostgreSQL.", "state", leases)
+        waiting = dict(sorted(standing.waiting.items()))
+        counts = {role: count for role, (count, _) in waiting.items()}
+        known.add("cragside_waiting_changes", "Changes that wait for another database.", "role", counts)
+        ages = {role: seconds for role, (_, seconds) in waiting.items()}
+        text = "How long the oldest of them has waited."
+        known.add("cragside_oldest_waiting_change_seconds", text, "role", ages)
+    registry.register(known)
     return generate_latest(registry)
-
-
-class _Depth(Collector):
-    def __init__(self, tasks: Mapping[str, int]) -> None:
-        self._tasks = tasks
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily("cragside_queue_tasks", "Indexing tasks in the queue.", labels=("state",))
-        for state, count in self._tasks.items():
-            family.add_metric((state,), count)
-        yield family

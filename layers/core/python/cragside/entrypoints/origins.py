@@ -93,7 +93,8 @@ class _Sender:
     def same_origin(self) -> bool:
         """Tell if the page comes from the server that it calls.
 
-        A proxy before us may have ended TLS, so this assumes the page's scheme. `Sec-Fetch-Site` overrides it.
+        A proxy in front may have ended TLS, so the page's scheme is taken for that of the server. `Sec-Fetch-Site`
+        decides where it is sent.
         """
         origin = self.origin
         if origin is None or not origin.is_web or len(self._hosts) != 1 or not self._sites_among("same-origin", "none"):
@@ -124,7 +125,7 @@ def _ollama_accepts(origin: Origin) -> bool:
 
 
 def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
-    """Tell if a browser asks what a page may send. Such a request has no body."""
+    """Tell if a request is a preflight, by which a browser asks what a page may send. It has no body."""
     if method != "OPTIONS":
         return False
     names = {name for name, value in headers if name != b"content-length" or value.strip() != b"0"}
@@ -135,7 +136,7 @@ def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
 
 
 def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
-    """Return the answer to the preflight of an accepted page: it may send what it asked for."""
+    """Return the answer to the preflight of an accepted page, which allows all that it asks for."""
     given = dict(headers)
     allowed = [(b"access-control-allow-origin", given[b"origin"].strip()), (b"access-control-allow-methods", _METHODS)]
     asked = given.get(b"access-control-request-headers", b"").strip()
@@ -148,7 +149,7 @@ def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
 
 
 def cors_headers(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
-    """Return an answer's headers, and those that let the page behind the request read it. Existing headers stay."""
+    """Return an answer's headers, with those that let the page behind the request read it. Existing ones stay."""
     origin = next((value.strip() for name, value in request if name == b"origin"), None)
     if origin is None:
         return list(answer)

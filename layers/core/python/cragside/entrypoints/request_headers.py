@@ -24,8 +24,8 @@ _FIELDS = ("user_id", "user", "safety_identifier")
 def wish_of(headers: RawHeaders) -> Wish | None:
     """Return the value of `X-RAG`, None without one.
 
-    Here and below, names of headers are in lower case, values in any case. Any other value raises `ValidationError`,
-    and so do two that differ.
+    In this module names of headers are in lower case, and values in any case. `ValidationError` is raised for any other
+    value, and for two that differ.
     """
     return cast(Wish | None, _value_of(headers, RAG_HEADER, "X-RAG", ("always", "never")))
 
@@ -53,7 +53,7 @@ def _value_of(headers: RawHeaders, name: bytes, shown: str, values: tuple[str, s
 def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] | None = None) -> str:
     """Return the user whom the headers (names in lower case) or else the body name; "" if neither does."""
     given = dict(headers)
-    names: list[object] = [_text(given[header]) for header in USER_HEADERS if header in given]
+    names: list[object] = [header_text(given[header]) for header in USER_HEADERS if header in given]
     if body:
         names += [body.get(field) for field in _FIELDS]
         metadata = body.get("metadata")
@@ -61,8 +61,8 @@ def end_user_of(headers: Iterable[tuple[bytes, bytes]], body: Mapping[str, Any] 
     return next(filter(None, map(end_user_name, names)), "")
 
 
-def _text(value: bytes) -> str:
-    """Return the text of a header. Bytes that differ give texts that differ."""
+def header_text(value: bytes) -> str:
+    """Return a header as a text. Different bytes give different texts."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -60,9 +60,9 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -
 async def followed(
     work: Callable[[Callable[[Step], None]], Coroutine[Any, Any, Result]],
 ) -> AsyncIterator[Step | Result]:
-    """Each step when `work` tells it, and the result as the last. Raises what `work` raises.
+    """Yield each step that `work` reports, and its result as the last item. Raises what `work` raises.
 
-    The run stops when whoever follows it is cancelled or closes this.
+    The work stops when the follower is cancelled or closes this.
     """
     ended: asyncio.Queue[Step | None] = asyncio.Queue()
     run = asyncio.create_task(work(ended.put_nowait))

@@ -25,7 +25,7 @@ _VARIABLES = frozenset(map(variable_of, Settings.model_fields))
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CompleteEnvironment:
     """An environment with what files add to it. `origins` tells where each variable of a setting comes from."""
 
     values: Mapping[str, str]
@@ -36,7 +36,7 @@ class Given:
         return self.origins.get(variable, DEFAULT)
 
 
-def given(environment: Mapping[str, str], folder: Path) -> Given:
+def completed_environment(environment: Mapping[str, str], folder: Path) -> CompleteEnvironment:
     """Return the environment, completed from the files in `folder` and in RAG_HOME.
 
     An empty variable counts as unset. Raises `ConfigurationError` for a file that is unreadable, invalid, or writable
@@ -51,7 +51,7 @@ def given(environment: Mapping[str, str], folder: Path) -> Given:
         _complete(values, origins, home.expanduser())
         if origins.get(_HOME) != chosen:
             raise ConfigurationError(f"{origins[_HOME]} sets RAG_HOME, by which it was found. Set RAG_HOME elsewhere.")
-    return Given(values, origins)
+    return CompleteEnvironment(values, origins)
 
 
 def _complete(values: dict[str, str], origins: dict[str, str], folder: Path) -> None:
@@ -86,12 +86,12 @@ def _text(path: Path) -> str | None:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open without waiting for somebody who writes into a pipe."""
+    """Open a file without waiting, even a pipe that nobody writes into."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:
-    """Refuse what other users could have written: settings say where prompts and tokens are sent."""
+    """Refuse a file that other users could have written: settings decide where prompts and tokens are sent."""
     if not stat.S_ISREG(found.st_mode):
         raise ConfigurationError(f"{path} is not a file. Move it away, or run cragside in another folder.")
     if not hasattr(os, "geteuid"):
@@ -105,7 +105,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
 
 
 def _from_dotenv(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    """The variables of ours; other programs' variables are ignored."""
+    """Return the variables of cragside in a file. Those of other programs are ignored."""
     from dotenv import dotenv_values  # most runs find no such file
 
     for name, value in dotenv_values(stream=StringIO(text), interpolate=False).items():

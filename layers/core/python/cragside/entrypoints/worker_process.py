@@ -91,7 +91,7 @@ def executing(command: Sequence[str], environment: Mapping[str, str]) -> Run:
 
 
 @asynccontextmanager
-async def kept(process: WorkerProcess, *, at_once: bool) -> AsyncIterator[None]:
+async def keeping_worker(process: WorkerProcess, *, at_once: bool) -> AsyncIterator[None]:
     """Keep a worker running while the block is open."""
     keeping = asyncio.create_task(process.keep(at_once=at_once))
     try:

@@ -82,7 +82,7 @@ def _status(description: str, *, done: bool = True) -> dict[str, Any]:
 
 
 def _sources(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A source for each passage. Open WebUI numbers sources by their different ids, so each has its own."""
+    """Return a source for each passage. Open WebUI numbers sources by their ids, so that each has its own."""
     sources = []
     for number, document in enumerate(documents, start=1):
         url = str(document.get("url") or "")

@@ -1,4 +1,4 @@
-"""A running cragside, as plugs of other programs ask it."""
+"""Asks a running cragside for other programs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Service:
             return False
 
     async def check(self) -> None:
-        """Ask cragside whether it has this command, which costs it nothing. Raises its errors, and what is wrong."""
+        """Ask cragside if it has this command, without a search. Raises its errors, and what is wrong."""
         checked_command(self.command)
         try:
             answer = await self._answer({"prompt": self.command}, min(self.seconds, _CHECK_SECONDS))
@@ -76,7 +76,7 @@ class Service:
         return evidence
 
     def evidence_now(self, question: str) -> Evidence:
-        """Return the same for callers without an event loop. It also works in a thread that has one, which waits."""
+        """Return the same as `evidence`, for callers without an event loop. A thread that has one waits for it."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self.evidence(question)).result()
 

@@ -1,4 +1,4 @@
-"""Settings out of the environment."""
+"""Reads settings from an environment."""
 
 import difflib
 import os
@@ -43,7 +43,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Settings that contradict others: the variable, and what to do."""
+    """Yield settings that contradict others: the variable, and what to do."""
     for name in _BY_REFERENCE:
         if getattr(settings, name) is not None and getattr(settings, f"{name}_secret") is not None:
             plain, secret = variable_of(name), variable_of(f"{name}_secret")

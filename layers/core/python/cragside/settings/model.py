@@ -12,6 +12,8 @@ from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
+    Connections,
+    Count,
     DocStatusStorage,
     File,
     GraphStorage,
@@ -31,6 +33,11 @@ from cragside.settings.values import (
     lowered,
     workspaces_by_token,
 )
+
+
+def _secret(variable: str, what: str = "key") -> Any:
+    description = f"ARN of the secret whose text is the {what}, in place of {variable}; see POSTGRES_URI_SECRET."
+    return Field(None, validation_alias=f"{variable}_SECRET", description=description)
 
 
 class Settings(BaseModel):
@@ -58,11 +65,7 @@ class Settings(BaseModel):
         description="The key of Ollama, where a gateway or Ollama's cloud asks for one. It is sent to the configured "
         "Ollama alone, and in place of what clients of the proxy send as their key.",
     )
-    ollama_api_key_secret: str | None = Field(
-        None,
-        validation_alias="OLLAMA_API_KEY_SECRET",
-        description="ARN of the secret whose text is the key, in place of OLLAMA_API_KEY; see POSTGRES_URI_SECRET.",
-    )
+    ollama_api_key_secret: str | None = _secret("OLLAMA_API_KEY")
     model_host: ModelHostAddress | None = Field(
         None,
         description="The host of the models, with the API that it speaks: `ollama+http://HOST:11434`, or "
@@ -75,11 +78,7 @@ class Settings(BaseModel):
         description="The key of a RAG_MODEL_HOST that speaks OpenAI's API. It is sent to that host alone, and in place "
         "of what clients of the proxy send as their key.",
     )
-    openai_api_key_secret: str | None = Field(
-        None,
-        validation_alias="OPENAI_API_KEY_SECRET",
-        description="ARN of the secret whose text is the key, in place of OPENAI_API_KEY; see POSTGRES_URI_SECRET.",
-    )
+    openai_api_key_secret: str | None = _secret("OPENAI_API_KEY")
     rerank_url: RerankAddress | None = Field(
         None,
         description="Full address of a rerank endpoint, such as `http://HOST/v1/rerank`, which then grades passages "
@@ -89,10 +88,7 @@ class Settings(BaseModel):
     rerank_api_key: ApiKey | None = Field(
         None, description="The key of RAG_RERANK_URL. It is sent to that address alone."
     )
-    rerank_api_key_secret: str | None = Field(
-        None,
-        description="ARN of the secret whose text is the key, in place of RAG_RERANK_API_KEY; see POSTGRES_URI_SECRET.",
-    )
+    rerank_api_key_secret: str | None = _secret("RAG_RERANK_API_KEY")
     rerank_scores: Literal["probability", "logit"] = Field(
         "probability",
         description="What RAG_RERANK_URL answers. `probability`: scores from 0 to 1. `logit`: log-odds, as llama.cpp's "
@@ -120,13 +116,10 @@ class Settings(BaseModel):
         description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI. It is "
         "read when the first connection is made, and again after five minutes or when a login is refused.",
     )
-    postgres_connections: int | None = Field(
+    postgres_connections: Connections | None = Field(
         None,
-        ge=1,
-        le=1000,
         description="Most connections of each process to PostgreSQL. Requests beyond wait for one, up to 10 seconds. "
-        "One workspace uses half of them at most, two at least. "
-        "Unset: 10, and 2 on AWS Lambda.",
+        "One workspace uses half of them at most, two at least. Unset: 10, and 2 on AWS Lambda.",
     )
     neo4j_uri: SecretStr | None = Field(
         None,
@@ -138,40 +131,27 @@ class Settings(BaseModel):
     neo4j_password: SecretStr | None = Field(
         None, validation_alias="NEO4J_PASSWORD", description="The password of NEO4J_USERNAME."
     )
-    neo4j_password_secret: str | None = Field(
-        None,
-        validation_alias="NEO4J_PASSWORD_SECRET",
-        description="ARN of the secret whose text is the password, in place of NEO4J_PASSWORD; see "
-        "POSTGRES_URI_SECRET.",
-    )
+    neo4j_password_secret: str | None = _secret("NEO4J_PASSWORD", "password")
     neo4j_database: str | None = Field(
         None,
         validation_alias="NEO4J_DATABASE",
         description="The database of NEO4J_URI, which has to exist. Unset: the user's own, usually `neo4j`.",
     )
-    neo4j_connections: int | None = Field(
+    neo4j_connections: Connections | None = Field(
         None,
-        ge=1,
-        le=1000,
         description="Most connections of each process to Neo4j. Questions of one workspace use half of them at most. "
         "Unset: 10, and 2 on AWS Lambda.",
     )
-
     redis_uri: SecretStr | None = Field(
         None,
         validation_alias="REDIS_URI",
         description="Redis, `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, for RAG_KV_STORAGE and "
         "RAG_DOC_STATUS_STORAGE. It has to keep what it has: no eviction of keys, an append-only file.",
     )
-    redis_uri_secret: str | None = Field(
-        None,
-        validation_alias="REDIS_URI_SECRET",
-        description="ARN of the secret whose text is the address, in place of REDIS_URI; see POSTGRES_URI_SECRET.",
+    redis_uri_secret: str | None = _secret("REDIS_URI", "address")
+    redis_connections: Connections | None = Field(
+        None, description="Most connections of each process to Redis. Unset: 10, and 2 on AWS Lambda."
     )
-    redis_connections: int | None = Field(
-        None, ge=1, le=1000, description="Most connections of each process to Redis. Unset: 10, and 2 on AWS Lambda."
-    )
-
     qdrant_url: SecretStr | None = Field(
         None,
         validation_alias="QDRANT_URL",
@@ -180,15 +160,10 @@ class Settings(BaseModel):
     qdrant_api_key: SecretStr | None = Field(
         None, validation_alias="QDRANT_API_KEY", description="The API key of QDRANT_URL, which may write."
     )
-    qdrant_api_key_secret: str | None = Field(
-        None,
-        validation_alias="QDRANT_API_KEY_SECRET",
-        description="ARN of the secret whose text is the key, in place of QDRANT_API_KEY; see POSTGRES_URI_SECRET.",
+    qdrant_api_key_secret: str | None = _secret("QDRANT_API_KEY")
+    qdrant_connections: Connections | None = Field(
+        None, description="As RAG_POSTGRES_CONNECTIONS, of each process to Qdrant."
     )
-    qdrant_connections: int | None = Field(
-        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Qdrant."
-    )
-
     kv_storage: KvStorage | None = Field(
         None,
         description="LightRAG's class that stores passages by their ids and the answers of models. `RedisKVStorage` "
@@ -212,7 +187,6 @@ class Settings(BaseModel):
         "`RedisDocStatusStorage` needs REDIS_URI. Unset: `PGDocStatusStorage` with POSTGRES_URI, else "
         "`SqliteDocStatusStorage`.",
     )
-
     home: StorePlace = Field(
         Path("~/.cragside"),
         description="Folder of the embedded store, with a subfolder for each workspace. A store made by "
@@ -392,21 +366,18 @@ class Settings(BaseModel):
         description="File of the tokens that `cragside token` makes, as hashes, with scopes, workspaces and an expiry. "
         "Servers notice a change within 2 seconds. Other users must not be able to write it.",
     )
-    limit_workspaces: int | None = Field(
+    limit_workspaces: Count | None = Field(
         None,
-        ge=0,
         description="Most workspaces that a token without limits of its own may create: it creates no other when this "
         "many of those that it opens exist. It holds for requests, not for the command line. Unset: no limit.",
     )
-    limit_documents: int | None = Field(
+    limit_documents: Count | None = Field(
         None,
-        ge=0,
         description="Most documents, in all workspaces that a token opens together, for tokens without limits of "
         "their own. Unset: no limit.",
     )
-    limit_bytes: int | None = Field(
+    limit_bytes: Count | None = Field(
         None,
-        ge=0,
         description="Most bytes of documents (files or texts, and metadata), in all workspaces that a token opens "
         "together, for tokens without limits of their own. Unset: no limit.",
     )
@@ -466,7 +437,7 @@ class Settings(BaseModel):
         return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
 
     def in_files(self, home: Path) -> "Settings":
-        """These settings for a store in a folder that nobody else uses, with its own queue."""
+        """Return these settings for a store in a folder that nobody else uses, with its own queue."""
         servers = ("postgres_uri", "postgres_uri_secret", "neo4j_uri", "qdrant_url", "redis_uri", "redis_uri_secret")
         elsewhere = ("home_sha256", "queue_url", *servers)
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
@@ -480,14 +451,6 @@ class Settings(BaseModel):
     def openai_address(self) -> str | None:
         """The address, up to `/v1`, of the host with OpenAI's API whose models are used. None if there is none."""
         return _address_in(self.model_host, "openai")
-
-    @property
-    def host_key_field(self) -> str | None:
-        """The field that a key of the configured host of models belongs to, None if no key is set for that host."""
-        field = "openai_api_key" if self.openai_address else "ollama_api_key" if self.ollama_address else None
-        if field is None or (getattr(self, field) is None and getattr(self, f"{field}_secret") is None):
-            return None
-        return field
 
     @property
     def upstream(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, SecretStr, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, SecretStr, StringConstraints, TypeAdapter
 
 from cragside.domain.addresses import origin_patterns
 from cragside.domain.errors import ValidationError
@@ -17,20 +17,8 @@ from cragside.domain.preferences import PERSONAS
 
 # The first segments of cragside's and Ollama's own paths.
 _TAKEN = frozenset(
-    {
-        "api",
-        "console",
-        "docs",
-        "documents",
-        "enrichment",
-        "favicon.ico",
-        "graph",
-        "health",
-        "healthz",
-        "ingest",
-        "metrics",
-    }
-    | {"openapi.json", "query", "ready", "v1"}
+    {"api", "console", "docs", "documents", "enrichment", "favicon.ico", "graph", "health", "healthz", "ingest"}
+    | {"metrics", "openapi.json", "query", "ready", "v1"}
 )
 _BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")
 
@@ -59,7 +47,7 @@ def _server(value: object) -> object:
 
 
 def _ollama(value: object) -> object:
-    """As Ollama's own programs read OLLAMA_HOST. A server that listens on every address is reached on loopback."""
+    """Read an address as Ollama's programs read OLLAMA_HOST. For a server on every address, loopback is taken."""
     if not isinstance(value, str):
         return value
     scheme, _, rest = value.strip().rpartition("://")
@@ -167,6 +155,8 @@ def _origins(value: str) -> str:
     return value
 
 
+Count = Annotated[int, Field(ge=0)]
+Connections = Annotated[int, Field(ge=1, le=1000)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]
 ServerAddress = Annotated[str, BeforeValidator(_server)]
 OllamaAddress = Annotated[str, BeforeValidator(_ollama)]
@@ -253,10 +243,9 @@ def unknown_storage(field: str, *, in_files: bool) -> str:
 
 
 def storage_conflicts(chosen: Mapping[str, str | None], given: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
-    """Yield the storages that cannot be: the variable, and what to do.
+    """Yield the storages that cannot be used: the variable, and what to do.
 
-    `chosen` has the storages by their roles, `given` whether the addresses of servers are set, by their
-    variables.
+    `chosen` has the storages by their roles. `given` says, by their variables, which addresses of servers are set.
     """
     for role, name in chosen.items():
         if name is None:

@@ -39,7 +39,7 @@ class AwsClient:
 
     @contextmanager
     def connected(self, refusal: Callable[[str], CragsideError | None]) -> Iterator[Any]:
-        """The client. `refusal` returns the error for a code that the service answers; None means an outage."""
+        """Return the client. `refusal` maps a code that the service answers to an error; None stands for an outage."""
         with self._making:
             client = self._client = self._client or make_client(self._service, self._subject, **self._options)
         from botocore.exceptions import (

@@ -19,6 +19,7 @@ import orjson
 
 from cragside.adapters.documents.kinds import KINDS
 from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable, contained
+from cragside.domain.characters import encodable
 
 # Addresses, numbers and headers are repeated in a text that the file has once.
 _MOST_GROWTH = 300
@@ -55,17 +56,12 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
             reading = KINDS[asked["kind"]].reader(content, origin)
             if len(reading.text) > _GROWN_CHARACTERS + _MOST_GROWTH * len(content):
                 raise Unreadable(f"holds {_MOST_GROWTH} times as much text as the file is long, which is the limit")
-            fields = {**asdict(reading), "text": _clean(reading.text)}
+            fields = {**asdict(reading), "text": encodable(reading.text)}
             return orjson.dumps({"reading": fields}, default=str)
     except Unreadable as error:
-        return orjson.dumps({"refused": _clean(error.reason)})
+        return orjson.dumps({"refused": encodable(error.reason)})
     except ModuleNotFoundError as error:
         return orjson.dumps({"missing": error.name})
-
-
-def _clean(text: str) -> str:
-    """Return the text with lone surrogates replaced, which UTF-8 cannot encode. The length stays."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _awaited(requests: BinaryIO, idle: int) -> bool:

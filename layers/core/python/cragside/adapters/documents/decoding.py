@@ -81,7 +81,7 @@ def ranked(content: bytes) -> Iterator[str]:
 
 
 def _scores(sample: bytes, encodings: Iterable[str]) -> dict[str, float]:
-    """Tell how much the pairs of bytes are those of a language, for each encoding."""
+    """Return for each encoding how much the pairs of bytes look like those of a language."""
     from chardet import detect_all
 
     found = detect_all(
@@ -102,7 +102,7 @@ def is_readable(text: str) -> bool:
 
 
 def is_western(text: str) -> bool:
-    """Tell if all characters beyond ASCII are common in the west of Europe, and none begins a cut sign of UTF-8."""
+    """Tell if all characters beyond ASCII are common in Western Europe, and none is the beginning of a broken sign."""
     if text.isascii():
         return True
     return all(each.isascii() or each in _WESTERN for each in set(text)) and not _CUT_SIGN.search(text)
@@ -333,7 +333,7 @@ def _damaged(content: bytes) -> str | None:
 
 
 def _is_cut(content: bytes, cut: bytes) -> bool:
-    """Tell if an ASCII text ends with a part of a character in UTF-8 rather than with a letter of Windows-1252."""
+    """Tell if an ASCII text ends within a character of UTF-8, rather than with a letter of Windows-1252."""
     # Words of many languages end with one of the other letters.
     if len(cut) < 2 and not (b"\xc2" <= cut < b"\xe0" or cut == b"\xe2"):
         return False
@@ -395,7 +395,7 @@ def _wide(content: bytes) -> str | None:
 
 
 def _usual(sample: bytes, encoding: str) -> int:
-    """Return the number of the usual characters, 0 if the sample is not readable."""
+    """Return the number of usual characters in a sample; 0 if it is not readable."""
     text = sample.decode(encoding, "ignore")
     readable = sum(character.isprintable() or character in "\r\n\t\f" for character in text) >= 0.97 * len(text)
     return len(_USUAL.findall(text)) if readable else 0

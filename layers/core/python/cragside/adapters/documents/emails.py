@@ -43,7 +43,7 @@ class Attached:
 
 @dataclass(slots=True)
 class MailContents:
-    """Holds the contents of a message. `found` says that it has a part of text, even a blank one."""
+    """Holds the contents of a message. `found` is set if it has a part of text, even a blank one."""
 
     texts: list[Reading] = field(default_factory=list)
     forwarded: list[EmailMessage] = field(default_factory=list)
@@ -117,7 +117,7 @@ def _says_more(shown: set[str], said: set[str]) -> bool:
 
 
 def _says_otherwise(said: set[str], shown: set[str]) -> bool:
-    """Tell if a plain text, which is no stub, has other words than the rich form, or a number."""
+    """Tell if a plain text has words or numbers that the rich form lacks, and is more than a stub."""
     more = said - shown
     # Plain texts number links: [1].
     return (len(said) > _LONG and len(more) > _MOST * len(said)) or any(map(_NUMBER.search, more))

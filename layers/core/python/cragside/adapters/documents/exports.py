@@ -128,7 +128,7 @@ def conversation_export(value: Any) -> Reading | None:
 
 
 def as_spoken(text: str) -> str:
-    """Return a text without what models thought, if it is Open WebUI's export of a chat as text."""
+    """Remove what models thought from a text, if it is Open WebUI's export of a chat as text."""
     if not f"\n{text}".startswith(_QUESTION):
         return text
     turns = text.split(_ANSWER)
@@ -136,7 +136,7 @@ def as_spoken(text: str) -> str:
 
 
 def _parted(turn: str) -> tuple[str, str]:
-    """Return an answer, and what is said from the next question on."""
+    """Split an answer from what is said from the next question on."""
     answer, asked, rest = turn.partition(_QUESTION)
     return answer, asked + rest
 

@@ -106,7 +106,7 @@ def declarations(style: str) -> Declared:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The inherited look of text. `behind` is the background, `colour` that of the text; None means unknown."""
+    """The inherited look of text: `behind` is the background's colour, `colour` the text's. None means unknown."""
 
     behind: _Colour | None = None
     colour: _Colour | None = None
@@ -178,7 +178,7 @@ def _is_clipped(declared: Declared) -> bool:
 
 
 def _leaves_nothing(function: Any) -> bool:
-    """Tell if a transformation, a clip or a filter leaves nothing to see of an element."""
+    """Tell if a transformation, a clip or a filter hides all of an element."""
     tokens = [token for token in function.arguments if token.type not in ("whitespace", "comment", "literal")]
     words = [token.lower_value if token.type == "ident" else "" for token in tokens]
     # Behind these words come round corners and the centre of a circle.
@@ -248,7 +248,7 @@ def _numbers(declared: Declared, name: str, share: float) -> Iterator[float]:
 
 
 def _in_pixels(tokens: Value, share: float) -> Iterator[float]:
-    """Yield the numbers and lengths in a value in pixels, also in calculations. One per cent is `share` pixels."""
+    """Yield the lengths and numbers in a value as pixels, also within calculations. One per cent is `share` pixels."""
     for token in tokens:
         if token.type == "number":
             yield float(token.value)
@@ -281,13 +281,13 @@ def _is_relative(token: Any) -> bool:
 
 
 def _four(values: Sequence[Any]) -> list[Any]:
-    """Top, right, bottom and left, from one to four values as in CSS."""
+    """Return top, right, bottom and left, from one to four values as in CSS."""
     return [values[place if place < len(values) else min(max(0, place - 2), len(values) - 1)] for place in range(4)]
 
 
 @dataclass
 class _Styles:
-    """The rules of a page's style sheets by a mark that they need, and what they declare for each kind of element."""
+    """The rules of a page's style sheets, each by one id, class or tag that it needs, and what they declare."""
 
     tree: Any
     rules: dict[str, list[tuple[frozenset[str], tuple[int, int], Declared]]] = field(default_factory=dict)

@@ -34,10 +34,10 @@ _MOST_LINKED = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block as Markdown, which begins with `prefix`. `linked` is the share of its characters that are links.
+    """A block of a page as Markdown, such as a paragraph. `linked` is the share of its characters that are links.
 
-    A row of a table that has only names of columns has so many `names`. The first row of a table `begins` it. The first
-    block of a heading has its level and its whole text as `heading`.
+    The `prefix` is what Markdown begins it with. `names` counts the columns that a table's row names, and is 0 for
+    other blocks. `begins` says that a row is its table's first. `heading` is the level and the whole text of a heading.
     """
 
     text: str
@@ -107,7 +107,7 @@ def _is_beside(element: Any) -> bool:
 
 
 class _Line:
-    """The line under way: its pieces, how much of them is links, and how it begins."""
+    """The line that is being read: its pieces, how much of it is links, and how it begins."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -365,9 +365,10 @@ def with_dropped(article: str, blocks: list[Block], title: str) -> str:
 
 
 class _Words:
-    """The words of a text, to find blocks in.
+    """The words of a text, in which blocks are looked for.
 
-    They are compared without gaps. Half a word in bold or a soft hyphen parts a word in the article or in the block.
+    Words are compared without gaps, because half a word in bold or a soft hyphen splits it in the article or in the
+    block.
     """
 
     def __init__(self, words: list[str]) -> None:

@@ -152,7 +152,7 @@ def _placed(found: re.Match[str]) -> str:
 
 
 def _beside(before: str, text: str, after: str, mark: str) -> str:
-    """Raised or lowered text between two characters. It joins no figure on either side."""
+    """Return raised or lowered text with a mark before it, and blanks so that it joins no figure on either side."""
     begin = end = ""
     if before.isdigit() and _FIGURE.match(text):
         text = text.strip()

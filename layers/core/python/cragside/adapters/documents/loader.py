@@ -22,7 +22,7 @@ from cragside.adapters.documents.reading import (
     label,
     name_as_title,
 )
-from cragside.adapters.turns import Turns
+from cragside.adapters.fair_slots import FairSlots
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.ports.files import DocumentLoader
@@ -61,9 +61,9 @@ class FileLoader(DocumentLoader):
         self._max_bytes = max_bytes
         self._parsers = ParserProcesses(seconds=seconds, memory=memory)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="loader")
-        self._turns = Turns(parallel)
+        self._turns = FairSlots(parallel)
         # OCR takes minutes, which other files must not wait for: one file at a time, and it waits first.
-        self._ocr_turns = Turns(1)
+        self._ocr_turns = FairSlots(1)
         self._patience = patience
         self._ocr = ocr
 
@@ -159,7 +159,7 @@ def _read_here(kind: Kind, content: bytes, origin: FileOrigin) -> Reading:
         return kind.reader(content, origin)
 
 
-async def _wait(turns: Turns, workspace: str, patience: float) -> None:
+async def _wait(turns: FairSlots, workspace: str, patience: float) -> None:
     try:
         await turns.take(workspace, patience=patience)
     except TimeoutError:
@@ -169,8 +169,7 @@ async def _wait(turns: Turns, workspace: str, patience: float) -> None:
 
 
 def _at_the_end(reading: "Future[Reading]", give_back: Callable[[str], None], workspace: str) -> None:
-    """Return the turn ends with the reading, not with the task that waits for it: a client may leave before its file is
-    read."""
+    """Give the turn back when the reading ends: the client, and the task that waits, may leave before that."""
     loop = asyncio.get_running_loop()
 
     def ended(_: object) -> None:

@@ -47,10 +47,10 @@ _ROUNDED = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 class _Section(NamedTuple):
-    """A part of a format: the text before a number, the places of its digits, the text behind it, what the number is
-    multiplied with, and for which numbers the part is.
+    """A section of a number format, such as that for negative numbers.
 
-    With None as places the number is written in full, and with "" it is not there.
+    It has the text before the number, the places of its digits, the text behind it, the factor of the number, and the
+    numbers that it is for. Places of None write the number in full, and places of "" leave it out.
     """
 
     before: str = ""
@@ -99,7 +99,7 @@ def number_shown(value: float, written: str) -> str:
 
 
 def _in_section(value: float, section: _Section) -> str:
-    """Return a number without its sign in a part of a format."""
+    """Write a number, without its sign, in the form that one section of a format describes."""
     before, places, after, scale, _ = section
     if places is None or (places and not value < _LONGEST_WHOLE):
         return f"{before}{_general(value)}{after}".strip()
@@ -118,7 +118,7 @@ def _exact(value: float) -> Decimal:
 
 
 def _general(value: float) -> str:
-    """Return a number without a format. What is whole, and what has many digits, is no power of ten."""
+    """Return a number that has no format, never as a power of ten."""
     if not isinstance(value, float):
         return str(value)
     short = f"{value:.11g}"
@@ -165,7 +165,7 @@ def _section(part: str) -> _Section:
 
 
 def _moved(part: re.Match[str]) -> str:
-    """Return a literal part as people see it, with its signs apart. A sign that fills the cell is left out."""
+    """Return a literal part as people see it, with its signs apart. The sign that fills a cell is left out."""
     text = part[1] or part[2] or part[3] or ("" if part[0].startswith("*") else " ")
     return "".join(sign if sign in _SPACES or ord(sign) > 0xFFFF else chr(_APART + ord(sign)) for sign in text)
 
@@ -235,7 +235,7 @@ def _clocked(value: time | timedelta, parts: tuple[_Part, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _clock(written: str) -> tuple[bool, tuple[_Part, ...]]:
-    """Tell if a format shows a date, and give the parts of its time."""
+    """Tell if a format shows a date, and return the parts of its time."""
     # The parts that are seen, and the units of dates and times alone.
     parts, units = list[_Part](), list[int]()
     for found in _PART.finditer(_MISWRITTEN.get(written, written)[:300].split(";")[0]):

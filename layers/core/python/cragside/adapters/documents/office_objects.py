@@ -112,7 +112,7 @@ def _points(holder: Any) -> _Points:
 
 
 def _joined(levels: list[_Points]) -> _Points:
-    """Return the names of levels, which come from the inmost one. An outer name holds until the next one."""
+    """Join the names of levels, innermost first. A name of an outer level counts until the next one."""
     inner = levels[0] if levels else {}
     for outer in levels[1:]:
         names, last = _Points(), ""

@@ -49,7 +49,7 @@ def opened(content: bytes, damaged: str) -> Storage:
 
 
 class _File:
-    """Streams of one file, which together are no longer than the file."""
+    """Reads the streams of a file. All that are read together have no more bytes than the file."""
 
     def __init__(self, content: bytes, damaged: str) -> None:
         from olefile import DEFECT_INCORRECT, OleFileIO
@@ -86,7 +86,7 @@ class _File:
         return content
 
     def _follow(self, table: Sequence[int], sector: int) -> None:
-        """Refuse a chain of sectors that leaves the file or never ends. olefile reads those again and again."""
+        """Refuse a chain of sectors that leaves the file or never ends, which olefile would read again and again."""
         for _ in range(len(table)):
             sector = table[sector]
             if sector == _END_OF_CHAIN:
@@ -253,6 +253,6 @@ def _has(content: bytes, stream: str) -> bool:
 
 
 def _is_locked(content: bytes) -> bool:
-    """Tell if the document says at its beginning that it is encrypted. kreuzberg would read letters by chance."""
+    """Tell if the document says at its beginning that it is encrypted. kreuzberg would read random letters from it."""
     head = content.find(_WORD_HEAD)
     return head >= 0 and any(byte & _WORD_LOCKED for byte in content[head + _WORD_FLAGS : head + _WORD_FLAGS + 1])

@@ -212,7 +212,7 @@ class _Place:
 
 
 def numbers_of(body: Any, styles: Iterable[Any]) -> dict[Any, str]:
-    """Return the numbers of headings and first paragraphs of list items that have one."""
+    """Return the numbers of headings and of list items. The first paragraph of an item stands for it."""
     styles = list(styles)
     levels, unnumbered = _all_levels(styles), _unnumbered(styles)
     outline, last, known = _Count(), dict[str, _Count](), dict[str, _Count]()

@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 def settle_tables(tree: Any) -> None:
-    """Write the tables of a page anew, in place. A table that only lays out its page is none any more."""
+    """Write the tables of a page anew, in place. Tables for the layout become plain elements."""
     tables = list(tree.iter("table"))
     around = [next(table.iterancestors("table"), None) for table in tables]
     holders = {table for table in around if table is not None}
@@ -64,7 +64,7 @@ def _parts(table: Any) -> list[list[Any]]:
 
 
 def _is_laid_out(parts: Sequence[Sequence[Any]]) -> bool:
-    """Tell if a table only gives texts their places, by one column, headings or articles in its cells."""
+    """Tell if a table is there for the layout alone: it has one column, or headings or long texts in its cells."""
     rows = [[*row.iterchildren(*CELLS)] for part in parts for row in part]
     if not rows or _names_columns(rows[0]):
         return False
@@ -155,7 +155,7 @@ def _span(cell: Any, name: str, most: int) -> int:
 
 
 def _naming(rows: Sequence[_Row], placed: Sequence[_Placed]) -> int:
-    """The number of rows that the page itself calls the names of columns, with those that their cells reach into."""
+    """Return how many rows the page itself marks as names of columns, with rows that their merged cells reach into."""
     count = 0
     for row in rows[:LOOKED_AT]:
         in_head = row.element.getparent().tag == "thead"

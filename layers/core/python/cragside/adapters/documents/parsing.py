@@ -12,6 +12,7 @@ import orjson
 
 from cragside.adapters.documents.kinds import Kind
 from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.document import Mark
 from cragside.domain.errors import ServiceUnavailable
 
@@ -137,7 +138,7 @@ class _Child:
         assert requests is not None and answers is not None  # noqa: S101,PT018 - both are pipes
         header = {
             "kind": kind.module,
-            "name": origin.name.encode("utf-8", "replace").decode(),
+            "name": encodable(origin.name),
             "file_type": origin.file_type,
             "charset": origin.charset,
             "ocr": asdict(origin.ocr) if origin.ocr else None,

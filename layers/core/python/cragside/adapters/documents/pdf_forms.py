@@ -149,7 +149,7 @@ def _has_background(annotation: Any) -> bool:
 
 
 def _is_no_ground(path: Any) -> bool:
-    """Tell if a path is white, transparent or a frame."""
+    """Tell if a path is no background: it is white, transparent or a frame."""
     import pypdfium2.raw as pdfium
 
     fill, stroke = ctypes.c_int(), ctypes.c_int()
@@ -345,12 +345,12 @@ def fill_in(written: Sequence[Written], pieces: Sequence[Piece], body: str) -> l
     everything = _letters(body)
     columns.name_values()
     rest += columns.rows()
-    told = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
-    return list(dict.fromkeys(_line(each) for each in told if not each.text.startswith("[ ]")))
+    shown = [each for each in rest if each.kind != "note" or _letters(each.text) not in everything]
+    return list(dict.fromkeys(_line(each) for each in shown if not each.text.startswith("[ ]")))
 
 
 def _placed(each: Written, pieces: Sequence[Piece], labelled: set[int], columns: FieldColumns) -> bool:
-    """Write a value beside its label. Return False if there is none."""
+    """Write a value beside its label. Returns False if it has none."""
     line = [piece for piece in pieces if not piece.blank and _in_line(each.box, piece)]
     behind = min(
         (piece for piece in line if piece.box.left >= each.box.right - _TOLERANCE),

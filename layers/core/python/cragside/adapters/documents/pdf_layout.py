@@ -80,7 +80,7 @@ class Box(NamedTuple):
 
 @dataclass(slots=True)
 class Piece:
-    """Text without a wide gap. `before` separates it from the piece that the file draws before it."""
+    """A text without a wide gap. `before` is the blank or line end between it and the piece that is drawn before it."""
 
     text: str
     box: Box
@@ -97,7 +97,7 @@ class Piece:
 
 
 class Layouts:
-    """Finds the pieces of the pages of a file, until it has read as many characters as a file may take."""
+    """Finds the pieces of text on the pages of a file, until the limit of characters for a file is reached."""
 
     def __init__(self) -> None:
         self._left = _MOST_CHARACTERS
@@ -286,7 +286,7 @@ def _edges(lefts: Sequence[float]) -> list[float]:
 
 
 def _free(rows: Sequence[Row], edge: float) -> list[tuple[int, int]]:
-    """Return the runs of rows in which nothing crosses the space left of the edge."""
+    """Return the runs of rows in which no text crosses the space left of the edge."""
     crossed = [
         any(piece.box.left < edge - 1 and piece.box.right > edge - _GUTTER * piece.box.height for piece in row)
         for row in rows
@@ -361,7 +361,7 @@ def _may_be_columns(rows: Sequence[Row]) -> bool:
 
 
 def _columns(rows: Sequence[Row]) -> list[list[Row]]:
-    """Two columns of running text or more, with the small tables and figures beside them; none if there are not two."""
+    """Find two or more columns of running text, and the small tables and figures beside them; [] without two."""
     ends = _gaps(rows)
     running = [_is_wide(part) and _runs_on(part) for part in _split(rows, ends)]
     if sum(running) < 2:
@@ -400,7 +400,7 @@ def _runs_on(column: Sequence[Row]) -> bool:
 
 
 def _drawn_across(columns: Sequence[Sequence[Row]], drawn: dict[int, int]) -> bool:
-    """Tell if the file goes from one column to another line by line, and not only from the end of one to the next."""
+    """Tell if the file draws the columns line by line, from one to the other, and not one after the other."""
     columns = [column for column in columns if _is_wide(column) and _runs_on(column)]
     owners = sorted((drawn[id(piece)], number) for number, column in enumerate(columns) for piece in _flat([column]))
     changes = sum(one != other for (_, one), (_, other) in pairwise(owners))

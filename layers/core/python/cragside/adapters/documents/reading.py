@@ -39,7 +39,7 @@ class Unreadable(Exception):
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Turn what stops a parser into `Unreadable`. A module that is not installed is no fault of the file."""
+    """Raise `Unreadable` where a parser stops. A module that is not installed is no fault of the file."""
     try:
         yield
     except (Unreadable, ModuleNotFoundError):

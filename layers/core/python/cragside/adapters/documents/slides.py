@@ -164,7 +164,7 @@ def _number(paragraph: Any, counts: dict[int, tuple[str, int]]) -> str:
 
 
 def _holder(run: Any) -> Any:
-    """Return the element that says what a run links to."""
+    """Return the element that has a run's link."""
     return run.getparent() if run.tag == f"{_A}t" else run
 
 

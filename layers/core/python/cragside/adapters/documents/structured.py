@@ -131,7 +131,7 @@ def _told(cut: list[str]) -> str:
 
 
 class _Repeated(str):
-    """A key that its object has already. It equals no other, so that none of the values is lost."""
+    """A second key of the same name in an object. It equals no other key, so that no value is lost."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -267,7 +267,7 @@ def _language(book: Mapping[str, Any]) -> str:
 
 
 def _joined(text: Any) -> str:
-    """Texts are strings or lists of lines."""
+    """Return a text that is written as a string or as a list of lines."""
     return text if isinstance(text, str) else "".join(line for line in _listed(text) if isinstance(line, str))
 
 
@@ -301,7 +301,7 @@ def read_delimited(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:
-    """Records, numbered as a spreadsheet numbers them."""
+    """Yield the records with the numbers that a spreadsheet gives them."""
     lines = io.StringIO(text, newline="")
     if quoted:
         return enumerate(csv.reader(lines, delimiter=delimiter, strict=True), 1)

@@ -110,7 +110,7 @@ def _row(headers: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _value(cell: str) -> str:
-    """Return the value of a cell, which cannot add a column of its own."""
+    """Return a cell in which nothing looks like the beginning of another column."""
     return _FURTHER_COLUMN.sub(",", cell)
 
 

@@ -57,12 +57,13 @@ def meeting_facts(text: str) -> tuple[bool, dict[str, Any]]:
     return (people or listed) is not None and sum(map(bool, signs)) >= 3, present(fields)
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str | None:
+def _first(pattern: re.Pattern[str], text: str, marks: str = " *_") -> str | None:
     found = pattern.search(text)
-    return found[1].strip(" *_") if found else None
+    return found[1].strip(marks) if found else None
 
 
 _HEAD = 6000
+_QUOTES = " \"'"
 _FRONT_MATTER = re.compile(r"\A---\n(.{0,4000}?)\n---\n", re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(\S[^\n]*+)", re.MULTILINE)
 _AUTHOR = re.compile(r"(?im)^(?:by|author|von|autor(?:in)?):?[ \t]++(\S[^\n]{0,120})$")
@@ -113,7 +114,7 @@ def _tier1(doc_type: DocType, name: str, text: str) -> dict[str, Any]:
 
 
 def _stated(name: str, text: str, dated: str, *, url: bool = False) -> dict[str, Any]:
-    """Title, author and date from the first lines or the front matter of a text."""
+    """Return title, author and date from the first lines or the front matter of a text."""
     head = text[:_HEAD]
     front = _FRONT_MATTER.match(head)
     stated = front[1] if front else head
@@ -121,16 +122,11 @@ def _stated(name: str, text: str, dated: str, *, url: bool = False) -> dict[str,
     address = _URL.search(stated)
     fields = {
         "title": title[1].strip(" \"'#") if title else None,
-        "author": _value(_AUTHOR, stated),
-        dated: _value(_DATED, stated),
+        "author": _first(_AUTHOR, stated, _QUOTES),
+        dated: _first(_DATED, stated, _QUOTES),
         "url": (address[1] if address else name if re.match(r"https?://", name) else None) if url else None,
     }
     return present(fields)
-
-
-def _value(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
-    return found[1].strip(" \"'") if found else None
 
 
 # Of these, people write the beginning. Logs and settings begin with anything.

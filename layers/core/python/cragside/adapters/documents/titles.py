@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.documents.reading import MAX_LISTED, Reading, label
+from cragside.domain.characters import encodable
 
 if TYPE_CHECKING:
     import yaml
@@ -179,8 +180,7 @@ class _Values:
             self._characters -= len(node.value)
             if self._characters < 0:
                 raise _Refused
-            # Escapes may write half of a character, which cannot be stored.
-            return _scalar(node.value.encode("utf-8", "replace").decode(), plain=node.style is None)
+            return _scalar(encodable(node.value), plain=node.style is None)
         if isinstance(node, yaml.SequenceNode):
             items = [self.of(item, depth + 1) for item in node.value]
             return [item for item in items if item is not None] or None

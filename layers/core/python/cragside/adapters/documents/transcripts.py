@@ -102,10 +102,10 @@ def _clock(seconds: int, hours: str = "") -> str:
 
 def _joined(lines: list[tuple[int, str]]) -> Iterator[str]:
     """Join consecutive lines of one speaker, with a time where half a minute has passed since the one before."""
-    speaker, speech, told = "", list[str](), -_APART
+    speaker, speech, last_time = "", list[str](), -_APART
     for start, line in lines:
-        time = f"[{_clock(start)}] " if start >= told + _APART else ""
-        told = start if time else told
+        time = f"[{_clock(start)}] " if start >= last_time + _APART else ""
+        last_time = start if time else last_time
         named = _NAMED.match(line)
         if named and named[1] == speaker:
             speech.append(time + line[named.end() :])

@@ -125,7 +125,7 @@ class Numbering:
         self._begun: set[tuple[str, int]] = set()
 
     def number(self, paragraph: Any) -> str:
-        """Return the number of a paragraph, such as "2.2" or "(b)"; "" without one. A bullet is none."""
+        """Return the number of a paragraph, such as "2.2" or "(b)"; "" without one, and for a bullet."""
         name, level = self._place(paragraph)
         items = self._lists.get(name)
         if items is None or _unseen(paragraph):
@@ -185,7 +185,7 @@ def value_of(element: Any, *path: str) -> str:
 
 
 def _found(element: Any, *path: str) -> Any:
-    """Return the first element at a path, step by step, which takes a third of the time of a search for the path."""
+    """Return the first element at a path. Going step by step takes a third of the time of a search."""
     for name in path:
         element = element.find(f"{W}{name}")
         if element is None:

@@ -22,7 +22,7 @@ from cragside.domain.dates import MONTHS, dates_in
 
 
 class Kind(Enum):
-    """Kinds of answers that have a form of their own. Names are none: nearly every passage has some."""
+    """The kinds of answers that have a form of their own. A name is none, because nearly every passage has one."""
 
     PHONE = auto()
     MAIL_ADDRESS = auto()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import orjson
 from typing_extensions import override
 
+from cragside.domain.characters import encodable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
@@ -100,7 +101,7 @@ class WordLlamaEmbedder(Embedder):
         model = _load()
         vectors = np.zeros((len(texts), EMBEDDED_DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
-            batch = [_encodable(text) for text in texts[start : start + _BATCH]]
+            batch = [encodable(text) for text in texts[start : start + _BATCH]]
             for offset, encoding in enumerate(model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
                 if encoding.ids:
                     vectors[start + offset] = model.table[encoding.ids].astype(np.float32).mean(axis=0)
@@ -108,7 +109,7 @@ class WordLlamaEmbedder(Embedder):
 
     def token_ids(self, text: str) -> list[int]:
         """Return the text's tokens as rows of the table."""
-        return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
+        return list(_load().tokenizer.encode(encodable(text), add_special_tokens=False).ids)
 
     def token_vectors(self, text: str) -> Vectors:
         """Return the vectors of the text's tokens, one per row and not normalised."""
@@ -120,11 +121,6 @@ def unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
     return scaled
-
-
-def _encodable(text: str) -> str:
-    """Return the text with lone surrogates, which tokenizers refuse, as question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 Rows = npt.NDArray[np.int32]

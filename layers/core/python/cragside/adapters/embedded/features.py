@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cachetools import LRUCache
 
 from cragside.adapters.embedded.embedder import Lexicon, Rows, WordLlamaEmbedder
-from cragside.adapters.embedded.languages import ForeignText, shares, tongue_of, topicless, unelided
+from cragside.adapters.embedded.languages import ForeignText, tongue_of, topicless, unelided, word_weights
 from cragside.adapters.embedded.names import meant, names_in
 from cragside.adapters.embedded.numbers import AskedDate, PassageDates, asked_dates, plain
 from cragside.adapters.embedded.words import (
@@ -81,7 +81,7 @@ def read_question(text: str, lexicon: Lexicon) -> QuestionWords:
         content, rows = [content[i] for i in kept], rows[kept]
     norms = lexicon.norms[rows]
     if tongue != "english":
-        norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
+        norms = norms * np.array(word_weights(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
     spelt = np.fromiter(("9" < word[0] < "\u0250" and word not in dated for word in content), dtype=np.float32)
@@ -288,7 +288,7 @@ def compare(
 
 
 def _runs(parts: Vectors) -> Vectors:
-    """The most of each word (columns) that each run (rows) has with the title, which is the first of the parts."""
+    """Return the most of each word (columns) that each run of parts (rows) has together with the title."""
     runs = parts[1:] if len(parts) > 1 else parts
     for _ in range(_RUN - 1):
         runs = np.maximum(runs[:-1], runs[1:]) if len(runs) > 1 else runs
@@ -321,13 +321,13 @@ def _nearest(question: QuestionWords, passages: Sequence[PassageWords], lexicon:
 
 
 def _shifted(numbers: Sequence[Rows], sizes: Sequence[int]) -> Rows:
-    """The numbers of lists as those of one list, in which the things that they count stand one after the other."""
+    """Return the numbers of several lists as those of one, in which the counted things follow one another."""
     begins = accumulate(sizes[:-1], initial=0)
     return np.concatenate([begin + each for begin, each in zip(begins, numbers, strict=True)])
 
 
 def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors:
-    """1 where a part (rows) has a content word (columns), in any inflection; in German and French how much of it."""
+    """Return 1 where a part (rows) has a content word (columns) in any form; in German and French how much of it."""
     stems_by_language = {
         language: [f" {sought} " for sought in question.stems[language]] for language in {p.language for p in passages}
     }

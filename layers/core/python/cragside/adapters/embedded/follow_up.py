@@ -203,7 +203,7 @@ class _Question:
         return [self.written[i][:_LONGEST_WORD] for i in places]
 
     def _has_a_name(self, place: int) -> bool:
-        """Tell if a name says which one it is: "the ferry to Hiddensee"."""
+        """Tell if a thing has a name behind it: "the ferry to Hiddensee"."""
         lower = self.lower[: place + 4]
         if not place or lower[place - 1] not in _DETERMINERS or len(lower) < place + 3:
             return False
@@ -304,7 +304,7 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
 
 
 def _explained(asked: _Question, i: int) -> bool:
-    """Tell if the question itself says what the word at `i` refers to."""
+    """Tell if the question itself has what the word at `i` refers to."""
     possessive = asked.lower[i] in _POSSESSIVES | _FRENCH_POSSESSIVES | {"sein", "ihr"}
     if possessive and len(asked.content) >= _TELLING:
         return True

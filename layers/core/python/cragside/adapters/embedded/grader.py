@@ -184,8 +184,7 @@ class EmbeddedGrader(RelevanceGrader):
     passage takes about 0.1 ms.
     """
 
-    def __init__(self, embedder: WordLlamaEmbedder, *, weights: GraderWeights | None = None) -> None:
-        self._weights = weights
+    def __init__(self, embedder: WordLlamaEmbedder) -> None:
         self._analyses = Analyses(embedder, _REMEMBERED_PASSAGES)
         self._kept_excerpts: LRUCache[Excerpt, Excerpt] = LRUCache(_REMEMBERED_PASSAGES)
         self._questions: FIFOCache[str, dict[Excerpt, float]] = FIFOCache(_REMEMBERED_QUESTIONS)
@@ -220,7 +219,7 @@ class EmbeddedGrader(RelevanceGrader):
             return [known[excerpt] for excerpt in asked]
 
     def _compute(self, query: str, excerpts: Sequence[Excerpt]) -> list[float]:
-        weights = self._weights = self._weights or packaged_weights()
+        weights = packaged_weights()
         lexicon = self._analyses.lexicon()
         question = read_question(query, lexicon)
         if not question.content:
@@ -240,7 +239,7 @@ class EmbeddedGrader(RelevanceGrader):
         ]
 
     def _kept(self, excerpt: Excerpt) -> Excerpt:
-        """The equal one that is already kept: a store reads a text anew each time, and each question remembers it."""
+        """Return the excerpt of the same text that is kept already, so that many questions remember one copy of it."""
         return self._kept_excerpts.setdefault(excerpt, excerpt)
 
 
@@ -296,7 +295,7 @@ class EmbeddedSupportJudge:
 
 
 def _has_numbers(sentence: str, whole: str) -> bool:
-    """Tell if a text has each number and code of a sentence in one of its forms."""
+    """Tell if a text has every number and code of a sentence, however it is written there."""
     named = named_numbers(sentence, counts=True)
     stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
     return all(not stated.isdisjoint(forms) for forms in named)

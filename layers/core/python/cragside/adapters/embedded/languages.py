@@ -24,6 +24,7 @@ from cragside.adapters.embedded.words import (
     word_lists,
     words,
 )
+from cragside.domain.characters import encodable
 
 if TYPE_CHECKING:
     from gcld3 import NNetLanguageIdentifier
@@ -110,8 +111,8 @@ def topicless(tongue: Language) -> frozenset[str]:
     return _TOPICLESS[tongue]
 
 
-def shares(content: Sequence[str], text: str, tongue: Language) -> list[float]:
-    """Weigh each content word of a question, beside the length of its vector."""
+def word_weights(content: Sequence[str], text: str, tongue: Language) -> list[float]:
+    """Return the weight of each content word of a question, beside the length of its vector."""
     nouns = frozenset(words(" ".join(_NOUN.findall(text)))) if tongue == "german" else frozenset()
     common = _COMMON[tongue]
     return [_COMMON_SHARE if word in common else _NOUN_SHARE if word in nouns else 1.0 for word in content]
@@ -205,9 +206,9 @@ def _shortened(base: str, endings: tuple[str, ...]) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 10)
 def _splits(base: str) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
-    """Return the ways to read a stem as a compound: its last part, and the forms that its first part may have alone.
+    """Return how a stem may be read as a compound: its last part, and the forms that its first part may have alone.
 
-    Before them, all these parts, so that one look at a text tells whether it has any.
+    All these parts come first, so that one look at a text tells if it has any.
     """
     cuts = range(_SHORTEST_PART, len(base) - _SHORTEST_PART + 1)
     splits = tuple((base[cut:], frozenset(_alone(base[:cut]))) for cut in cuts)
@@ -234,7 +235,7 @@ def iso_639_1(text: str) -> str | None:
     read = text[:_LONGEST_READ]
     if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
         return None
-    found = _identifier().FindLanguage(read.encode("utf-8", "replace").decode())
+    found = _identifier().FindLanguage(encodable(read))
     code = found.language.partition("-")[0]  # `zh-Latn` is Chinese in Latin letters
     return _REPLACED.get(code, code) if found.probability >= _LEAST_PROBABILITY and len(code) == 2 else None
 

@@ -43,7 +43,7 @@ def meant(word: str, *, shortest: int = _SHORTEST) -> Mapping[str, int]:
 
 
 def spellings(word: str) -> tuple[str, ...]:
-    """Return a word, and what it is with its umlauts in one letter instead of two or in two instead of one."""
+    """Return a word, and its other spellings if it has umlauts: ü as ue, or ue as ü."""
     one = two = word
     for letters, umlaut in _UMLAUTS:
         one, two = one.replace(letters, umlaut), two.replace(umlaut, letters)

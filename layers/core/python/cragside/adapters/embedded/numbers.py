@@ -34,7 +34,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 
 class AskedDate(NamedTuple):
-    """A date of a question, with the words that name it. One that is not sure may be another word: "protest march"."""
+    """A date in a question, with the words for it. Unless it is `sure`, they may mean no date: "protest march"."""
 
     periods: tuple[Period, ...]
     words: frozenset[str]
@@ -137,7 +137,7 @@ def asked_dates(question: str) -> list[AskedDate]:
 
 
 def _is_placed(text: str, date: Date) -> bool:
-    """Tell if a word stands where a month does: behind a noun at the end, or between an article and a noun."""
+    """Tell if a word stands where a month would: behind a noun at the end, or between an article and a noun."""
     before = words(text[max(0, date.start - _BESIDE_A_MONTH) : date.start])[-1:]
     after = words(text[date.end : date.end + _BESIDE_A_MONTH])[:1]
     if not after:
@@ -242,7 +242,7 @@ _LONGEST_PERIOD, _LONGEST_VERSION = 100, 4
 
 @lru_cache(maxsize=1 << 14)
 def plain(word: str) -> str:
-    """A number in its plain form: 1,000 as 1000, 12th as 12, 007 as 7, and the Roman VII too. Other words unchanged."""
+    """Return a number in its plain form: 1,000 as 1000, 12th as 12, 007 as 7, VII as 7. Other words are unchanged."""
     if word in _ROMAN:
         return _ROMAN[word]
     found = _PLAIN.fullmatch(word)
@@ -310,7 +310,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _asked_forms(word: str, after: str) -> Iterator[str]:
-    """Give what else answers a question that names this number: a year of a century, `12` for `12km`."""
+    """Return what else answers a question with this number: a year of the century, `12` for `12km`."""
     match = _CODE.match(word)
     if match and after in ("century", "centuries"):
         yield f"century {match[2]}"
@@ -321,7 +321,7 @@ def _asked_forms(word: str, after: str) -> Iterator[str]:
 
 
 def _stated_forms(word: str, after: str) -> Iterator[str]:
-    """Give what else a number in a text states: the 200 of `K200`, the 12 of `12km`, and the 3.11 of version 3.11.4."""
+    """Return what else a number in a text states: the 200 of `K200`, the 12 of `12km`, 3.11 for version 3.11.4."""
     match = _CODE.fullmatch(word)
     if match and (not match[3] or len(match[3]) > 1):
         yield _trimmed(match[2])

@@ -85,11 +85,6 @@ class QuestionText:
     stop: frozenset[str]
     german: bool
 
-    @property
-    def joins(self) -> bool:
-        """Tell if it has an "and" or an "or"."""
-        return not _JOINS.isdisjoint(self.lower)
-
     @classmethod
     def read(cls, question: str) -> "QuestionText":
         """Take a question apart."""
@@ -221,7 +216,7 @@ def _joint(text: QuestionText, place: int) -> _Joint | None:
         return _Joint(one, place, spans=not _BETWEEN.isdisjoint(before[-4:]))
     if word in _TO and not _FROM.isdisjoint(before[-4:]):
         return _Joint(one, place, spans=True)
-    if word == "," and "," in before and "," not in text.lower[place + 1 :] and not text.joins:
+    if word == "," and "," in before and "," not in text.lower[place + 1 :] and _JOINS.isdisjoint(text.lower):
         return _Joint(one, place)
     return None
 
@@ -283,7 +278,7 @@ def _start(text: QuestionText, place: int, *, far: bool) -> int:
 
 
 def _figures(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Years, numbers and codes, with the words before the second one that the first one has as well."""
+    """Find years, numbers or codes, with as many words before the first one as the second one has before it."""
     for there in after:
         kind = text.kind(there)
         if kind in ("year", "code", "number", "month"):
@@ -304,7 +299,7 @@ def _dated(text: QuestionText, place: int, within: range) -> range:
 
 
 def _repeated(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words that end alike: "red tent or blue tent"."""
+    """Find words that end alike: "red tent or blue tent"."""
     if not before or not text.has_content(before[-1]):
         return None
     last = next((place for place in after if text.lower[place] == text.lower[before[-1]]), None)
@@ -317,7 +312,7 @@ def _repeated(text: QuestionText, before: range, after: range) -> tuple[range, r
 
 
 def _names(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words with capitals on both sides. German writes all nouns so: there, both have as many."""
+    """Find names with capitals on both sides. German gives all nouns capitals: there, both names have as many words."""
     there = next((place for place in after if text.kind(place)), None)
     if there is None or text.kind(there) != "name" or not before or text.kind(before[-1]) not in ("name", "code"):
         return None
@@ -334,7 +329,7 @@ def _names(text: QuestionText, before: range, after: range) -> tuple[range, rang
 
 
 def _led(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """Words behind an article or a preposition on both sides: "the tent or the trailer"."""
+    """Find words behind an article or a preposition on both sides: "the tent or the trailer"."""
     if not after or text.lower[after[0]] not in _LEADS:
         return None
     start = before.stop
@@ -353,7 +348,7 @@ def _led(text: QuestionText, before: range, after: range) -> tuple[range, range,
 
 
 def _words(text: QuestionText, before: range, after: range) -> tuple[range, range, int] | None:
-    """One word on each side. The first word of a question has a capital whether it is a name or not."""
+    """Find one word on each side. The first word of a question has a capital whether it is a name or not."""
     if not before or not after or not text.kind(before[-1]):
         return None
     if text.kind(before[-1]) != text.kind(after[0]) and (before[-1], text.kind(after[0])) != (0, "name"):
@@ -411,7 +406,7 @@ def _is_named(name: str, found: Set[str], shared: Set[str]) -> bool:
 
 
 def _clauses(text: QuestionText) -> list[Part]:
-    """Two questions in one. The second is completed from the first."""
+    """Read several questions in one. The later ones are completed from the first."""
     cuts: list[tuple[int, int]] = []
     start = 0
     for place in range(1, len(text.lower) - 1):
@@ -449,17 +444,14 @@ def _after_a_colon(text: QuestionText) -> list[Part]:
     head = text.between(0, colon)
     items: list[tuple[int, int]] = []
     start = colon + 1
-    for place in [*(n for n in range(start, len(text.lower)) if _separates(text, n)), len(text.lower)]:
+    separators = [n for n in range(start, len(text.lower)) if text.lower[n] in _JOINS or text.lower[n] in ",;?"]
+    for place in [*separators, len(text.lower)]:
         if text.content(range(start, place)):
             items.append((start, place))
         start = place + 1
     if len(items) < 2 or any(last - first > _LONGEST_ITEM for first, last in items) or not head:
         return []
     return [Part(f"{head} {item}?") for item in (text.between(*item) for item in items)]
-
-
-def _separates(text: QuestionText, place: int) -> bool:
-    return text.lower[place] in ",;?" or text.lower[place] in _JOINS
 
 
 def _asks_for_a_list(text: QuestionText) -> bool:

@@ -22,7 +22,7 @@ BITS, _HASHES = 10, 7
 
 
 class WordFilter:
-    """Words that may be asked for, but not listed (a Bloom filter)."""
+    """A set of words as a Bloom filter: it can tell if it has a word, but not list its words."""
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bits
@@ -227,12 +227,12 @@ def explain(reading: Reading, passages: Sequence[str]) -> Reading:
             meanings = equal.setdefault(form, []) if form else []
             if form and meaning.lower() not in map(str.lower, meanings):
                 meanings.append(meaning)
-    told = [
+    read = [
         ReadWord(form, meaning)
         for form, meanings in islice(equal.items(), _MOST_EQUAL)
         for meaning in meanings[:_MOST_MEANINGS]
     ]
-    return replace(reading, equal=tuple(told)) if told else reading
+    return replace(reading, equal=tuple(read)) if read else reading
 
 
 class _Asked:
@@ -276,7 +276,7 @@ def _is_common(word: str) -> bool:
 def _pairs(
     found: Sequence[_Word], strange: Sequence[_Word], known: Sequence[WordFilter]
 ) -> dict[str, tuple[_Word, _Word]]:
-    """Words that two neighbours in a question may be together: one is strange, or the language has the whole."""
+    """Return the words that two neighbours may be together: one of them is unknown, or the language has the whole."""
     return {
         whole: (first, second)
         for first, second in pairwise(found)

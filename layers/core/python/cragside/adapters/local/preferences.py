@@ -61,7 +61,7 @@ class PreferenceFile(PreferenceStore):
         return new
 
     def _undamaged(self) -> dict[str, dict[str, Any]]:
-        """Return the saved preferences. Raises `ServiceUnavailable` for a damaged file: a change would lose it."""
+        """Return the saved preferences. Raises `ServiceUnavailable` for a damaged file, which no change may replace."""
         try:
             return self._stored()
         except (ValueError, RecursionError) as error:

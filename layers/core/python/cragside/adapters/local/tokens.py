@@ -239,7 +239,7 @@ class TokenFile:
 
 
 def _opened_without_waiting(path: str, flags: int) -> int:
-    """Open without waiting, even a FIFO, which `TokenFile` then refuses."""
+    """Open a file without waiting, even a FIFO, which `TokenFile` then refuses."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 

@@ -83,7 +83,7 @@ class HostedEmbedder(Embedder):
 
 
 class HostlessEmbedder(Embedder):
-    """A model of a host while no host is configured. Its stores can be read, but not searched or extended."""
+    """Stands for a host's model where no host is configured. Its stores can be read, but not searched or extended."""
 
     dimensions = None
     name = ""

@@ -27,7 +27,7 @@ _SECONDS = 600.0
 
 
 class Paces:
-    """The seconds that each model needed for its last call of a kind."""
+    """Remembers how many seconds each model needed for its last call of a kind."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from cragside.adapters.http_clients import AnswerTooLong, BoundedTransport, HostAddress, PerLoop, session_with
 from cragside.databases.renewable import Renewable, Unreadable
+from cragside.domain.characters import encodable
 from cragside.domain.errors import ConfigurationError, InputRefused, ServiceUnavailable
 from cragside.domain.forward_proxy import way_to
 from cragside.domain.token_counts import ModelWindows
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class KeyAuth(httpx.Auth):
-    """Send `Authorization: Bearer KEY`. Without a key, send `otherwise`, or no such header.
+    """Sends `Authorization: Bearer KEY`. Without a key it sends `otherwise`, or no such header.
 
-    A refused key is read anew once.
-    It replaces the header of the clients: OpenAI's cannot do without a key, and Ollama's takes one of the environment.
+    If the host refuses a key, it is read again once. This replaces the header of the clients' libraries: OpenAI's needs
+    a key, and Ollama's takes one of the environment.
     """
 
     def __init__(self, key: Renewable[str], otherwise: str = "") -> None:
@@ -90,7 +91,7 @@ class Refused(ServiceUnavailable):
 
     @property
     def may_be_length(self) -> bool:
-        """Tell if a text may be too long. Which one, and how long it may be, no answer says in a way that all share."""
+        """Tell if a text may be too long. No answer says, in a way that all hosts share, which one and by how much."""
         return self.status in _TOO_LONG
 
     @property
@@ -101,7 +102,7 @@ class Refused(ServiceUnavailable):
 
 @contextmanager
 def failures_of(component: str, *, refusals: bool = False) -> Iterator[None]:
-    """Raise a host's failures as those of the component that asked it, and `refusals` of an input as such."""
+    """Raise a host's failures as those of `component`, with `refusals` also those of an input as refused input."""
     try:
         yield
     except ServiceUnavailable as failure:
@@ -147,11 +148,6 @@ def reason_in(body: object) -> str:
     return " ".join(body.split()) if isinstance(body, str) else ""
 
 
-def sendable(text: str) -> str:
-    """Return the text without lone surrogates, which JSON may carry and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def json_in(answer: str) -> str:
     """Return the JSON object of an answer, without the fence or the words around it."""
     start, end = answer.find("{"), answer.rfind("}")
@@ -182,13 +178,13 @@ class _Place(BaseModel):
 _PLACES = TypeAdapter(Annotated[list[_Place], Field(min_length=1, max_length=1000)])
 
 
-def probabilities(told: object) -> Mapping[str, float]:
-    """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer.
+def probabilities(logprobs: object) -> Mapping[str, float]:
+    """Return the likeliest first tokens with their probabilities, from the `logprobs` of an answer; {} for none.
 
-    The same word in other letters, or behind a blank, is the same token. {} if the host told none.
+    The same word with other capitals, or behind a blank, is the same token.
     """
     try:
-        first = _PLACES.validate_python(told, from_attributes=True)[0]  # of langchain: dicts, or objects
+        first = _PLACES.validate_python(logprobs, from_attributes=True)[0]  # of langchain: dicts, or objects
     except Malformed:
         return {}
     chances: dict[str, float] = {}
@@ -332,9 +328,9 @@ class TextHost(ModelHost):
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text, which is cut if the model cannot read it whole.
 
-        More texts than a question has wait for each other.
+        Calls with more texts than a question has wait for each other.
         """
-        sent = [sendable(text) for text in texts]
+        sent = [encodable(text) for text in texts]
         async with self._connections.here().bulk_limiter if len(texts) > _QUESTION_TEXTS else nullcontext():
             # Some versions of Ollama refuse a text that is too long, though they are told to cut it.
             return await embed_shortened(partial(self._checked_vectors, model), sent)
@@ -391,7 +387,7 @@ class TextHost(ModelHost):
 
     @abstractmethod
     def _note(self, failure: ServiceUnavailable) -> None:
-        """Update what is remembered of the host after a model's failure."""
+        """Update what is remembered of the host after a failure of a model."""
 
     async def _message(self, turns: Turns, **options: Any) -> "AIMessage":
         async with self._chat_client() as chat:
@@ -399,7 +395,7 @@ class TextHost(ModelHost):
 
     @asynccontextmanager
     async def _chat_client(self) -> AsyncIterator["BaseChatModel"]:
-        """Let a call be made with the chat client when its turn has come."""
+        """Yield the chat client once there is room for another call."""
         connection = self._connections.here()
         with self._translated(note=True):
             chat = await self._built(connection)
@@ -491,7 +487,7 @@ class TextHost(ModelHost):
 
 
 def _turns(messages: Sequence[Mapping[str, str]]) -> Turns:
-    return [(message["role"], sendable(message["content"])) for message in messages]
+    return [(message["role"], encodable(message["content"])) for message in messages]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

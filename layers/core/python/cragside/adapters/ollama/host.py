@@ -22,7 +22,7 @@ from cragside.adapters.model_host.text_host import (
 from cragside.databases.renewable import Fixed, RememberedAnswer, Renewable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.exchange import without_thoughts
-from cragside.domain.token_counts import most_tokens, spelt_alike, window_brought
+from cragside.domain.token_counts import most_tokens, spelt_alike, stated_window
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class OllamaHost(TextHost):
         It has to be named: Ollama reloads the model for another value.
         """
         tokens = answer + sum(most_tokens(text) + 8 for _, text in turns)
-        window = window_brought(model) or self.windows.kept(model) or await self.window(model)
+        window = stated_window(model) or self.windows.kept(model) or await self.window(model)
         if tokens > (window or _SMALLEST_DEFAULT):
             longest = (await self._card(model)).context_length
             wanted = 1 << (tokens - 1).bit_length()

@@ -14,10 +14,11 @@ from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
+from cragside.adapters.fair_slots import FairSlots
 from cragside.adapters.http_clients import body_of
-from cragside.adapters.turns import Turns
 from cragside.adapters.web.guard import AddressRefused, Guard, Resolver, SystemResolver
 from cragside.domain.addresses import parse_address
+from cragside.domain.characters import encodable
 from cragside.ports.files import FetchedPage, FetchFailed, PageFetcher
 
 
@@ -116,7 +117,7 @@ class GuardedFetcher(PageFetcher):
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
         self._parallel = parallel
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, FairSlots] = WeakKeyDictionary()
 
     @override
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
@@ -138,7 +139,7 @@ class GuardedFetcher(PageFetcher):
 
     @asynccontextmanager
     async def _turn(self, fetch: "_Fetch", workspace: str) -> AsyncIterator[None]:
-        turns = self._turns.setdefault(asyncio.get_running_loop(), Turns(self._parallel))
+        turns = self._turns.setdefault(asyncio.get_running_loop(), FairSlots(self._parallel))
         try:
             await turns.take(workspace, patience=self._timeout)
         except TimeoutError as error:
@@ -210,9 +211,7 @@ class _Fetch:
         self.status: int | None = None
 
     def failed(self, reason: str, message: str) -> FetchFailed:
-        # Clients cannot be sent characters that cannot be encoded.
-        shown = self.url.encode("utf-8", "replace").decode()
-        return FetchFailed(shown, reason, message, status=self.status)
+        return FetchFailed(encodable(self.url), reason, message, status=self.status)
 
 
 def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
@@ -236,7 +235,7 @@ def _charset(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _why(error: Exception) -> str:
-    """Return the failure without addresses: clients must not learn what names resolve to."""
+    """Return the reason of a failure without addresses: clients must not learn what names resolve to."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "The host's certificate is not valid for its name."
     if isinstance(error, aiohttp.ClientSSLError):

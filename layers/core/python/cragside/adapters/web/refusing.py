@@ -4,6 +4,7 @@ from typing import NoReturn
 
 from typing_extensions import override
 
+from cragside.domain.characters import encodable
 from cragside.ports.files import FETCHING_IS_OFF, FetchFailed, PageFetcher
 
 
@@ -12,8 +13,7 @@ class RefusingFetcher(PageFetcher):
 
     @override
     async def fetch(self, url: str, *, workspace: str = "") -> NoReturn:
-        shown = url.encode("utf-8", "replace").decode()
-        raise FetchFailed(shown, "fetching_is_off", FETCHING_IS_OFF)
+        raise FetchFailed(encodable(url), "fetching_is_off", FETCHING_IS_OFF)
 
     @override
     async def close(self) -> None:

@@ -138,7 +138,7 @@ def start() -> Handler:
 
 
 async def try_out(container: Container) -> None:
-    """Load everything and answer a question with it. Outages are left for requests to report."""
+    """Load everything and answer a question with it. What is down is left for requests to report."""
     await container.prepare()
     with suppress(ServiceUnavailable):
         container.api_tokens()

@@ -66,7 +66,7 @@ def traceparent_of(event: Any) -> str:
 
 
 def ahead() -> bool:
-    """Tell if INIT runs before any request waits for it, so that it should load everything."""
+    """Tell if INIT runs before a request waits for it, so that it should load everything."""
     return os.environ.get(_TYPE) in ("snap-start", "provisioned-concurrency")
 
 
@@ -129,7 +129,7 @@ def observe(
 
 
 def observe_secrets(*, unreadable: bool) -> None:
-    """Count whether a secret could not be read. What was read before may still be trusted."""
+    """Count if a secret could not be read. Its earlier value may still be trusted."""
     metrics.add_metric("SecretUnreadable", MetricUnit.Count, int(unreadable))
 
 

@@ -66,7 +66,7 @@ class Cli(TyperGroup):
 
 
 def _spell(option: str) -> str:
-    """Turn rag-stack's spelling of an option, such as --repoId or --collection, into ours."""
+    """Return our name for an option of rag-stack, such as --repoId or --collection."""
     kebab = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"-{capital[0].lower()}", option)
     return {"collection": "workspace", "graph-expand": "graph"}.get(kebab, kebab)
 

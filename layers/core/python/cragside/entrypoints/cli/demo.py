@@ -122,7 +122,7 @@ async def _index(container: "Container", console: "Console") -> None:
 
 
 async def _load(container: "Container", console: "Console") -> None:
-    """Load LangGraph with a first request, so that it does not count as time of another one."""
+    """Load LangGraph with a request, so that no later request has its loading time."""
     started = time.perf_counter()
     request = {"prompt": f"{container.settings.command_prefix} Is anybody there?"}
     await container.enricher.enrich(request, workspace=container.settings.workspace)

@@ -186,13 +186,13 @@ def _show_candidate(candidate: dict[str, Any]) -> None:
     needed = "" if candidate["needed"] is None else f"; it needed more than {candidate['needed']:g}"
     print_prose(console, f"      {fate}{needed}; graded by {reasons['grader'] or 'nobody'}")
     if (judged := reasons["judgement"]) is not None:
-        told = f"{judged['model']} says {judged['answers']:.2f}, where the grade was {judged['grade']:.2f}"
-        print_prose(console, f"      {_one_line(told)}")
+        remark = f"{judged['model']} says {judged['answers']:.2f}, where the grade was {judged['grade']:.2f}"
+        print_prose(console, f"      {_one_line(remark)}")
     if reasons["words"]:
         print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
     for word in reasons["read"]:
-        told = f'read "{word["asked"]}" as "{word["read"]}"'
-        print_prose(console, f"      {_one_line(told)}")
+        remark = f'read "{word["asked"]}" as "{word["read"]}"'
+        print_prose(console, f"      {_one_line(remark)}")
     if strip is not None:
         print_prose(console, f"      best strip, {strip['score']:.2f}: {' '.join(printable(strip['text']).split())}")
 
@@ -239,7 +239,7 @@ def show_summary(console: Console, outcomes: Sequence[tuple[str, "Enriched"]]) -
 
 
 def shortened(prompt: str) -> str:
-    """Cut the bodies of evidence in a prompt to their first lines, and to lines with something defused."""
+    """Cut the evidence in a prompt to its first lines, and to lines in which a sign was made harmless."""
     kept: list[str] = []
     inside, body, left_out, closing = False, 0, 0, ""
     for line in prompt.splitlines():

@@ -226,16 +226,20 @@ class Repository:
 
     async def offers(self, settings: "Settings") -> AsyncGenerator[FoundItem]:
         """Return its files. It is cloned when the first is asked for."""
-        from cragside.composition.repositories import clone
+        from cragside.composition.repositories import cloned, files_of, paths_of
 
         allow = (settings.fetch_allow or "").split(",")
-        cloned = clone(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
-        async with cloned as repository:
-            self.repo_id, self.folder = repository.checkout.repo_id, str(repository.checkout.folder)
-            self.paths = await repository.paths()
-            async for found in repository.files(
-                include=self.include, exclude=self.exclude, max_files=self.max_files, max_bytes=self.max_bytes
-            ):
+        clone = cloned(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        async with clone as checkout:
+            self.repo_id, self.folder, self.paths = checkout.repo_id, str(checkout.folder), await paths_of(checkout)
+            files = files_of(
+                checkout,
+                include=self.include,
+                exclude=self.exclude,
+                max_files=self.max_files,
+                max_bytes=self.max_bytes,
+            )
+            async for found in files:
                 yield found if isinstance(found, Refused) else Offer(found.name, found.content, found.metadata)
 
     async def gone(self, service: "Service") -> list[KnownDocument]:

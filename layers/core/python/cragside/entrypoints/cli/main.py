@@ -1,4 +1,4 @@
-"""Starts the command line. It imports almost nothing first, so that it can handle an early Ctrl-C."""
+"""Starts the command line. It imports almost nothing at first, so that an early Ctrl-C is handled."""
 
 import gc
 import sys

@@ -18,14 +18,14 @@ def mcp(target: Target) -> None:
     served over HTTP at /mcp by `cragside serve`. Both need the extra `mcp`.
     """
     try:
-        from cragside.entrypoints.mcp.server import create_server, reaching
+        from cragside.entrypoints.mcp.server import create_server, use_client
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             "The Model Context Protocol is not installed. Install the extra `mcp` of cragside."
         ) from error
 
     async def work(service: "Service") -> None:
-        async with service.working(until_idle=False), reaching(service.client):
+        async with service.working(until_idle=False), use_client(service.client):
             await create_server().run_stdio_async()
 
     # The SDK would log everything, with questions, if nobody did.

@@ -64,7 +64,7 @@ class RunPlan:
 
     @property
     def fails(self) -> bool:
-        """Tell if there are files that should be readable and are not."""
+        """Tell if a file could not be read that should be."""
         return any(not each.skipped for each in self.refused)
 
     def without_removals(self) -> "RunPlan":
@@ -140,7 +140,7 @@ async def plan_pruning(
 ) -> RunPlan:
     """Plan to send everything, and to remove the documents of missing and empty files.
 
-    It reads only small files that have documents, which may have been emptied. No other file counts as unchanged.
+    Only small files that have documents are read, because they may have been emptied.
     """
     known = {document.source for documents in (await _below(service, folders)).values() for document in documents}
 

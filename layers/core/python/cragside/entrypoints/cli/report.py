@@ -27,9 +27,10 @@ _NO_DOCUMENTS = "The service did not answer with documents. Is --api the address
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A document to index: a file with its content, or without `content` a page with `name` as its URL.
+    """A document to index: a file with its content, or a page whose URL is `name` and whose `content` is None.
 
-    `source` identifies it in its workspace; the default is its name. A `named` one fails where others are skipped.
+    `source` identifies it in its workspace; the default is its name. A file that was `named` itself fails where a file
+    of a folder is skipped.
     """
 
     name: str
@@ -146,7 +147,7 @@ class Report:
         self.add(refused.name, status, refused.reason, document_id=document_id, source=refused.source)
 
     def take(self, name: str, taken: IndexingProgress) -> None:
-        """Add a line for an accepted document. If it is unfinished, `settle` completes the line."""
+        """Add a line for an accepted document. `settle` completes the line of an unfinished one."""
         status = _BY_OUTCOME.get(taken.outcome, taken.outcome)
         self.lines.append(Line(name, taken.source, taken.id, status, taken.passages, unread=taken.unread))
         self.waiting[taken.id] = len(self.lines) - 1, taken

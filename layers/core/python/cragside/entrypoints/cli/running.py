@@ -58,8 +58,8 @@ def find(paths: Sequence[Path], urls: Sequence[str] = (), *, as_json: bool = Fal
 class Run:
     """A run of a command that sends documents to `target`.
 
-    Without `wait` it queues documents and ends. With `yes` it removes many documents without asking. Without `keeps`,
-    what was sent is lost if the run ends early.
+    Without `wait` it ends when the documents are queued. With `yes` it removes many documents without asking. Without
+    `keeps`, what was sent is lost if the run ends early.
     """
 
     target: Target
@@ -242,7 +242,7 @@ def tell_what_waits(count: int, target: "Target") -> None:
 
 
 async def until_idle(service: "Service", *, look_on: bool = False, as_json: bool = False) -> str:
-    """Process the workspace's queue, or with `look_on` only watch it, until it is empty. Returns why it stopped."""
+    """Process the workspace's queue until it is empty, or with `look_on` only watch it. Returns why it stopped."""
     from cragside.entrypoints.cli.service import no_trouble
 
     with progress(as_json=as_json).status("Enriching ...") as shown:
@@ -265,7 +265,7 @@ async def _each(items: Iterable[FoundItem]) -> AsyncGenerator[FoundItem]:
 
 @contextmanager
 def _bar(*, as_json: bool) -> Iterator["Progress"]:
-    """Show a progress bar on standard error, mute unless somebody watches."""
+    """Show a progress bar on standard error, if a person watches."""
     from rich.progress import Progress
 
     console = progress(as_json=as_json)

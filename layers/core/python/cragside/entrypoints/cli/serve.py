@@ -150,7 +150,7 @@ def _serve(
 
 
 def _build_ahead(settings: "Settings") -> None:
-    """Build the OpenAPI document and MCP's types, which takes a second, before a request needs them."""
+    """Build the OpenAPI document and the types of MCP before a request needs them: they take a second."""
     from cragside.entrypoints.http.app import openapi_document
     from cragside.entrypoints.http.mcp import load_protocol
 
@@ -160,7 +160,7 @@ def _build_ahead(settings: "Settings") -> None:
 
 @asynccontextmanager
 async def faults_logged(container: "Container") -> AsyncIterator[None]:
-    """Log beside the work which configured components do not answer. The work does not wait for that."""
+    """Log which configured components do not answer, while the block runs. The block does not wait for that."""
     from cragside.entrypoints.http.health import Readiness
 
     looking = asyncio.create_task(Readiness(container, patience=_PATIENCE_SECONDS).look())
@@ -184,12 +184,12 @@ def _about(settings: "Settings") -> str:
 
 @asynccontextmanager
 async def _worker_kept(container: "Container", run: "Run", metrics: str | None) -> AsyncIterator[None]:
-    """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
+    """Keep a worker process, if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return
     from cragside.entrypoints.metrics import forget_figures, worker
-    from cragside.entrypoints.worker_process import WorkerProcess, kept
+    from cragside.entrypoints.worker_process import WorkerProcess, keeping_worker
 
     async def run_once(arguments: Sequence[str]) -> int:
         try:
@@ -199,5 +199,5 @@ async def _worker_kept(container: "Container", run: "Run", metrics: str | None) 
                 forget_figures(Path(metrics), worker())
 
     process = WorkerProcess(container.queue, run_once, clock=container.clock)
-    async with kept(process, at_once=bool(await container.workspaces.names())):
+    async with keeping_worker(process, at_once=bool(await container.workspaces.names())):
         yield

@@ -30,7 +30,7 @@ TRIED_SECONDS = 5.0
 
 
 def no_trouble() -> str:
-    """Say that work goes on, as far as this process knows."""
+    """Return "": as far as this process knows, indexing goes on."""
     return ""
 
 
@@ -130,15 +130,16 @@ class Service:
         return answer
 
     def working(self, *, until_idle: bool = True) -> AbstractAsyncContextManager[Trouble]:
-        """Process tasks inside the block. Yields a function that says why work has stopped."""
+        """Process tasks during the block. Yields a function that says why indexing has stopped."""
         return nullcontext(no_trouble)  # the service does it
 
 
 @dataclass(frozen=True)
 class OwnService(Service):
-    """Answers the client with the routes of this process, and indexes in this process.
+    """Sends requests to the routes in this process, and indexes in this process.
 
-    Files and their names go past the routes: the name of a local file may hold characters that no client may send.
+    Files and their names do not go through the routes: the name of a local file may have characters that no client may
+    send.
     """
 
     container: Container
@@ -168,8 +169,8 @@ class OwnService(Service):
             metadata=offer.metadata,
             enrich=options.enrich,
         )
-        told = {"outcome": acceptance.outcome, "unread": acceptance.unread}
-        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | told)
+        facts = {"outcome": acceptance.outcome, "unread": acceptance.unread}
+        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | facts)
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""
@@ -199,7 +200,7 @@ class OwnService(Service):
 
 
 class Outage:
-    """Watches the outcome of tasks, and says when a component that all of them need is down."""
+    """Watches the outcome of tasks. It tells if a component is down that all of them need."""
 
     def __init__(self, clock: "Clock") -> None:
         self._clock = clock

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from cragside.bootstrap import Container
-    from cragside.entrypoints.setting_files import Given
+    from cragside.entrypoints.setting_files import CompleteEnvironment
     from cragside.settings import Settings
 
 
@@ -28,9 +28,9 @@ _STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_D
 
 @dataclass
 class Session:
-    """The surroundings of a command. Tests pass their own environment, working directory and container.
+    """Gives a command its environment, folder and container. Tests pass their own.
 
-    With `complete`, the environment holds all settings, and no files of settings are read.
+    With `complete`, the environment has all settings, and no files of settings are read.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -38,15 +38,18 @@ class Session:
     build: Callable[["Settings"], Any] | None = None
     debug: bool = False
     complete: bool = False
-    _given: "Given | None" = field(default=None, init=False)
+    _given: "CompleteEnvironment | None" = field(default=None, init=False)
 
-    def given(self) -> "Given":
+    def given(self) -> "CompleteEnvironment":
         """Return the environment, completed from files of settings. Raises `ConfigurationError`."""
         if self._given is None:
-            from cragside.entrypoints.setting_files import Given, given  # pydantic costs half a second
+            from cragside.entrypoints.setting_files import (  # pydantic costs half a second
+                CompleteEnvironment,
+                completed_environment,
+            )
 
-            whole = Given(self.environment, {})
-            self._given = whole if self.complete else given(self.environment, self.folder.absolute())
+            whole = CompleteEnvironment(self.environment, {})
+            self._given = whole if self.complete else completed_environment(self.environment, self.folder.absolute())
         return self._given
 
     def settings(self, workspace: str | None = None) -> "Settings":

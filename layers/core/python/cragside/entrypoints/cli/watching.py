@@ -27,7 +27,7 @@ _REFUSED = ("failed", "skipped")
 
 @dataclass
 class Watch:
-    """Watches folders. While `busy`, a sync is running that an interrupt would leave unfinished."""
+    """Watches folders. It is `busy` during a sync, which an interrupt would leave unfinished."""
 
     run: Run
     service: "Service"

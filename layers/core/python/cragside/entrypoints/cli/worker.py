@@ -110,7 +110,7 @@ def run_forked(program: Callable[..., object], arguments: Sequence[str], environ
 
 
 def _keep_few_heaps() -> None:
-    """Limit the heaps of this process, as MALLOC_ARENA_MAX does when a program starts."""
+    """Limit the heaps of this process. MALLOC_ARENA_MAX would do so only when a program starts."""
     import ctypes
 
     if sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
@@ -219,7 +219,7 @@ class _Progress:
 
 @asynccontextmanager
 async def _totals(container: "Container", progress: _Progress, *, seconds: float) -> AsyncIterator[None]:
-    """Show inside the block how many tasks are left. If nobody watches, the queue is not asked."""
+    """Show how many tasks are left while the block runs. The queue is asked only if a person watches."""
     if not progress.watched:
         yield
         return

@@ -37,7 +37,7 @@ from cragside.entrypoints.http.v1 import (
 )
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.http.v1.documents import ProgressStreams
-from cragside.entrypoints.http.v1.repositories import RepositoryTurns
+from cragside.entrypoints.http.v1.repositories import RepositoryRuns
 from cragside.entrypoints.origins import Origins
 
 # The routers in the order of the OpenAPI document. All of these routes need a token.
@@ -118,9 +118,9 @@ ROUTES = _all()
 
 
 def openapi_document(prefix: str | None) -> dict[str, Any]:
-    """cragside's routes below a prefix, in the form of OpenAPI 3.1. All applications of the process share it.
+    """Return cragside's routes below a prefix in OpenAPI 3.1. All applications of the process share the document.
 
-    The first call takes half a second, so it belongs in a thread.
+    The first call takes half a second, so call it in a thread.
     """
     with _building:
         return _built(prefix)
@@ -142,7 +142,7 @@ def _built(prefix: str | None) -> dict[str, Any]:
 
 
 def _describe_events(document: dict[str, Any]) -> None:
-    """FastAPI describes server-sent events by `itemSchema`, which OpenAPI has from version 3.2."""
+    """Describe server-sent events as OpenAPI 3.1 can: FastAPI uses `itemSchema`, which came with 3.2."""
     for (path, method), description in _EVENTS.items():
         answer = document["paths"][path][method]["responses"]["200"]
         answer["content"] = {"text/event-stream": {"schema": {"type": "string", "description": description}}}
@@ -180,7 +180,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
-    app.state.repository_turns = RepositoryTurns()
+    app.state.repository_runs = RepositoryRuns()
     app.state.progress_streams = ProgressStreams(container)
     app.state.components = component_report(container)
     app.state.outside = SharedLook(lambda: reasons(outside_checks(container)), container.clock)

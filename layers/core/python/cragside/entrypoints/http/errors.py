@@ -200,7 +200,7 @@ async def _known(request: Request, error: Exception) -> Response:
 
 
 async def _routing(request: Request, error: Exception) -> Response:
-    """With 405, all methods of the path are in `Allow`."""
+    """Answer a request without a route. With 405, `Allow` has all methods of the path."""
     assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
     path, status, headers = request.url.path, error.status_code, error.headers
     failure: CragsideError = ValidationError(f"{request.method} {path}: {error.detail}.")
@@ -216,15 +216,15 @@ async def _routing(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
     complaints = error.errors()
-    told = "; ".join(map(complaint_of, complaints[:3]))
+    complaint = "; ".join(map(complaint_of, complaints[:3]))
     if is_peer_path(request.url.path):
-        return error_response(ValidationError(f"Validation failed: {told}"), request)
+        return error_response(ValidationError(f"Validation failed: {complaint}"), request)
     place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
-    return error_response(ValidationError(f"{told}.", field=str(place)), request)
+    return error_response(ValidationError(f"{complaint}.", field=str(place)), request)
 
 
 async def _gone(request: Request, _: Exception) -> Response:
-    """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
+    """Answer a client that has left: nobody reads this, and the log needs no line about it."""
     return Response(status_code=400)
 
 

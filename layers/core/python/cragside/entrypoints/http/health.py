@@ -16,8 +16,8 @@ from cragside.composition.store_files import outside_checks
 from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.entrypoints.component_checks import (
+    CheckOptions,
     Finding,
-    Manner,
     State,
     examine_components,
     examine_folder,
@@ -54,7 +54,7 @@ REPORT_SECONDS = 5.0
 
 
 class SharedLook(Generic[T]):
-    """Runs `look` once for all who ask meanwhile, and for those who ask within `holds` seconds of its start."""
+    """Runs `look` once for all who ask at the same time, or within `holds` seconds after it began."""
 
     def __init__(self, look: Callable[[], Coroutine[Any, Any, T]], clock: Clock, holds: float | None = None) -> None:
         self._look = look
@@ -75,7 +75,7 @@ class SharedLook(Generic[T]):
 async def answer_of(
     component: str, ask: Callable[[], Awaitable[T]], *, patience: float = _PATIENCE_SECONDS, places: bool = False
 ) -> tuple[T | None, str]:
-    """Return a component's answer, and why it cannot be used; "" if it can. Only the log may see `places`."""
+    """Return a component's answer, and why it cannot be used; "" if it can. With `places`, the log reads addresses."""
     try:
         async with asyncio.timeout(patience):
             return await ask(), ""
@@ -121,7 +121,7 @@ class Readiness:
         return await self._shared.result()
 
     async def look(self) -> list[str]:
-        """Ask all of them now."""
+        """Ask all components now."""
         found = await reasons(self._checks(), patience=self._patience, places=True)
         missing = {name: reason for name, reason in found.items() if reason}
         if list(missing) != self._reported:
@@ -209,15 +209,15 @@ def message_for_clients(error: Exception) -> str:
     return one_line(f"{shown.component}: {shown.message}" if isinstance(shown, ServiceUnavailable) else shown.message)
 
 
-FOR_CLIENTS = Manner(3.0, thorough=False, places=False, message=message_for_clients)
+FOR_CLIENTS = CheckOptions(3.0, thorough=False, places=False, message=message_for_clients)
 
 
-def component_report(container: Container, manner: Manner = FOR_CLIENTS) -> SharedLook[Sequence[Finding]]:
+def component_report(container: Container, options: CheckOptions = FOR_CLIENTS) -> SharedLook[Sequence[Finding]]:
     """Examine what `cragside doctor` examines, without its long tests."""
 
     async def examine() -> Sequence[Finding]:
-        folder = await asyncio.to_thread(examine_folder, container.settings, manner)
-        components = await examine_components(container, manner)
+        folder = await asyncio.to_thread(examine_folder, container.settings, options)
+        components = await examine_components(container, options)
         return [*examine_installation(), Finding("settings", "ok"), folder, *components]
 
     return SharedLook(examine, container.clock, REPORT_SECONDS)

@@ -12,9 +12,9 @@ from cragside.entrypoints.origins import FOREIGN_PAGE, Origins, cors_headers, is
 
 
 class CrossOrigin:
-    """ASGI middleware: refuses foreign pages, answers the preflights of others, and lets these read the answers.
+    """Refuses pages of unknown origins, answers preflights, and lets allowed pages read the answers (ASGI middleware).
 
-    Requests that no page sent pass through. A preflight needs no token, as browsers send none with it.
+    Requests that no page sent pass through. A preflight needs no token, because browsers send none with it.
     """
 
     def __init__(self, app: ASGIApp, origins: Origins) -> None:
@@ -39,7 +39,7 @@ class CrossOrigin:
 
 
 def cors_send(send: Send, request: list[tuple[bytes, bytes]]) -> Send:
-    """`send`, with the headers that let the page behind the request read the answer."""
+    """Wrap `send`: answers get the headers that let the page behind the request read them."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -50,7 +50,7 @@ def cors_send(send: Send, request: list[tuple[bytes, bytes]]) -> Send:
 
 
 def cors_send_if_accepted(send: Send, request: list[tuple[bytes, bytes]], origins: Origins) -> Send:
-    """`send` for an answer of ours on Ollama's routes: only pages that Ollama accepts may read it."""
+    """Wrap `send` for our answers on Ollama's routes: only pages that Ollama accepts may read them."""
     return cors_send(send, request) if origins.may_ask(request) else send
 
 

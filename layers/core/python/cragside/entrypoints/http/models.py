@@ -88,7 +88,7 @@ class MustCondition(BaseModel):
     match: Match = Field(description="The condition.")
 
     def condition(self) -> Condition:
-        """Return the domain's condition. Raises `ValidationError` unless the match is exactly one."""
+        """Return the condition as the domain has it. Raises `ValidationError` unless the match has one value."""
         given = self.match.model_fields_set
         if len(given) != 1:
             raise ValidationError(f"filter: the match of {self.key} needs one of value, text and prefix.")

@@ -114,12 +114,12 @@ def choose_workspace(request: Request, named: object = None) -> str:
 
 
 def token_of(request: Request, workspace: str) -> str | None:
-    """Return the id of the token that opens the workspace; None if the service has no tokens."""
+    """Return the id of the token that opens the workspace, None if the service has no tokens."""
     bearer = _grant(request).bearer(workspace)
     return None if bearer.id == ANONYMOUS else bearer.id
 
 
-def holder_of(request: Request) -> str:
+def attributed_token(request: Request) -> str:
     """Return the id of the token to which a request without a workspace is attributed."""
     return _grant(request).bearer(None).id
 

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, UnsupportedMediaType, ValidationError
 from cragside.entrypoints.http.request_access import container_of
+from cragside.entrypoints.request_headers import header_text
 
 # Web pages may send other types, or no type, to any server without asking first.
 _JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
@@ -88,7 +89,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object. Raises what `json_body` raises, and `ValidationError` for anything but an object."""
     body = await json_body(request)
     try:
-        value = json.loads(body, parse_constant=_refused, parse_float=_finite)
+        value = strict_json(body)
     except (ValueError, RecursionError) as error:
         raise ValidationError("The body is not valid JSON.") from error
     if not isinstance(value, dict):
@@ -101,7 +102,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 def bounded(body: bytes) -> bytes:
     """Return the same body. Raises `ValidationError` if it has too many keys or values.
 
-    This counts marks instead of parsing, because parsing would take too long. Invalid JSON is left to the parser.
+    It counts signs instead of parsing, which would take too long. Invalid JSON is left to the parser.
     """
     if len(body) <= MOST_KEYS * _SHORTEST_KEY:
         return body
@@ -122,13 +123,13 @@ def _too_many(most: int, what: str) -> ValidationError:
 
 
 async def _whole_body(request: Request, limit: int) -> bytes:
-    """Return the body. One that is too large is refused before it comes, as far as its length is told.
+    """Return the body. A body that is too large is refused before it is read, if its length is stated.
 
-    The server keeps the connection for a client that still sends, so that it gets the answer.
+    The server keeps the connection open for a client that still sends, so that it gets the answer.
     """
-    body, told = bytearray(), request.headers.get("content-length", "")
+    body, length = bytearray(), request.headers.get("content-length", "")
     refusal = PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
-    if told.isascii() and told.isdigit() and (len(told) > _LONGEST_LENGTH or int(told) > limit):
+    if length.isascii() and length.isdigit() and (len(length) > _LONGEST_LENGTH or int(length) > limit):
         raise refusal
     async for part in request.stream():
         body += part
@@ -137,14 +138,18 @@ async def _whole_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
+def strict_json(body: str | bytes) -> Any:
+    """Parse JSON. Raises `ValueError` also for NaN and Infinity, which could not be sent back as JSON."""
+    return json.loads(body, parse_constant=_refused, parse_float=_finite)
+
+
 def _finite(digits: str) -> float:
     number = float(digits)
     return number if math.isfinite(number) else _refused(digits)
 
 
 def _refused(constant: str) -> float:
-    # NaN and Infinity, also by overflow, are not JSON and could not be sent back as JSON.
-    raise ValueError(constant)
+    raise ValueError(f"{constant} is not JSON")
 
 
 class UploadMemory:
@@ -258,7 +263,7 @@ def _parser(request: Request, collector: "_Collector") -> MultipartParser:
 
 
 class _Collector:
-    """The parser's callbacks."""
+    """Collects the parts of a form, as the callbacks of its parser."""
 
     def __init__(self, file_limit: int, memory: UploadMemory) -> None:
         self.complete: deque[FormPart] = deque()
@@ -290,8 +295,8 @@ class _Collector:
         filename = options.get(b"filename")
         kind, _ = parse_options_header(self._headers.get(b"content-type"))
         self._part = FormPart(
-            _text(options.get(b"name", b"")),
-            None if filename is None else _text(filename),
+            header_text(options.get(b"name", b"")),
+            None if filename is None else header_text(filename),
             kind.decode("latin-1") or None,
             _MOST_FIELD_BYTES if filename is None else self._file_limit,
             self._memory,
@@ -314,10 +319,3 @@ class _Collector:
         for part in (self.handed_out, self._part, *self.complete):
             if part is not None:
                 part.drop()
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")

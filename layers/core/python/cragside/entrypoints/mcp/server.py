@@ -37,7 +37,7 @@ _client: ContextVar[Client] = ContextVar("mcp_client")
 
 
 @asynccontextmanager
-async def reaching(client: Client) -> AsyncIterator[None]:
+async def use_client(client: Client) -> AsyncIterator[None]:
     """Inside the block, tools and resources send their requests through this client."""
     before = _client.set(client)
     try:
@@ -47,7 +47,7 @@ async def reaching(client: Client) -> AsyncIterator[None]:
 
 
 def create_server() -> MCPServer[Any]:
-    """Return a server with all tools and resources. It handles messages inside `reaching` only."""
+    """Return a server with all tools and resources. It handles messages inside `use_client` only."""
     # Nothing tells of changes, and over HTTP a subscription would hold its request for ever.
     server = _Server("cragside", version=__version__, instructions=_INSTRUCTIONS, subscriptions=False)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -164,7 +164,7 @@ async def document(document_id: str) -> str:
 def _refusing(
     work: Callable[Parameters, Awaitable[Result]], refusal: type[Exception]
 ) -> Callable[Parameters, Awaitable[Result]]:
-    """`work`, whose errors are told to the model in the words that any other client gets."""
+    """Wrap `work`: the model is told its errors in the words that any other client gets."""
 
     @wraps(work)
     async def working(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:

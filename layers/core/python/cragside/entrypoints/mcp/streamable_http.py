@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.client import Client
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.mcp.server import create_server, reaching
+from cragside.entrypoints.mcp.server import create_server, use_client
 from cragside.entrypoints.request_headers import USER_HEADERS
 from cragside.entrypoints.runs import ClientGone, while_connected
 
@@ -43,7 +43,7 @@ async def answer(request: Request, body: bytes) -> Response:
         sent.append(message)
 
     transport = httpx.ASGITransport(_as_caller(request))
-    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, reaching(client):
+    async with Client("http://localhost", seconds=_SECONDS, transport=transport) as client, use_client(client):
         manager = _manager(max_body_bytes=len(body) + 1)
         handling = _handled(manager, request.scope, receive, send)
         try:
@@ -63,7 +63,7 @@ async def _handled(manager: StreamableHTTPSessionManager, scope: Scope, receive:
 
 
 def _as_caller(request: Request) -> ASGIApp:
-    """Return the request's application, which takes all requests for the caller's."""
+    """Return the application of the request, in which each request has the caller's tokens and workspace."""
     headers = [(name, value) for name, value in request.scope["headers"] if name in _PASSED_ON]
     state = {"ends": request.state.ends} if hasattr(request.state, "ends") else {}
 
@@ -75,7 +75,7 @@ def _as_caller(request: Request) -> ASGIApp:
 
 
 def _manager(*, max_body_bytes: int) -> StreamableHTTPSessionManager:
-    """Return a new manager of sessions, each of which ends with its request."""
+    """Return a new manager, whose sessions each end with their request."""
     server = _server()
     server.streamable_http_app(
         json_response=True,

@@ -87,7 +87,7 @@ class Proxy:
             await self._forwarder.forward(Grant(), scope, receive, send)
 
     async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what the token allows."""
+        """Pass a request on, if its token allows it."""
         path: str = scope["path"]
         own, state = is_own(path), scope.setdefault("state", {})
         if is_open(path):
@@ -120,7 +120,7 @@ class Proxy:
             self._audit.note(scope, action, status, grant=grant, scopes=scopes, workspace=workspace)
 
     def _draining(self, receive: Receive) -> Receive:
-        """`receive`, which delays the shutdown until pending exchanges are in memory.
+        """Wrap `receive`: the shutdown waits until pending exchanges are in memory.
 
         An interrupted server cancels `receive`. Then the application is told to shut down at once.
         """
@@ -138,5 +138,5 @@ class Proxy:
 
 
 def _is_browser(method: str, headers: Sequence[Header]) -> bool:
-    """Tell if somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
+    """Tell if a person opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
     return method in ("GET", "HEAD") and b"text/html" in (value_of(headers, b"accept") or b"")

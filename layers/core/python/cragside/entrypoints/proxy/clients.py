@@ -83,17 +83,17 @@ class Clients:
 
     @property
     def full(self) -> bool:
-        """Tell if there are too many requests. `/healthz` is answered nevertheless."""
+        """Tell if there are too many requests. `/healthz` is answered even then."""
         return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
 
     def idle(self, connection: "ClientConnection") -> None:
-        """A client has connected, or all its requests have been answered. May drop idle connections."""
+        """Note that a client has connected, or that all its requests are answered. Idle connections may be dropped."""
         self._busy.discard(connection)
         self._idle[connection] = None
         self._make_room()
 
     def refused(self, connection: "ClientConnection") -> None:
-        """A client has been refused. Refused connections are the first to be dropped."""
+        """Note that a client was refused. Its connection is among the first to be dropped."""
         self.gone(connection)
         self._refused[connection] = None
         self._make_room()
@@ -114,12 +114,12 @@ class Clients:
             there[0].drop()
 
     def busy(self, connection: "ClientConnection") -> None:
-        """A client has sent the head of a request."""
+        """Note that a client has sent the head of a request."""
         self._idle.pop(connection, None)
         self._busy.add(connection)
 
     def gone(self, connection: "ClientConnection") -> None:
-        """A client has left."""
+        """Note that a client has left."""
         self._idle.pop(connection, None)
         self._refused.pop(connection, None)
         self._busy.discard(connection)
@@ -156,7 +156,7 @@ async def answer_and_end(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
 
 
 class ClosingTransport:
-    """The transport of a request. `close` replaces its closing."""
+    """Passes all calls on to the transport of a request, but `close`, which it replaces."""
 
     def __init__(self, transport: Any, close: Callable[[], None]) -> None:
         self.write = transport.write
@@ -192,7 +192,7 @@ class ClientConnection(HttpToolsProtocol):
 
     @property
     def has_spoken(self) -> bool:
-        """Tell if data has arrived that the server has not read yet and will read."""
+        """Tell if data has arrived that the server will read, but has not read yet."""
         if self._refused or self.transport.is_closing():
             return False
         descriptor = self.transport.get_extra_info("socket").fileno()

@@ -26,7 +26,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.errors import CragsideError
 from cragside.domain.explanation import Explanation
 from cragside.domain.outcome import RagContext, Watch
-from cragside.domain.token_counts import ModelWindows, brought, count_tokens, most_tokens
+from cragside.domain.token_counts import ModelWindows, count_tokens, most_tokens, use_window
 from cragside.entrypoints.proxy.errors import failing_as
 from cragside.entrypoints.proxy.messages import PERSONA_HEADER, Header, value_of
 from cragside.entrypoints.proxy.prompts import Call, EvidenceRequest, asked_form, ollama_form, with_evidence
@@ -54,7 +54,7 @@ _HOST_PATIENCE = 10.0
 class ContextWindow:
     """`current` is the window for the unchanged request, `largest` the window that the proxy may set.
 
-    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set, `brought` whether the request has
+    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set, `stated` whether the request has
     one.
     """
 
@@ -62,7 +62,7 @@ class ContextWindow:
     largest: int
     reserve: int
     adjustable: bool = True
-    brought: bool = False
+    stated: bool = False
 
     def evidence_tokens(self, budget: int, request_tokens: int) -> int:
         """The evidence that fits in addition to the request and the answer: 0 to `budget`."""
@@ -83,7 +83,7 @@ class ContextWindow:
 
 
 def with_kept_window(request: Mapping[str, Any], windows: ModelWindows) -> dict[str, Any] | None:
-    """A request in the window that its model keeps; None if it keeps none, or if the request has one or does not fit.
+    """Give a request the window that its model keeps. None if it keeps none, or the request has one or does not fit.
 
     A request that does not fit gets the window of the host, which the model has from then on.
     """
@@ -200,7 +200,7 @@ class RequestEnricher:
             if not loaded and (planned := window.planned(budget, tokens)):
                 # The models that grade may be the same one: all of the request's work has one window.
                 self._container.upstream.windows.keep(str(whole["model"]), planned)
-        with brought(str(whole.get("model")), window.current) if window and window.brought else nullcontext():
+        with use_window(str(whole.get("model")), window.current) if window and window.stated else nullcontext():
             enriched = await self._container.enricher.enrich(
                 {**asked_form(whole, asked.place), **options},
                 question=asked.question,

@@ -44,7 +44,7 @@ def answered_text(path: str, body: bytes) -> str | None:
 
 
 def _ollama(path: str, body: bytes) -> str | None:
-    """The text of NDJSON. An answer that is not streamed is a single line of NDJSON, or is indented."""
+    """Return the text in NDJSON. An answer that is not streamed is one line of NDJSON, or indented JSON."""
     try:
         parts = [json.loads(body)]
     except ValueError:
@@ -117,7 +117,7 @@ _READERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], str | None], Callable
 
 @dataclass(slots=True)
 class Recording:
-    """Replaces `send`: passes each piece to the client, then keeps a copy while there is room.
+    """Wraps `send`: each piece goes to the client, and a copy is kept while there is room.
 
     `remembered` is called with the exchange's id as `documents` once it is in memory. `recalled` are the texts that
     memory contributed to the request.
@@ -170,7 +170,7 @@ class Exchanges:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def record(self, send: Send, *, path: str, headers: Sequence[Header], request: bytes, workspace: str) -> Recording:
-        """A `send` that keeps a copy. `request` is the client's body without a coding. The caller calls `finish`."""
+        """Return a `send` that keeps a copy. `request` is the client's decoded body. The caller calls `finish`."""
         recording = Recording(send, self, path, headers, request, workspace)
         self.hold(recording, len(request))
         return recording

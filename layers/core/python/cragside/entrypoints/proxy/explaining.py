@@ -25,7 +25,7 @@ _TITLE = "**Why this evidence**\n\n"
 
 
 class OwnAnswer(ABC):
-    """Frames the pieces of a text as a route frames those of a model. `streams`: the client asked for pieces."""
+    """Writes the pieces of a text as a route writes those of a model. It `streams` if the client asked for pieces."""
 
     media_types = (b"application/json", b"text/event-stream")
     # What begins a streamed answer precedes its first piece.
@@ -206,7 +206,7 @@ def own_answer(path: str, request: Mapping[str, Any]) -> OwnAnswer:
 
 
 class _OllamaAnswer(OwnAnswer):
-    """Ollama streams unless `stream` is false."""
+    """An answer of Ollama's routes, which stream unless `stream` is false."""
 
     media_types = (b"application/json", b"application/x-ndjson")
 
@@ -235,7 +235,7 @@ class _OllamaAnswer(OwnAnswer):
 
 
 class _OpenAIAnswer(OwnAnswer):
-    """OpenAI's chat and completions."""
+    """An answer of OpenAI's chat or completions."""
 
     def __init__(self, path: str, fields: Mapping[str, Any]) -> None:
         super().__init__(fields)

@@ -142,7 +142,7 @@ class Forwarder:
             await self._pass_on(call)
 
     async def _read(self, call: Call) -> None:
-        """Read the body, and give its model the name that Ollama knows."""
+        """Read the body, and replace the model's name by the one that Ollama knows."""
         limit = self._settings.max_body_bytes
         call.body = body = await read_body(call.receive, limit)
         if body.complete and len(body.data) <= limit:
@@ -182,7 +182,7 @@ class Forwarder:
             recording.finish()
 
     def _workspace(self, call: Call, right: TokenScope) -> tuple[Grant, str]:
-        """The workspace of a request, and what its token opens with this right."""
+        """Return the workspace of a request, and what its token allows there with this right."""
         grant, named = call.grant.narrowed(right), None if call.asked is None else call.asked.request.get("workspace")
         return grant, workspace_of(grant, call.headers, named, self._settings.workspace)
 

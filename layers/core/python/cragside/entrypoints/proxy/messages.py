@@ -1,7 +1,6 @@
 """Reads the headers and bodies of HTTP messages, and what of them is forwarded."""
 
 import json
-import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from starlette.types import Message, Receive, Send
 from cragside.domain import hops
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.http.request_bodies import bounded
+from cragside.entrypoints.http.request_bodies import bounded, strict_json
 from cragside.entrypoints.request_headers import CONTEXT_HEADER, MEMORY_HEADER, RAG_HEADER, USER_HEADER
 from cragside.entrypoints.runs import ClientGone
 
@@ -71,7 +70,7 @@ def _kept(headers: Sequence[Header], connection_only: frozenset[bytes], dropped:
 
 
 async def send_whole(send: Send, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
-    """Send a response that is known whole."""
+    """Send a response whose whole body is known."""
     length = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
     await send({"type": "http.response.body", "body": body})
@@ -115,7 +114,7 @@ def parsed(body: bytes) -> dict[str, Any] | None:
     """The body as Ollama reads it, if it is a JSON object."""
     try:
         text = body.decode()
-        request = json.loads(text, parse_constant=_not_json, parse_float=_finite)
+        request = strict_json(text)
         if "\\ud" in text.lower():  # Go reads half a surrogate pair as U+FFFD
             request = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(request, ensure_ascii=False)))
     except (ValueError, RecursionError):
@@ -124,32 +123,21 @@ def parsed(body: bytes) -> dict[str, Any] | None:
 
 
 def parsed_if_bounded(body: bytes) -> dict[str, Any] | None:
-    """Parse a body as `parsed` does. None also for one with too many keys or values to parse while others wait."""
+    """Parse a body as `parsed` does. Returns None also for one that would take too long to parse."""
     try:
         return parsed(bounded(body))
     except ValidationError:
         return None
 
 
-def _not_json(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(literal: str) -> float:
-    value = float(literal)
-    if math.isinf(value):
-        raise ValueError(f"{literal} is beyond a 64-bit float")
-    return value
-
-
 def coding_of(headers: Iterable[Header]) -> bytes:
-    """The coding of a body, in lower case. Empty for none; several are joined by commas."""
+    """Return the content coding of a body in lower case, several joined by commas; empty for none."""
     given = (coding for name, value in headers if name.lower() == _HEADER for coding in value.lower().split(b","))
     return b",".join(coding for each in given if (coding := each.strip()) not in (b"", b"identity"))
 
 
 def is_readable(coding: bytes) -> bool:
-    """Tell if `decoded` and `Decoder` know the coding."""
+    """Tell if `decoded` and `Decoder` can read the coding."""
     return not coding or coding in _READABLE
 
 
@@ -171,7 +159,7 @@ def decoded(data: bytes, coding: bytes, limit: int) -> bytes | None:
 
 
 class Decoder:
-    """Reads a body in a coding, piece by piece."""
+    """Decodes a body piece by piece."""
 
     def __init__(self, coding: bytes) -> None:
         self._coding = coding
@@ -180,7 +168,7 @@ class Decoder:
 
     @property
     def ended(self) -> bool:
-        """Tell if the body may end here."""
+        """Tell if the body is complete, if nothing follows."""
         return self._stream is None or self._stream.eof
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
@@ -207,7 +195,7 @@ class Decoder:
 
 
 class Unpacked:
-    """Replaces `send`: passes an answer on without gzip, deflate or `identity`. Other codings pass unchanged."""
+    """Wraps `send`: an answer in gzip, deflate or `identity` is passed on decoded. Other codings pass unchanged."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -76,9 +76,9 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
 
 @contextmanager
 def signals_held() -> Iterator[set[signal.Signals]]:
-    """Let signals wait while a process is forked, which must not run its parent's handlers. Yields what `begin` takes.
+    """Hold signals back while a process is forked, which must not run its parent's handlers.
 
-    The parent can end all that it has forked once its signals arrive.
+    Yields what `begin` takes. When the signals arrive, the parent knows of all processes that it has forked.
     """
     mask = cast(set[signal.Signals], signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING))
     try:

@@ -78,7 +78,7 @@ def place_in(path: str, form: Mapping[str, Any], prefix: str) -> Place | None:
 
 
 def _comes_from_client(form: Mapping[str, Any], place: Place) -> bool:
-    """Tell if the client asks by itself, for a title or the like."""
+    """Tell if the chat client itself sends the request, as for a title."""
     metadata = form.get("metadata")
     if isinstance(metadata, dict) and str(metadata.get("task")).endswith("_generation"):  # Open WebUI's
         return True
@@ -137,7 +137,7 @@ def has_command(text: str, prefix: str) -> bool:
 
 
 def asked_form(form: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """The form up to the place where the user typed, which has nothing but that: the enricher looks at its end."""
+    """Return the request up to the user's last text, of which it has only what was typed, for the enricher."""
     if place.message is None:
         return {**form, "prompt": place.typed.text}
     before = form["messages"][: place.message]
@@ -266,8 +266,8 @@ def refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
 class EvidenceRequests:
     """Finds the requests that get evidence.
 
-    It reads a request's command, `X-RAG`, the suffix of its model, and the workspace's setting. A `never` in the header
-    or the setting wins. Otherwise each of the four suffices.
+    A request gets evidence by its command, by `X-RAG`, by the suffix of its model, or by the workspace's setting. A
+    `never` in the header or the setting forbids it.
     """
 
     def __init__(self, container: Container) -> None:

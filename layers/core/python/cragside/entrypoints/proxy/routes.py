@@ -80,7 +80,7 @@ def scopes_of(method: str, path: str) -> tuple[TokenScope, ...]:
 
 
 def below(prefix: str | None, app: ASGIApp) -> ASGIApp:
-    """`app` at `prefix` as well as at `/`: some reverse proxies remove the prefix, others leave it."""
+    """Serve `app` at `prefix` as well as at `/`: some reverse proxies remove the prefix, others leave it."""
     if prefix is None:
         return app
     start, raw_start = f"{prefix}/", f"{prefix}/".encode()

@@ -74,10 +74,10 @@ class Passages:
 
 
 def passages_of(context: RagContext, scope: Scope, path_prefix: str = "") -> Passages:
-    """The passages, with links to the console at the address that the client called, if that is one.
+    """Return the passages, with links to the console at the address that the client called, if it called one.
 
-    `path_prefix` is RAG_PATH_PREFIX. Whether or not a reverse proxy has removed it, the console is there too. What
-    headers say on the address is not used but for `Host`, as nowhere in the server.
+    `path_prefix` is RAG_PATH_PREFIX. The console is there, even if a reverse proxy has removed the prefix. Of the
+    headers about the address only `Host` is used, as everywhere in the server.
     """
     host = (value_of(scope["headers"], b"host") or b"").decode("latin-1")
     at = f"{scope.get('scheme', 'http')}://{host}" if _HOST.fullmatch(host) else ""
@@ -178,9 +178,9 @@ class ResponseAnnotations:
 
 
 class ShownEvidence:
-    """Replaces `send`: adds `rag_context` to the last part of an answer, and annotations to what OpenAI's routes say.
+    """Wraps `send`: `rag_context` is added to the last part of an answer, and annotations on OpenAI's routes.
 
-    What cannot be read passes unchanged.
+    An answer that cannot be read passes unchanged.
     """
 
     def __init__(self, send: Send, path: str, passages: Passages) -> None:
@@ -215,7 +215,7 @@ class ShownEvidence:
             await self._send({"type": "http.response.body", "body": ready, "more_body": more})
 
     def _ready(self, piece: bytes, more: bool) -> bytes:
-        """The lines that have ended. The rest is held."""
+        """Return the lines that are complete. The rest is held back."""
         before = len(self._held)
         self._held += piece
         if self._streamed is None:
@@ -226,7 +226,7 @@ class ShownEvidence:
         return self._changed(self._taken(None)) + self._responses.rest()
 
     def _comes_in_lines(self, piece: bytes) -> bool | None:
-        """Tell lines from a whole answer by how it begins, as hosts give either any type. None: not known yet."""
+        """Tell by its beginning if an answer comes in lines: hosts give either type. None means not known yet."""
         if not self._opening:
             piece = piece.lstrip()
             self._opening = piece[:1]
@@ -243,7 +243,7 @@ class ShownEvidence:
         return True
 
     def _taken(self, size: int | None) -> bytes:
-        """That many of the held bytes, which are held no longer; None means all."""
+        """Take so many of the held bytes; None means all."""
         taken = bytes(self._held[:size])
         del self._held[:size]
         return taken

@@ -215,13 +215,13 @@ class UpstreamConnection(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
-        """The parser's callback."""
+        """Begin to read an answer. The parser calls it."""
         if self.finished:
             raise ValueError("an unrequested answer")
         self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser's callback."""
+        """Keep a header. The parser calls it."""
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > _MOST_BESIDE_BODY:
             raise ValueError("headers too long")
@@ -230,7 +230,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The parser's callback."""
+        """Read the status, and how the answer ends. The parser calls it."""
         self._head_has_ended()
         status = self._parser.get_status_code()
         if status < 200:
@@ -249,7 +249,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.finished, self._keep_alive = True, False
 
     def on_message_complete(self) -> None:
-        """The parser's callback."""
+        """Note that the answer has ended. The parser calls it."""
         if self.status:
             self.finished = True
 
@@ -269,8 +269,8 @@ async def tunnelled(proxy: ForwardProxy, host: str, port: int, tls: ssl.SSLConte
         with suppress(ServiceUnavailable):
             await asked.response()
         if not 200 <= asked.status < 300:
-            told = f"answered {asked.status}" if asked.status else "did not answer HTTP"
-            raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {told}")
+            outcome = f"answered {asked.status}" if asked.status else "did not answer HTTP"
+            raise ServiceUnavailable("ollama", f"the proxy {proxy.url} {outcome}")
         connection = UpstreamConnection()
         encrypted = await loop.start_tls(transport, connection, tls, server_hostname=host)
         if encrypted is None:
@@ -403,7 +403,7 @@ def _reason(error: Exception) -> str:
 
 
 def free_memory() -> None:
-    """Return what is free, where glibc is the allocator. It takes some 10 ms without Python's lock: use a thread."""
+    """Give free memory back to the system, if the allocator is glibc's. It takes some 10 ms: use a thread."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

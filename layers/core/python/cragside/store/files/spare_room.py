@@ -26,7 +26,7 @@ class SpareRoom:
         self._keeping = False
 
     def keep(self) -> None:
-        """Set the room aside from now on."""
+        """Set the room aside."""
         self._keeping = True
         self._made()
 

@@ -248,7 +248,7 @@ async def query(request: Request, body: QueryBody, container: AppContainer) -> Q
 async def _earlier(
     container: Container, search: PassageSearch, body: QueryBody, lookup: Lookup, *, tokens: int, end_user: str
 ) -> Recollection | None:
-    """Earlier exchanges on the question, for LightRAG's clients. None for others. Never fails."""
+    """Find earlier exchanges on the question, for LightRAG's clients alone. It never fails."""
     if lookup.mode is None:
         return None
     return await container.memory.evidence(

@@ -327,7 +327,7 @@ async def enqueue_enrichment(
 
 
 async def _identified(container: Container, workspace: str, base_id: str) -> DocumentRecord | None:
-    """Return the document by its id, the client's id for it, its source, or its name. Raises for a name of several."""
+    """Find a document by its id, the client's id for it, its source, or its name. Refuses a name of several."""
     library = (await container.workspaces.open(workspace)).documents
     record = await library.document(base_id)
     if record is not None:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cragside.application.answerer import CitedPassage
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import AppContainer, holder_of
+from cragside.entrypoints.http.request_access import AppContainer, attributed_token
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 _LONGEST_ANSWER = 50_000
@@ -72,7 +72,7 @@ async def check_citations(request: Request, body: CitedAnswer, container: AppCon
         raise ValidationError("Each passage needs a number of its own.", field="passages")
     if sum(len(each.content) for each in body.passages) > _MOST_CHARACTERS:
         raise ValidationError(f"The passages can have {_MOST_CHARACTERS:,} characters in all.", field="passages")
-    checked = await container.citations.check(body.answer, passages, holder=holder_of(request))
+    checked = await container.citations.check(body.answer, passages, holder=attributed_token(request))
     return CitationsBody(
         citations=[
             CitationBody(

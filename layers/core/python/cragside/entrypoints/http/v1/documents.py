@@ -186,7 +186,7 @@ class Restarted(BaseModel):
 
 
 class ProgressStreams:
-    """The open streams of a service. Those of one document share each look at it."""
+    """Counts the open streams of a service. Streams of one document share each look at it."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -195,22 +195,22 @@ class ProgressStreams:
         self._looks = WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]]()
 
     @contextmanager
-    def opened(self, holder: str) -> Iterator[None]:
-        """Count a stream during the block. Raises `ServiceUnavailable` if the holder has too many."""
-        if self._open[holder] >= _MOST_STREAMS:
+    def opened(self, token: str) -> Iterator[None]:
+        """Count a stream during the block. Raises `ServiceUnavailable` if the token has too many."""
+        if self._open[token] >= _MOST_STREAMS:
             raise ServiceUnavailable(
                 "streams", f"{_MOST_STREAMS} streams are open. Close some, or list documents with ?status=pending."
             )
-        self._open[holder] += 1
+        self._open[token] += 1
         try:
             yield
         finally:
-            self._open[holder] -= 1
-            if not self._open[holder]:
-                del self._open[holder]
+            self._open[token] -= 1
+            if not self._open[token]:
+                del self._open[token]
 
     def look(self, workspace: str, document_id: str) -> SharedLook[DocumentRecord | None]:
-        """Return how to see a document as it was half a second ago at most."""
+        """Return a function that shows a document as it was at most half a second ago."""
         ask = partial(document_record, self._container, workspace, document_id)
         return self._looks.setdefault((workspace, document_id), SharedLook(ask, self.clock, _LOOKS_EVERY))
 
@@ -239,7 +239,7 @@ async def progress_events(
 
 
 async def document_record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
-    """A document. A task of its own looks it up, so that a stream does not keep the workspace open while it waits."""
+    """Return a document. It is looked up in a task of its own: a waiting stream keeps no workspace open."""
     library = (await container.workspaces.open(workspace)).documents
     return await asyncio.create_task(library.document(document_id))
 

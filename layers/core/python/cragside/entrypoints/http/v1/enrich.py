@@ -149,7 +149,7 @@ class StripBody(BaseModel):
 
 
 class ReadWordBody(BaseModel):
-    """Words that the question writes otherwise than the documents."""
+    """Words of the question for which the documents use other words."""
 
     asked: str = Field(description="As the question writes it.")
     read: str = Field(description="As the documents do.")

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.composition.files import Refused
-from cragside.composition.repositories import clone
+from cragside.composition.repositories import cloned, files_of
 from cragside.domain.errors import (
     CragsideError,
     DeadlineExceeded,
@@ -40,16 +40,15 @@ _MOST_RUNS = 2
 _AHEAD = 8
 
 
+class RefusedRepositoryFile(Shape):
+    """A refused file, and why."""
+
+    name: str = Field(description="Path of the file.")
+    message: str = Field(description="Why it was refused.")
+
+
 @dataclass(frozen=True, slots=True)
-class RefusedFile:
-    """A file that is not taken in, and why."""
-
-    name: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
+class RunProgress:
     """Counts the accepted and refused files, and names the latest one. The last such value is `complete`."""
 
     accepted: int = 0
@@ -57,18 +56,18 @@ class Taken:
     name: str = ""
     document: str = ""
     repo_id: str = ""
-    errors: tuple[RefusedFile, ...] = field(default=(), repr=False)
+    errors: tuple[RefusedRepositoryFile, ...] = field(default=(), repr=False)
     complete: bool = False
 
 
-class RepositoryTurns:
-    """Lets few repositories be taken in at once: one of a workspace, and one of a token."""
+class RepositoryRuns:
+    """Lets few repositories be added at once: one to a workspace, and one by a token."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, str | None] = {}
 
-    def take(self, workspace: str, token: str | None) -> None:
-        """Take a turn. `token` is None without tokens. Raises `ServiceUnavailable`."""
+    def begin(self, workspace: str, token: str | None) -> None:
+        """Begin a run. `token` is None without tokens. Raises `ServiceUnavailable` if too many run."""
         busy = "Other repositories are being added."
         if workspace in self._tokens:
             busy = "A repository is being added to this workspace."
@@ -79,12 +78,14 @@ class RepositoryTurns:
             return
         raise ServiceUnavailable("repositories", f"{busy} Try again later.")
 
-    def give_back(self, workspace: str) -> None:
-        """End a turn."""
+    def end(self, workspace: str) -> None:
+        """End the run of a workspace."""
         self._tokens.pop(workspace, None)
 
 
-async def taken_in(container: Container, url: str, *, branch: str | None, workspace: str) -> AsyncGenerator[Taken]:
+async def added_files(
+    container: Container, url: str, *, branch: str | None, workspace: str
+) -> AsyncGenerator[RunProgress]:
     """Each file of the newest commit when it is accepted or refused, and at last the whole run.
 
     Guards and limits are those of `cragside index`, but no folder of this machine is read. Raises what ends the run,
@@ -93,19 +94,19 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
     if not container.settings.fetch_pages:
         raise ValidationError(FETCHING_IS_OFF, field="url")
     allow = (container.settings.fetch_allow or "").split(",")
-    errors: list[RefusedFile] = []
-    taken = Taken()
-    cloned = clone(url, branch=branch, allow=allow, folders=False)
-    async with cloned as repository, aclosing(repository.files()) as files:
-        taken = Taken(repo_id=repository.checkout.repo_id)
+    errors: list[RefusedRepositoryFile] = []
+    taken = RunProgress()
+    clone = cloned(url, branch=branch, allow=allow, folders=False)
+    async with clone as checkout, aclosing(files_of(checkout)) as files:
+        taken = RunProgress(repo_id=checkout.repo_id)
         async for found in files:
             if isinstance(found, Refused):
                 name, document, reason = found.name, "", found.reason
             else:
                 name = found.path
-                document, reason = await _take(container, found.name, found.content, found.metadata, workspace)
+                document, reason = await _add(container, found.name, found.content, found.metadata, workspace)
             if reason and len(errors) < MOST_ERRORS:
-                errors.append(RefusedFile(name, reason))
+                errors.append(RefusedRepositoryFile(name=name, message=reason))
             accepted, refused = taken.accepted + (not reason), taken.refused + bool(reason)
             taken = replace(taken, accepted=accepted, refused=refused, name=name, document=document)
             yield taken
@@ -114,8 +115,8 @@ async def taken_in(container: Container, url: str, *, branch: str | None, worksp
 
 @asynccontextmanager
 async def followed(
-    run: AsyncGenerator[Taken], *, ends: float | None, clock: Clock, over: Callable[[], None]
-) -> AsyncIterator[AsyncIterator[Taken]]:
+    run: AsyncGenerator[RunProgress], *, ends: float | None, clock: Clock, over: Callable[[], None]
+) -> AsyncIterator[AsyncIterator[RunProgress]]:
     """Follow a run: its values, and what it raises. The end of the block stops it, and waits until its clone is gone.
 
     A run that goes on waits for a slow reader; one that ends does not. `ends` (by `clock.monotonic`) is when the host's
@@ -123,7 +124,7 @@ async def followed(
     """
     seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - clock.monotonic())
     limit, room = asyncio.timeout(seconds), asyncio.Semaphore(_AHEAD)
-    told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+    results: asyncio.Queue[RunProgress | Exception] = asyncio.Queue()
 
     async def work() -> None:
         try:
@@ -131,14 +132,14 @@ async def followed(
                 async for taken in run:
                     if not taken.complete:
                         await room.acquire()
-                    told.put_nowait(taken)
+                    results.put_nowait(taken)
         except Exception as error:
-            told.put_nowait(_too_long() if limit.expired() else error)
+            results.put_nowait(_too_long() if limit.expired() else error)
 
-    async def read() -> AsyncIterator[Taken]:
+    async def read() -> AsyncIterator[RunProgress]:
         complete = False
         while not complete:
-            taken = await told.get()
+            taken = await results.get()
             if isinstance(taken, Exception):
                 raise taken
             room.release()
@@ -161,7 +162,7 @@ def _too_long() -> DeadlineExceeded:
     return DeadlineExceeded("The repository takes too long. What was accepted stays: add it again for the rest.")
 
 
-async def _take(
+async def _add(
     container: Container, name: str, content: bytes, metadata: dict[str, object], workspace: str
 ) -> tuple[str, str]:
     """Return the id of the document, or why the file is refused. Raises what would refuse every file."""
@@ -199,13 +200,6 @@ class RepositoryProgress(Shape):
     name: str = Field(description="Path of the latest file.")
 
 
-class RefusedRepositoryFile(Shape):
-    """A refused file, and why."""
-
-    name: str = Field(description="Path of the file.")
-    message: str = Field(description="Why it was refused.")
-
-
 class RepositoryDone(Shape):
     """The data of `done`."""
 
@@ -222,22 +216,20 @@ router = APIRouter(
 
 async def _run(
     request: Request, asked: RepositoryRequest, container: AppContainer
-) -> AsyncIterator[AsyncIterator[Taken]]:
+) -> AsyncIterator[AsyncIterator[RunProgress]]:
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()
-    turns: RepositoryTurns = request.app.state.repository_turns
-    turns.take(workspace, token_of(request, workspace))
-    run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
+    runs: RepositoryRuns = request.app.state.repository_runs
+    runs.begin(workspace, token_of(request, workspace))
+    run = added_files(container, asked.url, branch=asked.branch, workspace=workspace)
     # A client that leaves ends the request, and with it the clone.
-    async with followed(
-        run, ends=end_of(request), clock=container.clock, over=lambda: turns.give_back(workspace)
-    ) as progress:
+    async with followed(run, ends=end_of(request), clock=container.clock, over=lambda: runs.end(workspace)) as progress:
         yield progress
 
 
 @router.post("", response_class=EventSourceResponse)
 async def add_repository(
-    request: Request, run: Annotated[AsyncIterator[Taken], Depends(_run)]
+    request: Request, run: Annotated[AsyncIterator[RunProgress], Depends(_run)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Add the files of a git repository's newest commit, and tell of each as a server-sent event.
 
@@ -247,7 +239,7 @@ async def add_repository(
         yield event
 
 
-async def _events(request: Request, run: AsyncIterator[Taken]) -> Events:
+async def _events(request: Request, run: AsyncIterator[RunProgress]) -> Events:
     async for taken in run:
         if taken.complete:
             yield ServerSentEvent(event="done", data=RepositoryDone.model_validate(taken))

@@ -167,26 +167,29 @@ class SettingsBody(BaseModel):
     host: HostBody = Field(description="The model host.")
 
 
+def _number(name: str, description: str) -> Any:
+    least, most = RANGES[name]
+    return Field(None, ge=least, le=most, description=description)
+
+
 class SettingsChange(WorkspaceRequest):
     """Settings to change. null restores the default."""
 
     model_config = ConfigDict(extra="allow")
 
-    chunk_tokens: int | None = Field(None, ge=500, le=2000, description="Longest passage of new documents, in tokens.")
-    chunk_overlap_tokens: int | None = Field(
-        None, ge=0, le=1000, description="Tokens that neighbouring passages of new documents share."
+    chunk_tokens: int | None = _number("chunk_tokens", "Longest passage of new documents, in tokens.")
+    chunk_overlap_tokens: int | None = _number(
+        "chunk_overlap_tokens", "Tokens that neighbouring passages of new documents share."
     )
-    similarity_results: int | None = Field(
-        None, ge=3, le=10, description="Passages that a plain similarity search returns."
-    )
-    similarity_threshold: float | None = Field(
-        None, ge=0, le=0.9, description="Least cosine of a passage that such a search returns."
+    similarity_results: int | None = _number("similarity_results", "Passages that a plain similarity search returns.")
+    similarity_threshold: float | None = _number(
+        "similarity_threshold", "Least cosine of a passage that such a search returns."
     )
     similarity_strategy: Strategy | None = Field(None, description="How such a search chooses passages.")
     mode: EvidenceMode | None = Field(None, description="How prompts get evidence.")
     prompts: Prompts | None = Field(None, description="Which prompts through the proxy get evidence.")
-    threshold: float | None = Field(None, ge=0, le=0.95, description="A passage with a higher relevance is evidence.")
-    max_documents: int | None = Field(None, ge=1, le=20, description="Most passages of evidence in a prompt.")
+    threshold: float | None = _number("threshold", "A passage with a higher relevance is evidence.")
+    max_documents: int | None = _number("max_documents", "Most passages of evidence in a prompt.")
     persona: str | None = Field(None, description="Template of the system prompt, one of `personas`.")
 
 
@@ -273,8 +276,8 @@ async def _host(container: Container) -> tuple[list[str], HostBody]:
 async def reindex_workspace(request: Request, body: WorkspaceRequest, container: AppContainer) -> Response:
     """Build a workspace and its memory anew with the configured embedding model.
 
-    The old store answers until the new one is complete. A client that leaves stops it, and the old store stays. While
-    one is under way, another is refused.
+    The old store answers until the new one is complete. If the client leaves, the build stops and the old store stays.
+    Only one build of a workspace may run.
     """
     workspace = choose_workspace(request, body.workspace)
     workspaces = container.workspaces

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.turns import Turns
+from cragside.adapters.fair_slots import FairSlots
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 
@@ -105,7 +105,7 @@ async def test_a_client_that_leaves_does_not_give_its_place_to_another_while_its
 
 
 async def test_a_slot_granted_to_a_cancelled_waiter_is_not_lost() -> None:
-    turns = Turns(1)
+    turns = FairSlots(1)
     await turns.take("a", patience=1)
     leaving, staying = (asyncio.create_task(turns.take("b", patience=1)) for _ in range(2))
     await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class FairSlots:
     """Hands out `places`. With three or more, one workspace cannot take the last one.
 
     The waiting workspace with the fewest places is next, then the one whose last turn was longest ago. So a workspace
