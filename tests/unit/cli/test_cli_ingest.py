@@ -13,7 +13,7 @@ from cli_services import errors_of, printed, refused
 from cragside import bootstrap
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.application.attempts import Attempts
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable
 from cragside.entrypoints.cli import service
 from cragside.entrypoints.cli.service import Service
 from tests.programs import CRAGSIDE
@@ -274,12 +274,24 @@ def stopped_after(monkeypatch, number):
 def test_an_interrupted_run_counts_the_files_that_were_not_accepted(real, notes, monkeypatch):
     for number in range(3):
         (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
-    (notes / "zz.heic").write_bytes(b"\xff\xd8")
+    for name in ("aa.heic", "zz.heic"):
+        (notes / name).write_bytes(b"\xff\xd8")
     stopped_after(monkeypatch, 2)
     said = errors_of(real("ingest", str(notes)), 3)
     assert "Nothing is lost: 2 documents wait in the queue" in said
     assert "3 more were not taken in: run the same command again." in said
     assert "The disk is full" in said
+
+
+def test_a_file_that_the_service_finds_too_large_is_skipped_in_a_folder_and_fails_where_it_is_named(
+    real, notes, monkeypatch
+):
+    async def too_large(*_):
+        raise PayloadTooLarge("It is beyond 10 MB.")
+
+    monkeypatch.setattr(Service, "take", too_large)
+    assert "2 skipped" in printed(real("ingest", str(notes)))
+    assert "failed    a.md  (It is beyond 10 MB.)" in printed(real("ingest", str(notes / "a.md")), 1)
 
 
 def test_a_run_that_accepts_nothing_reports_only_the_failure(real, notes, monkeypatch):

@@ -369,6 +369,29 @@ def test_ingest_prunes_emptied_files(real, notes):
     assert len(sources(real)) == 11
 
 
+def test_ingest_with_prune_sends_every_file_and_takes_none_for_a_moved_one(real, notes, monkeypatch):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").rename(notes / "other.md")
+    sent: list[str] = []
+    take = OwnService.take
+
+    async def noted(self, offer, options):
+        sent.append(offer.name)
+        return await take(self, offer, options)
+
+    monkeypatch.setattr(OwnService, "take", noted)
+    told = printed(real("ingest", str(notes), "--prune", SKIP_ENRICHMENT))
+    assert "1 indexed, 11 unchanged, 1 removed" in told
+    assert len(sent) == 12
+
+
+def test_ingest_prunes_no_large_file_as_it_would_have_to_be_read_twice(real, notes):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").write_text(" " * 65_537)
+    assert "11 unchanged, 1 skipped" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stdout
+    assert len(sources(real)) == 12
+
+
 def test_ingest_with_prune_says_that_an_earlier_text_is_kept(real, notes, tmp_path):
     real("ingest", str(notes), SKIP_ENRICHMENT)
     (notes / "n1.md").unlink()
