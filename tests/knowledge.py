@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -54,8 +54,26 @@ class Knowledge:
         """Do all that waits."""
         await self.worker().run(until_idle=True, sweep=False)
 
+    async def add(self, name: str, text: str, **fields: Any) -> dict[str, Any]:
+        """Return the document that the service makes of a text, which it has to accept."""
+        accepted = answer_of(await self.http.post("/v1/documents", json={"name": name, "text": text, **fields}), 202)
+        (document,) = accepted["documents"]
+        return dict(document)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
         """Close the client and the store."""
         await self.http.aclose()
         await self.queue.close()
         await self.container.close()
+
+
+def answer_of(response: httpx.Response, status: int = 200) -> Any:
+    """Return the JSON of an answer that has this status."""
+    assert response.status_code == status, response.text
+    return response.json()

@@ -91,3 +91,12 @@ class Synthesiser:
             layers={name: self._folder / folder for name, folder in names.items()},
             knowledge=self._folder / "demo" if isinstance(environment.knowledge, KnowledgeLayer) else None,
         )
+
+
+def problems_of(*templates: Path) -> list[str]:
+    """Return what cfn-lint reports of templates."""
+    from cfnlint.api import ManualArgs, lint
+
+    # W3005: CDK writes dependencies out that CloudFormation would find itself.
+    config = ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"])
+    return [str(problem) for each in templates for problem in lint(each.read_text(), config=config)]

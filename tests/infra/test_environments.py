@@ -220,6 +220,16 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
     assert chosen({"env": "prod", "file": str(file), "knowledge": "none"}).knowledge == "none"
 
 
+def refusal_of(folder: Path, text: str | None) -> str:
+    """Return why a file with this text cannot be deployed; None stands for no file."""
+    file = folder / "mine.toml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(NotDeployable) as refused:
+        chosen({"env": "dev", "file": str(file)})
+    return str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -276,11 +286,7 @@ def test_a_file_changes_any_field_and_the_other_keys_go_before_it(tmp_path: Path
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(text)
-    with pytest.raises(NotDeployable) as refused:
-        chosen({"env": "dev", "file": str(file)})
-    assert str(refused.value) == line
+    assert refusal_of(tmp_path, text) == line
 
 
 @pytest.mark.parametrize(
@@ -294,27 +300,18 @@ def test_what_is_wrong_with_a_file_is_one_line(text: str, line: str, tmp_path: P
     ],
 )
 def test_what_may_be_a_secret_is_not_shown(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(text)
-    with pytest.raises(NotDeployable, match="what is given is not") as refused:
-        chosen({"env": "dev", "file": str(file)})
-    assert "hunter2" not in str(refused.value)
+    refusal = refusal_of(tmp_path, text)
+    assert "what is given is not" in refusal
+    assert "hunter2" not in refusal
 
 
 @pytest.mark.parametrize("text", [None, "memory_mb = ", "memory = 1024", "name = 'prod'"])
 def test_a_file_that_cannot_be_read_or_has_other_fields_is_refused(text: str | None, tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    if text is not None:
-        file.write_text(text)
-    with pytest.raises(NotDeployable):
-        chosen({"env": "dev", "file": str(file)})
+    assert refusal_of(tmp_path, text)
 
 
 def test_what_cannot_be_deployed_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text("reserved_concurrency = 1000")
-    with pytest.raises(NotDeployable, match="reserved_concurrency"):
-        chosen({"env": "dev", "file": str(file)})
+    assert "reserved_concurrency" in refusal_of(tmp_path, "reserved_concurrency = 1000")
 
 
 def test_what_is_deployed_can_be_destroyed_whatever_it_is() -> None:

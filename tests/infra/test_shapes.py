@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthesis import Synthesised, Synthesiser
+from synthesis import Synthesised, Synthesiser, problems_of
 
 from infra.costs import report, unpriced
 from infra.environments import NAMES, named
@@ -79,12 +79,7 @@ def test_the_cdk_has_nothing_to_warn_of(stack: Synthesised) -> None:
 
 
 def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
-    from cfnlint.api import ManualArgs, lint
-
-    # W3005: CDK writes dependencies out that CloudFormation would find itself.
-    config = ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"])
-    found = [problem for path in templates(stack) for problem in lint(path.read_text(), config=config)]
-    assert [str(problem) for problem in found] == []
+    assert problems_of(*templates(stack)) == []
 
 
 def test_every_resource_is_priced_or_free_and_the_page_has_the_costs(stack: Synthesised, pair: tuple[str, str]) -> None:

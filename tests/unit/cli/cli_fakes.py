@@ -166,3 +166,32 @@ class Replacements:
             return Enriched(dict(request), None)
         block, told = f"<evidence>\n[1] {OTTER.content}\n</evidence>", NOTHING_FOUND if tell_none else ""
         return Enriched(inject(request, block if self.context.documents else told, question), self.context)
+
+
+class Host:
+    """A host that lists these models, and notes which are called. A call may fail, or never end."""
+
+    def __init__(self, *models: str, error: Exception | None = None, call: Exception | str | None = None) -> None:
+        self._models, self._error, self._call = frozenset(models), error, call
+        self.called: list[tuple[str, str]] = []
+
+    async def version(self) -> str:
+        if self._error:
+            raise self._error
+        return "0.9.1"
+
+    async def models(self) -> frozenset[str]:
+        return self._models
+
+    async def check_chat(self, model: str) -> None:
+        await self._check("chat", model)
+
+    async def check_embedding(self, model: str) -> None:
+        await self._check("embedding", model)
+
+    async def _check(self, kind: str, model: str) -> None:
+        self.called.append((kind, model))
+        if isinstance(self._call, Exception):
+            raise self._call
+        if self._call == "hang":
+            await asyncio.Event().wait()

@@ -69,3 +69,21 @@ def answering(status: int, body: str) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def printed(result: Any, code: int = 0) -> str:
+    """Return the standard output of a command that ended with `code`."""
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def errors_of(result: Any, code: int = 0) -> str:
+    """Return the standard error of a command that ended with `code`."""
+    assert result.exit_code == code, result.output
+    return result.stderr
+
+
+def refused(result: Any, code: int = 2) -> str:
+    """Return the standard error of a command that ended with `code` and printed nothing else."""
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    return result.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_services import errors_of, printed
 from typer.testing import CliRunner
 
 from cragside.application.answerer import Answer
@@ -64,9 +65,7 @@ def asking(tmp_path: Path) -> Asking:
 
 
 def test_the_answer_comes_with_its_sources(asking: Asking) -> None:
-    result = asking("What do otters eat?")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout == "Urchins [1].\n\nSources\n[1] Sea otter (otter.md, page 3)\n"
+    assert printed(asking("What do otters eat?")) == "Urchins [1].\n\nSources\n[1] Sea otter (otter.md, page 3)\n"
     assert asking.answerer.asked == [("What do otters eat?", {"history": [], "model": None, "workspace": "default"})]
 
 
@@ -113,9 +112,7 @@ def test_a_conversation_goes_on_without_a_model(asking: Asking) -> None:
 
 
 def test_without_a_conversation_there_is_nothing_to_continue(asking: Asking) -> None:
-    result = asking("-c", "And where?")
-    assert result.exit_code == 2
-    assert "no conversation to continue" in result.stderr
+    assert "no conversation to continue" in errors_of(asking("-c", "And where?"), 2)
 
 
 def test_json_is_one_document(asking: Asking) -> None:
@@ -135,9 +132,7 @@ def test_without_a_model_the_evidence_is_shown(asking: Asking) -> None:
 
 def test_an_answer_that_breaks_off_is_not_remembered(asking: Asking) -> None:
     asking.answerer = Scripted("Urch", ServiceUnavailable("ollama", "Ollama took too long to answer"))
-    result = asking("What?")
-    assert result.exit_code == 3
-    assert "took too long" in result.stderr
+    assert "took too long" in errors_of(asking("What?"), 3)
     assert asking("-c", "And?").exit_code == 2
 
 

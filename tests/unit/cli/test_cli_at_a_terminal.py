@@ -5,13 +5,13 @@ import os
 import pty
 import struct
 import subprocess
-import sys
 import termios
 from fcntl import ioctl
 
 import pytest
 
 from cragside.entrypoints.cli.terminal import WordWrap
+from tests.programs import CRAGSIDE
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +32,9 @@ class AtTerminal:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         if terminal:
             pipes[terminal] = theirs
-        program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()", *arguments]
-        with subprocess.Popen(program, stdin=subprocess.DEVNULL, env=self.environment, **pipes) as running:
+        with subprocess.Popen(
+            [*CRAGSIDE, *arguments], stdin=subprocess.DEVNULL, env=self.environment, **pipes
+        ) as running:
             os.close(theirs)
             seen = b""
             while True:

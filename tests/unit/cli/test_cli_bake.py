@@ -9,11 +9,13 @@ import sys
 import time
 
 import pytest
+from cli_services import errors_of, printed
 from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.service import Service
 from cragside.entrypoints.cli.session import Session
+from tests.programs import CRAGSIDE
 
 
 @pytest.fixture
@@ -65,9 +67,8 @@ def test_texts_become_a_store_whose_hash_is_printed(bake, notes, tmp_path):
 def test_writing_to_a_baked_store_is_refused_with_a_remedy(bake, notes, tmp_path):
     bake("bake", notes, "--out", tmp_path / "kb")
     for arguments in (("ingest", notes), ("forget", "otter.md"), ("reindex",)):
-        result = bake(*arguments, RAG_HOME=str(tmp_path / "kb"))
-        assert result.exit_code == 2
-        assert f"{tmp_path / 'kb'} is a baked store and cannot be written. Bake its texts again" in result.stderr
+        said = errors_of(bake(*arguments, RAG_HOME=str(tmp_path / "kb")), 2)
+        assert f"{tmp_path / 'kb'} is a baked store and cannot be written. Bake its texts again" in said
     assert listing(tmp_path / "kb") == ["baked.json", "default/store.sqlite3"]
 
 
@@ -104,22 +105,18 @@ def test_an_unreadable_file_gives_exit_code_1_and_keeps_the_store(bake, notes, t
     assert bake("bake", notes, "--out", tmp_path / "kb").exit_code == 0
     before = (tmp_path / "kb" / "baked.json").read_text()
     (notes / "binary.md").write_bytes(b"\x00\x01\x02" * 9)
-    result = bake("bake", notes, "--out", tmp_path / "kb")
-    assert result.exit_code == 1
-    assert "failed    binary.md  (holds binary data" in result.stdout
-    assert "2 indexed, 1 failed. Nothing was baked. Fix or leave out the failed files." in result.stdout
+    said = printed(bake("bake", notes, "--out", tmp_path / "kb"), 1)
+    assert "failed    binary.md  (holds binary data" in said
+    assert "2 indexed, 1 failed. Nothing was baked. Fix or leave out the failed files." in said
     assert (tmp_path / "kb" / "baked.json").read_text() == before
 
 
 def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     (tmp_path / "none").mkdir()
-    result = bake("bake", tmp_path / "none", "--out", tmp_path / "kb")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: There is no file to index; supported are PDF (.pdf), Word (.docx),")
+    said = errors_of(bake("bake", tmp_path / "none", "--out", tmp_path / "kb"), 2)
+    assert said.startswith("error: There is no file to index; supported are PDF (.pdf), Word (.docx),")
     (notes / "x.exe").write_bytes(b"MZ")
-    result = bake("bake", notes / "x.exe", "--out", tmp_path / "kb")
-    assert result.exit_code == 1
-    assert "1 failed. Nothing was baked. Fix" in result.stdout
+    assert "1 failed. Nothing was baked. Fix" in printed(bake("bake", notes / "x.exe", "--out", tmp_path / "kb"), 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]
 
 
@@ -137,9 +134,7 @@ def test_baking_again_replaces_the_texts_and_an_empty_folder_is_as_good_as_none(
     (tmp_path / "kb").mkdir()
     bake("bake", notes, "--out", tmp_path / "kb")
     (notes / "pump.txt").unlink()
-    result = bake("bake", notes, "--out", tmp_path / "kb")
-    assert result.exit_code == 0
-    assert "1 document," in result.stdout
+    assert "1 document," in printed(bake("bake", notes, "--out", tmp_path / "kb"))
     assert json.loads((tmp_path / "kb/baked.json").read_text())["workspaces"]["default"]["documents"] == 1
 
 
@@ -147,9 +142,8 @@ def test_baking_again_replaces_the_texts_and_an_empty_folder_is_as_good_as_none(
 def test_a_folder_with_anything_else_in_it_is_refused_and_left_alone(bake, notes, tmp_path, other):
     (tmp_path / "kb/default").mkdir(parents=True)
     (tmp_path / "kb" / other).write_text("mine")
-    result = bake("bake", notes, "--out", tmp_path / "kb")
-    assert result.exit_code == 2
-    assert "another folder" in result.stderr or "Name a new or empty folder" in result.stderr
+    said = errors_of(bake("bake", notes, "--out", tmp_path / "kb"), 2)
+    assert "another folder" in said or "Name a new or empty folder" in said
     assert (tmp_path / "kb" / other).read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kb", "notes"]
 
@@ -157,9 +151,7 @@ def test_a_folder_with_anything_else_in_it_is_refused_and_left_alone(bake, notes
 def test_a_file_or_a_place_that_cannot_be_is_bad_input(bake, notes, tmp_path):
     (tmp_path / "file").write_text("mine")
     for out in (tmp_path / "file", tmp_path / "file/kb"):
-        result = bake("bake", notes, "--out", out)
-        assert result.exit_code == 2
-        assert str(tmp_path / "file") in result.stderr
+        assert str(tmp_path / "file") in errors_of(bake("bake", notes, "--out", out), 2)
     assert bake("bake", notes).exit_code == 2
 
 
@@ -169,7 +161,7 @@ def test_a_killed_run_leaves_nothing_that_looks_like_a_store_and_the_next_one_cl
     out, scratch = tmp_path / "kb", tmp_path / ".kb.baking"
     arguments = ["bake", str(notes), "--out", str(out)]
     run = subprocess.Popen(
-        [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()", *arguments],
+        [*CRAGSIDE, *arguments],
         env={"PYTHONPATH": os.pathsep.join(sys.path), "RAG_HOME": str(tmp_path / "home")},
         stdout=subprocess.DEVNULL,
     )

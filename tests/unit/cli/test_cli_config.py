@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_services import errors_of, printed
 
 from cragside.entrypoints.cli.worker import command
 
@@ -28,9 +29,8 @@ def written(path: Path, text: str) -> str:
 @pytest.fixture
 def told(run: Any) -> Any:
     def settings() -> dict[str, tuple[Any, str]]:
-        result = run("config", "--json")
-        assert result.exit_code == 0, result.stderr
-        return {row["variable"]: (row["value"], row["from"]) for row in json.loads(result.stdout)}
+        said = printed(run("config", "--json"))
+        return {row["variable"]: (row["value"], row["from"]) for row in json.loads(said)}
 
     return settings
 
@@ -106,11 +106,10 @@ def test_a_table_for_people_has_what_is_set(run: Any, tmp_path: Path) -> None:
 )
 def test_a_wrong_file_is_named(run: Any, tmp_path: Path, name: str, text: str, complaint: str) -> None:
     place = written(tmp_path / name, text)
-    result = run("config")
-    assert result.exit_code == 2
-    assert place in result.stderr
-    assert complaint in result.stderr
-    assert "sesame" not in result.stderr
+    said = errors_of(run("config"), 2)
+    assert place in said
+    assert complaint in said
+    assert "sesame" not in said
 
 
 @pytest.mark.attack("hostile files")
@@ -162,9 +161,7 @@ def test_a_server_serves_by_the_files(run: Any, tmp_path: Path) -> None:
 
 def test_a_pipe_in_place_of_a_file_of_settings_is_refused_at_once(run: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".env")
-    result = run("config")
-    assert result.exit_code == 2
-    assert ".env is not a file" in result.stderr
+    assert ".env is not a file" in errors_of(run("config"), 2)
 
 
 _READ_AS_NOBODY = """

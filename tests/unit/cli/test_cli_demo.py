@@ -2,6 +2,7 @@ import re
 
 import pytest
 from cli_fakes import FakeWorker, context_with
+from cli_services import printed
 
 from cragside.domain.context import pack
 from cragside.domain.document import Document
@@ -31,19 +32,18 @@ def worker(container) -> None:
 
 
 def test_the_tour_runs_every_prompt_in_a_store_of_its_own(run, container, environment, tmp_path):
-    result = run("demo")
-    assert result.exit_code == 0, result.stderr
+    said = printed(run("demo"))
     assert container.intake.brought == [(text.name, "demo") for text in corpus()]
     assert container.made_worker.asked == {"until_idle": True, "sweep": False}
     assert str(container.settings.home) != environment["RAG_HOME"]
     assert not container.settings.home.exists()
     assert len(container.asked) == len(PROMPTS) + 1, "one request comes first, to load LangGraph"
     for prompt in PROMPTS:
-        assert prompt.text in result.stdout
-    assert "untouched" in result.stdout
-    assert "Try next" in result.stdout
-    assert "\x1b" not in result.stdout
-    assert max(len(line) for line in result.stdout.splitlines()) <= 110
+        assert prompt.text in said
+    assert "untouched" in said
+    assert "Try next" in said
+    assert "\x1b" not in said
+    assert max(len(line) for line in said.splitlines()) <= 110
 
 
 def test_a_kept_store_stays(run, container, tmp_path):

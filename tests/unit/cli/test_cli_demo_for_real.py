@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from cli_services import printed
 from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
@@ -11,11 +12,8 @@ from cragside.entrypoints.cli.session import Session
 
 @pytest.fixture(scope="module")
 def pages():
-    result = CliRunner().invoke(app, ["demo"], obj=Session(environment={}))
-    assert result.exit_code == 0, result.output
-    return {
-        page.split("\n", 1)[0]: page for page in re.split(r"^(?=\d\. |Summary )", result.stdout, flags=re.MULTILINE)
-    }
+    said = printed(CliRunner().invoke(app, ["demo"], obj=Session(environment={})))
+    return {page.split("\n", 1)[0]: page for page in re.split(r"^(?=\d\. |Summary )", said, flags=re.MULTILINE)}
 
 
 def page(pages, words):

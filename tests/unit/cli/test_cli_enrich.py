@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 from cli_fakes import OTTER, context_with
+from cli_services import printed
 
 from cragside.domain.document import Document
 from cragside.domain.preferences import NOTHING_FOUND
@@ -23,18 +24,15 @@ def test_json_of_a_plain_text_is_the_unchanged_request(run):
 
 
 def test_people_see_verdict_citation_and_prompt(run):
-    result = run("enrich", "/rag why kelp?")
-    assert result.exit_code == 0
-    assert "Verdict  local" in result.stdout
+    said = printed(run("enrich", "/rag why kelp?"))
+    assert "Verdict  local" in said
     for word in ("0.91", "Sea otter", "sea-otter.md", "Otters eat urchins.", "why kelp?"):
-        assert word in result.stdout
-    assert "\x1b" not in result.stdout
+        assert word in said
+    assert "\x1b" not in said
 
 
 def test_a_text_without_the_command_is_reported_as_unchanged(run):
-    result = run("enrich", "hello")
-    assert result.exit_code == 0
-    assert "Untouched: the text does not begin with /rag" in result.stdout
+    assert "Untouched: the text does not begin with /rag" in printed(run("enrich", "hello"))
 
 
 def test_weak_evidence_and_failed_steps_are_reported(run, container, degraded):
@@ -46,12 +44,11 @@ def test_weak_evidence_and_failed_steps_are_reported(run, container, degraded):
 
 def test_no_evidence_is_no_failure(run, container):
     container.context = context_with(verdict="none")
-    result = run("enrich", "/rag why?")
-    assert result.exit_code == 0
-    assert "Verdict  none" in result.stdout
-    assert "Closest" not in result.stdout
-    assert "Try      Ask with the words of the documents" in result.stdout
-    assert NOTHING_FOUND in result.stdout
+    said = printed(run("enrich", "/rag why?"))
+    assert "Verdict  none" in said
+    assert "Closest" not in said
+    assert "Try      Ask with the words of the documents" in said
+    assert NOTHING_FOUND in said
 
 
 def test_the_nearest_passages_are_shown_with_score_and_place_where_there_is_no_evidence(run, container):

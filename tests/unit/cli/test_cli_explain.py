@@ -1,6 +1,7 @@
 """`cragside explain` on a store of its own, and on a service."""
 
 import pytest
+from cli_services import printed
 
 from cragside.entrypoints.http.v1.enrich import ExplanationBody
 
@@ -18,9 +19,7 @@ def known(real, tmp_path):
 
 
 def test_people_see_steps_reasons_and_the_prompt(known):
-    result = known("explain", QUESTION)
-    assert result.exit_code == 0, result.stderr
-    said = result.stdout
+    said = printed(known("explain", QUESTION))
     for words in ("Verdict  local", "Step     retrieve ", "next inject", "kept as [1]; it needed more than 0.6"):
         assert words in said
     assert "words: keeper, tern, lighthouse" in said

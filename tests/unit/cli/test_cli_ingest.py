@@ -4,18 +4,19 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
+from cli_services import errors_of, printed, refused
 
 from cragside import bootstrap
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.application.attempts import Attempts
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable
 from cragside.entrypoints.cli import service
 from cragside.entrypoints.cli.service import Service
+from tests.programs import CRAGSIDE
 from tests.served import Served
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
 
@@ -32,9 +33,7 @@ def notes(tmp_path):
 
 
 def test_a_folder_is_indexed_under_relative_names(real, notes):
-    result = real("ingest", str(notes), "--workspace", "w")
-    assert result.exit_code == 0, result.stderr
-    assert "2 indexed. Workspace w" in result.stdout
+    assert "2 indexed. Workspace w" in printed(real("ingest", str(notes), "--workspace", "w"))
     listed = real.json("documents", "-w", "w")["documents"]
     assert {(each["name"], each["status"]) for each in listed} == {("a.md", "enriched"), ("sub/b.txt", "enriched")}
 
@@ -42,30 +41,26 @@ def test_a_folder_is_indexed_under_relative_names(real, notes):
 def test_a_second_run_finds_everything_unchanged_or_updated(real, notes):
     real("ingest", str(notes))
     (notes / "a.md").write_text("# Alpha\n\nOther text.")
-    result = real("ingest", str(notes))
-    assert result.exit_code == 0
-    assert "1 updated, 1 unchanged" in result.stdout
+    assert "1 updated, 1 unchanged" in printed(real("ingest", str(notes)))
 
 
 def test_partial_success_is_exit_code_1_and_says_why(real, notes):
     (notes / "c.txt").write_bytes(b"\x00\x01\x02" * 9)
     (notes / "empty.md").write_text(" \n")
-    result = real("ingest", str(notes))
-    assert result.exit_code == 1
+    said = printed(real("ingest", str(notes)), 1)
     assert (
         "failed    c.txt  (holds binary data, or text in an encoding that is not recognised: if it is text, "
-        "save it as UTF-8)" in result.stdout
+        "save it as UTF-8)" in said
     )
-    assert "skipped   empty.md  (is empty)" in result.stdout
-    assert "2 indexed, 1 failed, 1 skipped" in result.stdout
+    assert "skipped   empty.md  (is empty)" in said
+    assert "2 indexed, 1 failed, 1 skipped" in said
 
 
 def test_pages_that_are_not_read_are_named(real, notes):
     (notes / "log.pdf").write_bytes(joined(text_pdf(["A text layer."]), scan_of(SHED)))
     told = "page 2 was not read, because the file needs OCR data for the language 'fra'"
-    result = real("ingest", str(notes / "log.pdf"), RAG_OCR_LANGUAGES="fra")
-    assert result.exit_code == 0
-    assert f"indexed   log.pdf  (1 passage; {told}" in result.stdout
+    said = printed(real("ingest", str(notes / "log.pdf"), RAG_OCR_LANGUAGES="fra"))
+    assert f"indexed   log.pdf  (1 passage; {told}" in said
     (again,) = real.json("ingest", str(notes / "log.pdf"), RAG_OCR_LANGUAGES="fra")["documents"]
     assert again["status"] == "unchanged"
     assert again["unread"].startswith(told)
@@ -75,9 +70,7 @@ def test_what_a_folder_run_skips_is_told_in_one_line_by_kind_and_fails_nothing(r
     for name in ("a.svg", "b.SVG", "c.exe", "data"):
         (notes / name).write_bytes(b"\x89PNG\r\n")
     (notes / "empty.md").write_text(" \n")
-    result = real("ingest", str(notes))
-    assert result.exit_code == 0
-    skipped = [line for line in result.stdout.splitlines() if line.startswith("skipped")]
+    skipped = [line for line in printed(real("ingest", str(notes))).splitlines() if line.startswith("skipped")]
     assert skipped == [
         "skipped   5 files: 2 .svg (not supported), 1 .exe (not supported), 1 without an ending (not supported), "
         "1 empty; --json lists them"
@@ -97,41 +90,33 @@ def test_a_row_of_a_sheet_is_found_and_cited_by_its_number(real, tmp_path):
 
 def test_other_types_in_a_folder_are_skipped_without_failing(real, notes):
     (notes / "photo.heic").write_bytes(b"\xff\xd8")
-    result = real("ingest", str(notes))
-    assert result.exit_code == 0
-    assert "skipped   photo.heic" in result.stdout
+    assert "skipped   photo.heic" in printed(real("ingest", str(notes)))
 
 
 def test_an_unknown_type_asked_for_by_name_fails_and_names_the_supported_ones(real, tmp_path):
     (tmp_path / "x.exe").write_bytes(b"MZ")
-    result = real("ingest", str(tmp_path / "x.exe"))
-    assert result.exit_code == 1
-    assert ".exe files are not supported; supported are PDF (.pdf), Word (.docx)," in result.stdout
+    said = printed(real("ingest", str(tmp_path / "x.exe")), 1)
+    assert ".exe files are not supported; supported are PDF (.pdf), Word (.docx)," in said
     assert not real.home.exists(), "the store is not opened for nothing"
 
 
 def test_a_missing_path_is_bad_input_before_anything_is_done(real, notes):
-    result = real("ingest", str(notes), str(notes / "gone.md"))
-    assert result.exit_code == 2
-    assert "does not exist" in result.stderr
+    assert "does not exist" in errors_of(real("ingest", str(notes), str(notes / "gone.md")), 2)
     assert not real.home.exists()
 
 
 def test_a_folder_without_texts_is_bad_input(real, tmp_path):
     (tmp_path / "none").mkdir()
-    result = real("ingest", str(tmp_path / "none"))
-    assert result.exit_code == 2
-    assert "no file to index; supported are PDF" in result.stderr
+    assert "no file to index; supported are PDF" in errors_of(real("ingest", str(tmp_path / "none")), 2)
 
 
 def test_a_huge_file_is_skipped_in_a_folder_and_fails_where_it_is_named(real, tmp_path):
     with open(tmp_path / "huge.txt", "wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
     for given, code, status in ((tmp_path, 0, "skipped"), (tmp_path / "huge.txt", 1, "failed ")):
-        result = real("ingest", str(given))
-        assert result.exit_code == code
+        said = printed(real("ingest", str(given)), code)
         reason = "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)"
-        assert f"{status}   huge.txt  ({reason})" in result.stdout
+        assert f"{status}   huge.txt  ({reason})" in said
 
 
 def test_an_empty_file_fails_where_it_is_named(real, notes):
@@ -165,19 +150,17 @@ def test_documents_of_other_formats_are_read(real):
 
 def test_a_damaged_document_fails_alone_and_says_why(real, notes):
     (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
-    result = real("ingest", str(notes))
-    assert result.exit_code == 1
-    assert "failed    x.pdf  (is damaged, or no PDF)" in result.stdout
-    assert "2 indexed, 1 failed" in result.stdout
+    said = printed(real("ingest", str(notes)), 1)
+    assert "failed    x.pdf  (is damaged, or no PDF)" in said
+    assert "2 indexed, 1 failed" in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_file_fails_alone(real, notes):
     (notes / "a.md").chmod(0)
-    result = real("ingest", str(notes))
-    assert result.exit_code == 1
-    assert "cannot be read: Permission denied" in result.stdout
-    assert "1 indexed" in result.stdout
+    said = printed(real("ingest", str(notes)), 1)
+    assert "cannot be read: Permission denied" in said
+    assert "1 indexed" in said
 
 
 def test_more_files_than_are_looked_at_at_once_are_all_indexed(real, tmp_path):
@@ -192,9 +175,8 @@ def test_more_files_than_are_looked_at_at_once_are_all_indexed(real, tmp_path):
 
 def test_json_is_one_document_and_nothing_else(real, notes):
     (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
-    result = real("ingest", "--json", "--file", str(notes / "a.md"), "--file", str(notes / "x.pdf"))
-    assert result.exit_code == 1
-    told = json.loads(result.stdout)
+    said = printed(real("ingest", "--json", "--file", str(notes / "a.md"), "--file", str(notes / "x.pdf")), 1)
+    told = json.loads(said)
     assert (told["workspace"], told["counts"], told["stopped"]) == ("default", {"indexed": 1, "failed": 1}, None)
     assert [(each["name"], each["status"], each["passages"]) for each in told["documents"]] == [
         ("a.md", "indexed", 1),
@@ -203,22 +185,19 @@ def test_json_is_one_document_and_nothing_else(real, notes):
 
 
 def test_nothing_to_index_is_bad_input(real):
-    result = real("ingest")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "error: Say what to index" in result.stderr
+    assert "error: Say what to index" in refused(real("ingest"))
 
 
 def test_a_page_is_refused_with_the_reason_while_others_are_taken(real, notes):
-    result = real("ingest", str(notes / "a.md"), "--url", "http://169.254.169.254/latest", "--url", "ftp://x.example/")
-    assert result.exit_code == 1
-    assert "failed    http://169.254.169.254/latest  (" in result.stdout
-    assert "1 indexed, 2 failed" in result.stdout
+    said = printed(
+        real("ingest", str(notes / "a.md"), "--url", "http://169.254.169.254/latest", "--url", "ftp://x.example/"), 1
+    )
+    assert "failed    http://169.254.169.254/latest  (" in said
+    assert "1 indexed, 2 failed" in said
 
 
 def test_without_waiting_texts_are_only_accepted_and_a_worker_does_the_rest(real, notes):
-    result = real("ingest", str(notes), "--no-wait")
-    assert result.exit_code == 0
-    assert "2 accepted." in result.stdout
+    assert "2 accepted." in printed(real("ingest", str(notes), "--no-wait"))
     assert {each["status"] for each in real.json("documents")["documents"]} == {"pending"}
     assert real("worker", "--until-idle").exit_code == 0
     assert {each["status"] for each in real.json("documents")["documents"]} == {"enriched"}
@@ -265,10 +244,10 @@ def test_a_run_waits_for_documents_that_another_process_indexes(real, notes):
 
 def _ingest(home, notes):
     """In a process of its own: threads of one process share the connection to a store."""
-    program = "from cragside.entrypoints.cli.main import main; main()"
     environment = {"RAG_HOME": str(home), "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-c", program, "ingest", str(notes)]
-    return subprocess.run(command, env=environment, cwd=notes, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [*CRAGSIDE, "ingest", str(notes)], env=environment, cwd=notes, capture_output=True, text=True, timeout=60
+    )
 
 
 def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
@@ -276,9 +255,7 @@ def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Service, "progress", interrupted)
-    result = real("ingest", str(notes))
-    assert result.exit_code == 130
-    assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
+    assert "Nothing is lost: 2 documents wait in the queue" in errors_of(real("ingest", str(notes)), 130)
 
 
 def stopped_after(monkeypatch, number):
@@ -297,13 +274,24 @@ def stopped_after(monkeypatch, number):
 def test_an_interrupted_run_counts_the_files_that_were_not_accepted(real, notes, monkeypatch):
     for number in range(3):
         (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
-    (notes / "zz.heic").write_bytes(b"\xff\xd8")
+    for name in ("aa.heic", "zz.heic"):
+        (notes / name).write_bytes(b"\xff\xd8")
     stopped_after(monkeypatch, 2)
-    result = real("ingest", str(notes))
-    assert result.exit_code == 3
-    assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
-    assert "3 more were not taken in: run the same command again." in result.stderr
-    assert "The disk is full" in result.stderr
+    said = errors_of(real("ingest", str(notes)), 3)
+    assert "Nothing is lost: 2 documents wait in the queue" in said
+    assert "3 more were not taken in: run the same command again." in said
+    assert "The disk is full" in said
+
+
+def test_a_file_that_the_service_finds_too_large_is_skipped_in_a_folder_and_fails_where_it_is_named(
+    real, notes, monkeypatch
+):
+    async def too_large(*_):
+        raise PayloadTooLarge("It is beyond 10 MB.")
+
+    monkeypatch.setattr(Service, "take", too_large)
+    assert "2 skipped" in printed(real("ingest", str(notes)))
+    assert "failed    a.md  (It is beyond 10 MB.)" in printed(real("ingest", str(notes / "a.md")), 1)
 
 
 def test_a_run_that_accepts_nothing_reports_only_the_failure(real, notes, monkeypatch):
@@ -314,9 +302,8 @@ def test_a_run_that_accepts_nothing_reports_only_the_failure(real, notes, monkey
 
 def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
     (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
-    result = real("ingest", str(notes), "--api", served.address, "--token", "secret", "--json", "-w", "w")
-    assert result.exit_code == 1, result.stderr
-    told = json.loads(result.stdout)
+    said = printed(real("ingest", str(notes), "--api", served.address, "--token", "secret", "--json", "-w", "w"), 1)
+    told = json.loads(said)
     assert (told["counts"], told["workspace"]) == ({"indexed": 2, "failed": 1}, "w")
     assert "is damaged" in next(each["reason"] for each in told["documents"] if each["name"] == "x.pdf")
     assert not real.home.exists()
@@ -327,16 +314,14 @@ def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
 
 
 def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
-    result = real("ingest", str(notes), "--api", served.address, "--token", "wrong")
-    assert result.exit_code == 1
-    assert result.stderr == "error: The service refused the token. Set --token or RAG_API_TOKEN.\n"
+    said = errors_of(real("ingest", str(notes), "--api", served.address, "--token", "wrong"), 1)
+    assert said == "error: The service refused the token. Set --token or RAG_API_TOKEN.\n"
 
 
 def test_a_service_that_is_not_there_is_unavailable(real, notes):
-    result = real("ingest", str(notes), "--api", "http://127.0.0.1:1")
-    assert result.exit_code == 3
-    assert "The service at http://127.0.0.1:1 cannot be reached" in result.stderr
-    assert "Start `cragside serve` there, or correct --api." in result.stderr
+    said = errors_of(real("ingest", str(notes), "--api", "http://127.0.0.1:1"), 3)
+    assert "The service at http://127.0.0.1:1 cannot be reached" in said
+    assert "Start `cragside serve` there, or correct --api." in said
 
 
 def test_a_password_in_an_address_is_not_shown(real):
@@ -400,11 +385,10 @@ def test_a_limit_fails_the_documents_that_it_keeps_out_and_not_the_run(real, tmp
     for number in range(4):
         (notes / f"{number}.md").write_text(f"Otters sleep in kelp forest number {number}.")
     with Served(tmp_path / "limited", RAG_LIMIT_DOCUMENTS="2") as service:
-        result = real("ingest", str(notes), "--no-wait", "--api", service.address, "--token", "secret")
-        assert result.exit_code == 1
-        assert "2 accepted, 2 failed" in result.stdout
+        said = printed(real("ingest", str(notes), "--no-wait", "--api", service.address, "--token", "secret"), 1)
+        assert "2 accepted, 2 failed" in said
         for number in (2, 3):
-            assert f"failed    {number}.md  (The token's limit of 2 documents leaves no room" in result.stdout
+            assert f"failed    {number}.md  (The token's limit of 2 documents leaves no room" in said
 
 
 def test_the_address_of_a_service_has_no_v1(real):
@@ -427,19 +411,15 @@ def test_without_the_extra_pictures_are_skipped_in_one_line(real, notes, monkeyp
     for name in ("a.png", "b.png", "c.png"):
         (notes / name).write_bytes(saved(picture_of_text(*SHED), "PNG"))
     (notes / "scan.pdf").write_bytes(scan_of(SHED))
-    result = real("ingest", str(notes))
-    assert result.exit_code == 0
+    said = printed(real("ingest", str(notes)))
     needs = "needs the extra `ocr` of cragside to read text in pictures"
-    assert f"skipped   4 files: 3 .png ({needs}), 1 .pdf ({needs}); --json lists them" in result.stdout
-    assert "2 indexed, 4 skipped" in result.stdout
-    again = real("sync", str(notes))
-    assert again.exit_code == 0
-    assert "2 unchanged, 4 skipped" in again.stdout
+    assert f"skipped   4 files: 3 .png ({needs}), 1 .pdf ({needs}); --json lists them" in said
+    assert "2 indexed, 4 skipped" in said
+    assert "2 unchanged, 4 skipped" in printed(real("sync", str(notes)))
 
 
 def test_files_that_are_too_large_are_skipped_in_one_line(real, notes):
     for name, size in {"a.txt": 10**5, "b.txt": 10**6, "notes.txt": 40}.items():
         (notes / name).write_text("The lamp is lit at dusk. "[:20] * (size // 20))
-    result = real("ingest", str(notes), RAG_MAX_FILE_BYTES="2048")
-    assert result.exit_code == 0
-    assert "skipped   2 files: 2 .txt (too large: see RAG_MAX_FILE_BYTES); --json lists them" in result.stdout
+    said = printed(real("ingest", str(notes), RAG_MAX_FILE_BYTES="2048"))
+    assert "skipped   2 files: 2 .txt (too large: see RAG_MAX_FILE_BYTES); --json lists them" in said

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from cli_services import RealCommands
+from cli_services import RealCommands, errors_of, printed, refused
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
@@ -32,9 +32,7 @@ def known(real, filled):
 
 
 def test_a_question_finds_the_passage_and_its_place(known):
-    result = known("query", "who keeps the lighthouse?")
-    assert result.exit_code == 0, result.stderr
-    assert "lamp.md (The lamp)" in result.stdout
+    assert "lamp.md (The lamp)" in printed(known("query", "who keeps the lighthouse?"))
     found = known.json("query", "--q", "who keeps the lighthouse?", "--topK", "1", "--graph")
     assert [each["source"] for each in found["results"]] == ["lamp.md"]
     assert found["graph"]["entities"]
@@ -127,25 +125,20 @@ def test_commands_without_embedding_work_while_the_model_is_unreachable(known, t
     assert known("graph", "Tern Lighthouse", **environment).exit_code == 0
     assert known.json("status", **environment)["embedding_model"] == "nomic-embed-text"
     for search in (("query", "lighthouse"), ("memory", "search", "lighthouse")):
-        result = known(*search, **environment)
-        assert (result.exit_code, result.stdout) == (3 if environment else 2, "")
-        assert ("embedder: " if environment else "Set OLLAMA_BASE_URL") in result.stderr
-        assert result.stderr.count("\n") == 1
+        said = refused(known(*search, **environment), 3 if environment else 2)
+        assert ("embedder: " if environment else "Set OLLAMA_BASE_URL") in said
+        assert said.count("\n") == 1
     assert known("forget", "lamp.md", **environment).exit_code == 0
 
 
 @pytest.mark.parametrize("command", [("query",), ("query", " "), ("graph",), ("graph", "")])
 def test_an_empty_question_is_bad_input(real, command):
-    result = real(*command)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
+    assert refused(real(*command)).startswith("error: ")
     assert not real.home.exists()
 
 
 def test_an_unknown_mode_is_bad_input(known):
-    result = known("query", "lighthouse", "--mode", "psychic")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "mode" in result.stderr
+    assert "mode" in refused(known("query", "lighthouse", "--mode", "psychic"))
 
 
 def test_local_commands_need_no_token(known):
@@ -175,36 +168,31 @@ def test_the_error_names_the_store_that_cannot_be_written(real, tmp_path, monkey
 
 def test_an_entity_is_shown_with_its_connections_and_documents(known):
     entities = known.json("query", "lighthouse", "--graph")["graph"]["entities"]
-    result = known("graph", entities[0]["name"])
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith(entities[0]["name"])
-    assert "in lamp.md" in result.stdout
+    said = printed(known("graph", entities[0]["name"]))
+    assert said.startswith(entities[0]["name"])
+    assert "in lamp.md" in said
     assert known.json("graph", "--entity", entities[0]["name"])["entity"]["name"] == entities[0]["name"]
 
 
 def test_an_unknown_entity_is_a_failure_that_names_it(known):
-    result = known("graph", "Nobody Atall")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "Nobody Atall" in result.stderr
+    assert "Nobody Atall" in refused(known("graph", "Nobody Atall"), 1)
 
 
 def test_a_memory_is_found_at_once(real):
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
     result = real("memory", "add", *said)
     assert (result.exit_code, result.stdout) == (0, "Remembered.\n"), result.stderr
-    found = real("memory", "search", "code of the lamp room", "--mode", "naive")
-    assert found.exit_code == 0
-    assert "# Relevant Memory" in found.stdout
-    assert "4711" in found.stdout
+    found = printed(real("memory", "search", "code of the lamp room", "--mode", "naive"))
+    assert "# Relevant Memory" in found
+    assert "4711" in found
 
 
 def test_memories_can_be_listed_and_forgotten(real):
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
     identifier = real.json("memory", "add", *said)["id"]
-    listed = real("memory", "list")
-    assert listed.exit_code == 0, listed.stderr
-    assert listed.stdout.startswith(f"{identifier}  20")
-    assert "Assistant: The code of the lamp room is 4711.\n\n1 of 1 exchanges.\n" in listed.stdout
+    listed = printed(real("memory", "list"))
+    assert listed.startswith(f"{identifier}  20")
+    assert "Assistant: The code of the lamp room is 4711.\n\n1 of 1 exchanges.\n" in listed
     assert real("memory", "list", "--offset", "1").stdout == "0 of 1 exchanges.\n"
     assert real("documents").stdout.count("conv_") == 0
     result = real("memory", "forget", identifier, "doc-none")
@@ -214,9 +202,7 @@ def test_memories_can_be_listed_and_forgotten(real):
 
 
 def test_a_greeting_is_not_remembered_and_that_is_no_failure(real):
-    result = real("memory", "add", "--user", "Hi!", "--assistant", "Hello!")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("Not remembered: ")
+    assert printed(real("memory", "add", "--user", "Hi!", "--assistant", "Hello!")).startswith("Not remembered: ")
     assert real("memory", "search", "anything at all").stdout == "Nothing is remembered on this.\n"
 
 
@@ -226,9 +212,7 @@ def test_as_many_memories_can_be_asked_for_as_the_route_gives(real):
 
 
 def test_an_invalid_date_is_bad_input(real):
-    result = real("memory", "add", "--user", "a", "--assistant", "b", "--date", "yesterday")
-    assert result.exit_code == 2
-    assert "date" in result.stderr
+    assert "date" in errors_of(real("memory", "add", "--user", "a", "--assistant", "b", "--date", "yesterday"), 2)
 
 
 def test_documents_are_listed_with_status_and_id(known):
@@ -251,15 +235,11 @@ def test_texts_that_were_only_made_searchable_can_be_enriched_later(real, tmp_pa
     assert real("ingest", "--no-enrich", str(tmp_path / "lamp.md")).exit_code == 0
     identifier = real.json("documents")["documents"][0]["id"]
     assert real.json("enrich-docs", "--stats-only")["totals"]["none"] == 1
-    result = real("enrich-docs", "--document", identifier, "--force")
-    assert result.exit_code == 0, result.stderr
-    assert "1 enriched, 0 failed" in result.stdout
+    assert "1 enriched, 0 failed" in printed(real("enrich-docs", "--document", identifier, "--force"))
 
 
 def test_an_unknown_document_cannot_be_enriched(known):
-    result = known("enrich-docs", "--document", "doc-none")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "no document doc-none" in result.stderr
+    assert "no document doc-none" in refused(known("enrich-docs", "--document", "doc-none"), 1)
 
 
 def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
@@ -352,14 +332,16 @@ def test_an_impossible_port_or_token_is_bad_input(real, arguments, said):
 def test_an_exchange_that_a_baked_store_cannot_take_is_a_failure(real, tmp_path):
     (tmp_path / "lamp.md").write_text("The keeper trims the lamp every evening.")
     assert real("bake", str(tmp_path / "lamp.md"), "--out", str(tmp_path / "baked")).exit_code == 0
-    result = real(
-        "memory",
-        "add",
-        "--user",
-        "Who trims the lamp?",
-        "--assistant",
-        "The keeper trims the lamp of the lighthouse, each evening at dusk.",
-        RAG_HOME=str(tmp_path / "baked"),
+    said = printed(
+        real(
+            "memory",
+            "add",
+            "--user",
+            "Who trims the lamp?",
+            "--assistant",
+            "The keeper trims the lamp of the lighthouse, each evening at dusk.",
+            RAG_HOME=str(tmp_path / "baked"),
+        ),
+        1,
     )
-    assert result.exit_code == 1
-    assert "baked store" in result.stdout
+    assert "baked store" in said

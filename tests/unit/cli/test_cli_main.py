@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from cli_services import errors_of, printed
 from typer.testing import CliRunner
 
 from cragside import __version__
@@ -26,12 +27,11 @@ def test_the_version_is_printed(run):
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_the_help_names_every_command_and_exit_code(run, arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0
+    said = printed(run(*arguments))
     for word in ("query", "graph", "memory", "index", "documents", "enrich-docs"):
-        assert f" {word} " in " ".join(result.stdout.split())
+        assert f" {word} " in " ".join(said.split())
     for word in ("demo", "serve", "enrich", "ingest", "forget", "status", "reindex", "doctor", "130 interrupted"):
-        assert word in " ".join(result.stdout.split())
+        assert word in " ".join(said.split())
 
 
 def test_help_imports_nothing_heavy():
@@ -91,9 +91,8 @@ def test_a_damaged_store_is_reported_with_a_remedy(run, container, tmp_path):
     with pytest.raises(sqlite3.DatabaseError) as damage:
         sqlite3.connect(tmp_path / "store.sqlite3").execute("SELECT * FROM sqlite_master")
     container.error = failure_of(damage.value)
-    result = run("status")
-    assert result.exit_code == 3
-    assert result.stderr == (
+    said = errors_of(run("status"), 3)
+    assert said == (
         "error: The knowledge base is damaged (file is not a database). "
         "Stop cragside, move the workspace's folder away, and ingest again.\n"
     )
@@ -126,27 +125,22 @@ def test_a_store_that_cannot_be_opened_is_not_called_damaged(run, container, tmp
 
 def test_an_unforeseen_error_shows_its_trace_only_when_asked(run, container):
     container.error = KeyError("http://user:secret@host")
-    plain = run("status")
-    assert plain.exit_code == 1
-    assert "secret" not in plain.stderr
-    assert "Traceback" not in plain.stderr
-    assert "--debug" in plain.stderr
+    plain = errors_of(run("status"), 1)
+    assert "secret" not in plain
+    assert "Traceback" not in plain
+    assert "--debug" in plain
     assert "Traceback" in run("--debug", "status").stderr
 
 
 def test_an_interrupt_ends_with_130_and_closes_the_container(run, container):
     container.error = KeyboardInterrupt()  # type: ignore[assignment]
-    result = run("status")
-    assert result.exit_code == 130
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in errors_of(run("status"), 130)
     assert container.closed == 1
 
 
 def test_a_misspelt_setting_is_bad_configuration(run, environment):
     environment["RAG_THRESHHOLD"] = "0.5"
-    result = run("status")
-    assert result.exit_code == 2
-    assert "Did you mean RAG_THRESHOLD?" in result.stderr
+    assert "Did you mean RAG_THRESHOLD?" in errors_of(run("status"), 2)
 
 
 def test_the_reference_has_the_help_of_each_command_and_each_exit_code(run):

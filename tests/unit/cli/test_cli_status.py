@@ -1,13 +1,13 @@
 import json
 
 import pytest
+from cli_services import printed
 
 
 def test_status_shows_sizes_model_and_location(run, environment):
-    result = run("status")
-    assert result.exit_code == 0
+    said = printed(run("status"))
     for word in ("default", "wordllama", "entities", environment["RAG_HOME"]):
-        assert word in result.stdout
+        assert word in said
 
 
 @pytest.mark.parametrize(("count", "waiting"), [(1, "1 document waiting"), (2, "2 documents waiting")])
@@ -34,7 +34,6 @@ def test_status_in_json_is_pure(run, environment):
 
 
 def test_reindex_rebuilds_the_workspace(run, container):
-    result = run("reindex", "--workspace", "w")
-    assert result.exit_code == 0
+    said = printed(run("reindex", "--workspace", "w"))
     assert container.reindexed == ["w"]
-    assert "1 text." in result.stdout
+    assert "1 text." in said

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from cli_services import RealCommands
+from cli_services import RealCommands, errors_of, printed
 
 from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
@@ -95,10 +95,9 @@ def test_additions_changes_and_removals_are_followed(real, notes, synced):
     (notes / "new.md").write_text("New.")
     (notes / "n1.md").write_text("Changed.")
     (notes / "n2.md").unlink()
-    result = synced()
-    assert result.exit_code == 0, result.stderr
-    assert "1 indexed, 1 updated, 10 unchanged, 1 removed" in result.stdout
-    assert "removed   n2.md  (its file is gone)" in result.stdout
+    said = printed(synced())
+    assert "1 indexed, 1 updated, 10 unchanged, 1 removed" in said
+    assert "removed   n2.md  (its file is gone)" in said
     assert sources(real) == {path.name for path in notes.rglob("*.*")}
 
 
@@ -127,11 +126,10 @@ def test_a_dry_run_only_reports(real, notes, synced):
     (notes / "n2.md").rename(notes / "moved.md")
     (notes / "n3.md").unlink()
     before = real.json("documents")
-    result = synced("--dry-run")
-    assert result.exit_code == 0
-    assert "Would add 1, change 1, move 1, remove 1; 9 unchanged. Nothing was done." in result.stdout
+    said = printed(synced("--dry-run"))
+    assert "Would add 1, change 1, move 1, remove 1; 9 unchanged. Nothing was done." in said
     told = json.loads(synced("--dry-run", "--json").stdout)
-    assert "move      n2.md -> moved.md" in result.stdout
+    assert "move      n2.md -> moved.md" in said
     assert told["removed"] == [f"{root_of(notes)}/n3.md"]
     assert told["moved"] == [{"from": f"{root_of(notes)}/n2.md", "to": f"{root_of(notes)}/moved.md"}]
     assert real.json("documents") == before
@@ -141,10 +139,9 @@ def test_many_removals_need_consent(real, notes, synced):
     for name in ("n1.md", "n2.md"):
         (notes / name).unlink()
     (notes / "new.md").write_text("New.")
-    refused = synced()
-    assert refused.exit_code == 2
-    assert f"2 of 12 documents below {notes} would be removed" in refused.stderr
-    assert "--yes" in refused.stderr
+    refused = errors_of(synced(), 2)
+    assert f"2 of 12 documents below {notes} would be removed" in refused
+    assert "--yes" in refused
     assert "new.md" not in sources(real)
     assert "1 indexed, 10 unchanged, 2 removed" in synced("--yes").stdout
 
@@ -163,9 +160,7 @@ def test_at_a_terminal_it_asks(monkeypatch, notes, synced, agrees, counts):
 def test_an_emptied_folder_is_not_the_end_of_its_documents(real, notes, synced):
     for path in notes.rglob("*.*"):
         path.unlink()
-    result = synced()
-    assert result.exit_code == 2
-    assert "12 of 12 documents" in result.stderr
+    assert "12 of 12 documents" in errors_of(synced(), 2)
     assert len(sources(real)) == 12
 
 
@@ -175,17 +170,14 @@ def test_one_of_two_folders_that_is_emptied_needs_consent(real, notes, synced, t
     (other / "one.md").write_text("One.")
     assert real("sync", str(notes), str(other)).exit_code == 0
     (other / "one.md").unlink()
-    result = real("sync", str(notes), str(other))
-    assert result.exit_code == 2
-    assert f"1 of 1 documents below {other}" in result.stderr
+    assert f"1 of 1 documents below {other}" in errors_of(real("sync", str(notes), str(other)), 2)
 
 
 def test_documents_of_a_missing_folder_are_removed_only_after_confirmation(real, notes, synced):
     notes.rename(notes.parent / "moved away")
-    result = synced("--workspace", "default")
-    assert result.exit_code == 2
-    assert f"dir '{notes}' does not exist, and 12 documents lie below it." in result.stderr
-    assert f"run: cragside sync --yes --workspace default {notes}\n" in result.stderr
+    said = errors_of(synced("--workspace", "default"), 2)
+    assert f"dir '{notes}' does not exist, and 12 documents lie below it." in said
+    assert f"run: cragside sync --yes --workspace default {notes}\n" in said
     assert synced("--yes", "--watch").exit_code == 2
     assert len(sources(real)) == 12
     agreed = synced("--yes")
@@ -195,9 +187,8 @@ def test_documents_of_a_missing_folder_are_removed_only_after_confirmation(real,
 
 @pytest.mark.parametrize("options", [(), ("--yes",), ("--dry-run",)])
 def test_a_folder_that_never_was_is_an_error(real, notes, synced, options):
-    result = synced(*options, folder=notes.parent / "nowhere")
-    assert result.exit_code == 2
-    assert f"Invalid value for 'FOLDER...': dir '{notes.parent / 'nowhere'}' does not exist." in result.stderr
+    said = errors_of(synced(*options, folder=notes.parent / "nowhere"), 2)
+    assert f"Invalid value for 'FOLDER...': dir '{notes.parent / 'nowhere'}' does not exist." in said
     assert len(sources(real)) == 12
 
 
@@ -222,10 +213,9 @@ def test_a_file_that_was_emptied_loses_its_document(real, notes, synced, emptied
     (notes / "n1.md").write_text(emptied)
     foreseen = synced("--dry-run")
     assert "remove    n1.md" in foreseen.stdout
-    result = synced()
-    assert result.exit_code == 0, result.stderr
-    assert "removed   n1.md  (its file is empty)" in result.stdout
-    assert "11 unchanged, 1 removed." in result.stdout
+    said = printed(synced())
+    assert "removed   n1.md  (its file is empty)" in said
+    assert "11 unchanged, 1 removed." in said
     assert "n1.md" not in sources(real)
     again = synced()
     assert (again.exit_code, "11 unchanged, 1 skipped." in again.stdout) == (0, True)
@@ -251,9 +241,9 @@ def test_a_file_of_any_type_can_be_emptied(name):
 def test_many_emptied_files_need_consent(real, notes, synced):
     for name in ("n1.md", "n2.md"):
         (notes / name).write_text("")
-    refused = synced()
-    assert refused.exit_code == 2
-    assert f"2 of 12 documents below {notes} would be removed, as their files are gone or empty." in refused.stderr
+    assert f"2 of 12 documents below {notes} would be removed, as their files are gone or empty." in errors_of(
+        synced(), 2
+    )
     assert len(sources(real)) == 12
     assert "10 unchanged, 2 removed" in synced("--yes").stdout
 
@@ -295,10 +285,9 @@ def test_a_file_that_cannot_be_read_keeps_its_document(real, notes, synced):
     (notes / "n1.md").write_bytes(b"\x00\x01\x02" * 9)
     (notes / "n2.md").unlink()
     os.mkfifo(notes / "n2.md")
-    result = synced("--yes")
-    assert result.exit_code == 1
-    assert "n1.md  (holds binary data" in result.stdout
-    assert "n2.md  (is not a regular file; its earlier text is kept." in result.stdout
+    said = printed(synced("--yes"), 1)
+    assert "n1.md  (holds binary data" in said
+    assert "n2.md  (is not a regular file; its earlier text is kept." in said
     assert {"n1.md", "n2.md"} <= sources(real)
 
 
@@ -311,9 +300,7 @@ def test_a_failure_to_list_a_folder_keeps_what_came_from_below_it(monkeypatch, r
         return listed(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    result = synced("--yes")
-    assert result.exit_code == 1
-    assert "failed    sub  (cannot be read: Permission denied)" in result.stdout
+    assert "failed    sub  (cannot be read: Permission denied)" in printed(synced("--yes"), 1)
     assert "deep.txt" in sources(real)
 
 
@@ -368,22 +355,41 @@ def test_ingest_prunes_as_sync_removes(real, notes):
     assert "11 unchanged, 1 removed" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stdout
     for name in ("n2.md", "n3.md"):
         (notes / name).unlink()
-    refused = real("ingest", str(notes), "--prune", SKIP_ENRICHMENT)
-    assert refused.exit_code == 2
-    assert "2 of 11 documents" in refused.stderr
+    assert "2 of 11 documents" in errors_of(real("ingest", str(notes), "--prune", SKIP_ENRICHMENT), 2)
     assert "2 removed" in real("ingest", str(notes), "--prune", "--yes", SKIP_ENRICHMENT).stdout
 
 
 def test_ingest_prunes_emptied_files(real, notes):
     real("ingest", str(notes), SKIP_ENRICHMENT)
     (notes / "n1.md").write_text(" ")
-    result = real("ingest", str(notes), "--prune", SKIP_ENRICHMENT)
-    assert result.exit_code == 0, result.stderr
-    assert "11 unchanged, 1 removed" in result.stdout
+    assert "11 unchanged, 1 removed" in printed(real("ingest", str(notes), "--prune", SKIP_ENRICHMENT))
     (notes / "n2.md").write_text("")
     (notes / "n3.md").write_text("")
     assert "2 of 11 documents" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stderr
     assert len(sources(real)) == 11
+
+
+def test_ingest_with_prune_sends_every_file_and_takes_none_for_a_moved_one(real, notes, monkeypatch):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").rename(notes / "other.md")
+    sent: list[str] = []
+    take = OwnService.take
+
+    async def noted(self, offer, options):
+        sent.append(offer.name)
+        return await take(self, offer, options)
+
+    monkeypatch.setattr(OwnService, "take", noted)
+    told = printed(real("ingest", str(notes), "--prune", SKIP_ENRICHMENT))
+    assert "1 indexed, 11 unchanged, 1 removed" in told
+    assert len(sent) == 12
+
+
+def test_ingest_prunes_no_large_file_as_it_would_have_to_be_read_twice(real, notes):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").write_text(" " * 65_537)
+    assert "11 unchanged, 1 skipped" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stdout
+    assert len(sources(real)) == 12
 
 
 def test_ingest_with_prune_says_that_an_earlier_text_is_kept(real, notes, tmp_path):
@@ -406,9 +412,9 @@ def test_an_interrupted_sync_counts_what_is_left(real, notes, monkeypatch):
         raise ServiceUnavailable("knowledge_base", "The disk is full.")
 
     monkeypatch.setattr(OwnService, "take", full)
-    result = real("sync", str(notes), SKIP_ENRICHMENT)
-    assert result.exit_code == 3
-    assert "2 more were not taken in: run the same command again." in result.stderr
+    assert "2 more were not taken in: run the same command again." in errors_of(
+        real("sync", str(notes), SKIP_ENRICHMENT), 3
+    )
 
 
 def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes):
@@ -419,9 +425,7 @@ def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes)
 
 
 def test_prune_needs_a_folder(real, notes):
-    result = real("ingest", str(notes / "n1.md"), "--prune")
-    assert result.exit_code == 2
-    assert "--prune needs a folder" in result.stderr
+    assert "--prune needs a folder" in errors_of(real("ingest", str(notes / "n1.md"), "--prune"), 2)
 
 
 def test_unchanged_files_are_not_parsed_again(real, notes, monkeypatch):
@@ -461,9 +465,7 @@ def test_a_service_is_synced_in_the_same_way(real, served, notes):
     assert "12 indexed" in real("sync", str(notes), *at).stdout
     (notes / "n1.md").rename(notes / "other.md")
     (notes / "n2.md").unlink()
-    result = real("sync", str(notes), *at)
-    assert result.exit_code == 0, result.stderr
-    assert "10 unchanged, 1 moved, 1 removed" in result.stdout
+    assert "10 unchanged, 1 moved, 1 removed" in printed(real("sync", str(notes), *at))
 
 
 @pytest.fixture

@@ -1,17 +1,16 @@
 """Doctor reports on hosts with OpenAI's API and on rerank endpoints, with remedies."""
 
-import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cli_fakes import Host
 
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
 from cragside.databases.renewable import Fixed
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints import component_checks
-from cragside.entrypoints import component_checks as model_checks
 from cragside.entrypoints.component_checks import FOR_OPERATORS, Finding
 from cragside.settings import load_settings
 from tests.fakes import ScriptedJudge
@@ -20,29 +19,6 @@ from tests.services.stub_reranker import StubReranker
 HASTY = replace(FOR_OPERATORS, thorough=False)
 SOON = replace(FOR_OPERATORS, seconds=0.05)
 FAILED = ServiceUnavailable("model_host", "The model host answered 500: out of memory")
-
-
-class Host:
-    """A host that lists these models, and notes which are called. A call may fail, or never end."""
-
-    def __init__(self, *models: str, call: Exception | str | None = None) -> None:
-        self._models, self._call = frozenset(models), call
-        self.called: list[str] = []
-
-    async def version(self) -> str:
-        return ""
-
-    async def models(self) -> frozenset[str]:
-        return self._models
-
-    async def check_chat(self, model: str) -> None:
-        self.called.append(model)
-        if isinstance(self._call, Exception):
-            raise self._call
-        if self._call == "hang":
-            await asyncio.Event().wait()
-
-    check_embedding = check_chat
 
 
 async def of_host(
@@ -72,7 +48,7 @@ async def test_models_of_openais_api(listed: Any, chat: str | None, state: str, 
     assert (of_chat.component, of_chat.state, of_chat.detail) == ("chat model", state, detail)
     assert of_chat.remedy.startswith(remedy)
     assert bool(of_chat.remedy) == (state != "ok")
-    assert host.called == (["a"] if "test call" in detail else [])
+    assert host.called == ([("chat", "a")] if "test call" in detail else [])
 
 
 async def test_a_host_that_lists_nothing_and_answers_nothing_may_have_another_path() -> None:
@@ -87,7 +63,7 @@ async def test_an_embedding_model_is_called_too_and_a_hasty_examination_calls_no
     assert [found.state for found in await of_host(host, HASTY, chat="a", embedding="b")] == ["ok"] * 3
     assert host.called == []
     assert [found.state for found in await of_host(host, chat="a", embedding="b")] == ["ok"] * 3
-    assert host.called == ["a", "b"]
+    assert host.called == [("chat", "a"), ("embedding", "b")]
 
 
 async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +73,7 @@ async def test_a_model_that_fails_or_hangs_says_where_to_look(monkeypatch: pytes
     elsewhere = ServiceUnavailable("model_host", "The model host answered 404. Correct RAG_MODEL_HOST")
     _, elsewhere_found, _ = await of_host(Host("a", call=elsewhere), chat="a")
     assert (elsewhere_found.detail, elsewhere_found.remedy) == (f"a: {elsewhere.message}", "")
-    monkeypatch.setattr(model_checks, "LOAD_SECONDS", 0.02)
+    monkeypatch.setattr(component_checks, "LOAD_SECONDS", 0.02)
     _, late, _ = await of_host(Host("a", call="hang"), chat="a")
     assert (late.state, late.detail) == ("error", "a gave no answer in 0.02 s")
     assert late.remedy == "It may still be loading: see its log, and run `cragside doctor` again."
@@ -110,7 +86,7 @@ async def of_judge(judge: ScriptedJudge | None, options: Any = FOR_OPERATORS) ->
 
 async def test_a_second_opinion_is_tried_on_two_passages() -> None:
     assert await of_judge(None) == []
-    judge = ScriptedJudge(dict(zip(model_checks._TEST_PASSAGES, (0.9, 0.2), strict=True)))
+    judge = ScriptedJudge(dict(zip(component_checks._TEST_PASSAGES, (0.9, 0.2), strict=True)))
     assert await of_judge(judge, HASTY) == []
     [found] = await of_judge(judge)
     assert (found.state, found.remedy) == ("ok", "")
@@ -118,7 +94,7 @@ async def test_a_second_opinion_is_tried_on_two_passages() -> None:
     judge.pace = 7.0
     [slow] = await of_judge(judge)
     assert (slow.state, slow.remedy[:33]) == ("warning", "It has 12 s for 2 passages, so it")
-    judge.pace, judge.answers = 0.0, dict.fromkeys(model_checks._TEST_PASSAGES, 0.5)
+    judge.pace, judge.answers = 0.0, dict.fromkeys(component_checks._TEST_PASSAGES, 0.5)
     [blind] = await of_judge(judge)
     assert (blind.state, blind.remedy[:30]) == ("warning", "It does not tell them apart. N")
     [none] = await of_judge(ScriptedJudge({}, model=None))

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import CRAGSIDE
+
 pytestmark = [pytest.mark.slow, pytest.mark.interpreter]
 
-PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
 Ready = Callable[[Path], bool]
 
 
@@ -42,7 +43,7 @@ def test_ctrl_c_ends_a_command_without_a_stack_trace(tmp_path, command):
         )
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         run = subprocess.Popen(
-            [*PROGRAM, *arguments],
+            [*CRAGSIDE, *arguments],
             cwd=tmp_path,
             env={
                 "PYTHONPATH": os.pathsep.join(sys.path),

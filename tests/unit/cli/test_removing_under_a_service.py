@@ -12,9 +12,9 @@ import httpx
 import pytest
 from cli_services import RealCommands
 
-pytestmark = pytest.mark.slow
+from tests.programs import CRAGSIDE
 
-PROGRAM = (sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()")
+pytestmark = pytest.mark.slow
 
 
 def test_a_running_service_forgets_the_workspace_and_keeps_what_comes_next(real: RealCommands, tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_running_service_forgets_the_workspace_and_keeps_what_comes_next(real:
     log = tmp_path / "log"
     with log.open("w") as out:
         service = subprocess.Popen(
-            [*PROGRAM, "serve", "--port", "0"], cwd=tmp_path, env=environment, stdout=out, stderr=out
+            [*CRAGSIDE, "serve", "--port", "0"], cwd=tmp_path, env=environment, stdout=out, stderr=out
         )
     try:
         while not (found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text())):
@@ -32,7 +32,7 @@ def test_a_running_service_forgets_the_workspace_and_keeps_what_comes_next(real:
             _bring(client, "otter.md", "Sea otters eat urchins in the kelp forest.")
             assert _found(client, "What do sea otters eat?") == ["otter.md"]
             removed = subprocess.run(
-                [*PROGRAM, "workspaces", "remove", "w", "--yes", "--json"],
+                [*CRAGSIDE, "workspaces", "remove", "w", "--yes", "--json"],
                 env=environment,
                 capture_output=True,
                 text=True,

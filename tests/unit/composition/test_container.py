@@ -1,8 +1,6 @@
 """The container builds a member when it is first used, and closes what it built."""
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings, load_settings
+from tests.programs import output_of
 
 HEAVY = {"lightrag", "langgraph", "numpy", "aiohttp", "httpx", "boto3", "sqlite3", "filelock"}
 
@@ -42,8 +41,7 @@ Container(load_settings({{"RAG_HOME": "home", "OLLAMA_BASE_URL": "http://127.0.0
 print(sorted({{name.partition(".")[0] for name in sys.modules}} & {HEAVY!r}))
 print([name for name in sys.modules if name.startswith("cragside.adapters.")])
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "[]"]
+    assert output_of(script).splitlines() == ["[]", "[]"]
 
 
 def test_a_worker_without_work_has_not_loaded_what_splits_texts(tmp_path: Path) -> None:
@@ -60,8 +58,7 @@ async def main():
 asyncio.run(main())
 print(sorted({{"langchain_core", "langgraph", "tokenizers", "networkx"}} & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert output_of(script) == "[]\n"
 
 
 @pytest.mark.parametrize("name", Container.names())

@@ -1,10 +1,10 @@
 """Tests that preloading leaves nothing to import."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import output_of
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +38,5 @@ else:
 
 
 def test_containers_import_no_opentelemetry_and_requests_after_preloading_nothing_of_cragside(tmp_path: Path) -> None:
-    _run(FIRST_REQUEST, str(tmp_path), "index")
-    assert _run(FIRST_REQUEST, str(tmp_path), "ask").splitlines() == ["[]", "[]"]
-
-
-def _run(script: str, *arguments: str) -> str:
-    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True).stdout
+    output_of(FIRST_REQUEST, str(tmp_path), "index")
+    assert output_of(FIRST_REQUEST, str(tmp_path), "ask").splitlines() == ["[]", "[]"]

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.web.fetcher import CONTENT_TYPES
 from cragside.domain.errors import ValidationError
+from tests.programs import output_of
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -397,8 +396,7 @@ def test_the_parsers_are_not_imported_before_they_are_needed():
         "heavy = {'pypdfium2', 'lxml', 'trafilatura', 'gcld3', 'numpy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert output_of(code) == "[]\n"
 
 
 @pytest.mark.parametrize(

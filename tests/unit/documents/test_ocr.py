@@ -1,9 +1,6 @@
 """Text in pictures and in scanned PDF is recognised, for real, by the extra `ocr`."""
 
 import io
-import json
-import subprocess
-import sys
 from importlib.metadata import files
 
 import pytest
@@ -15,6 +12,7 @@ from cragside.adapters.documents.ocr import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from tests.parsers import shared_processes
+from tests.programs import output_of
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
 
 
@@ -201,4 +199,4 @@ def test_a_process_that_reads_no_pictures_imports_nothing_of_ocr():
         "from cragside.adapters.documents.loader import FileLoader; FileLoader(ocr=ocr_of(load_settings({})));"
         "import json; print(json.dumps([m for m in ('PIL', 'tesserocr', 'pypdfium2') if m in sys.modules]))"
     )
-    assert json.loads(subprocess.check_output([sys.executable, "-c", code])) == []
+    assert output_of(code) == "[]\n"

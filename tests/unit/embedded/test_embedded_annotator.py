@@ -1,8 +1,6 @@
 """Rules annotate passages and documents with quotations, and invent nothing."""
 
 import os
-import subprocess
-import sys
 from typing import Any, get_args
 
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.document import DocType
+from tests.programs import output_of
 
 TIERS_3 = {
     "code": {"summary", "purpose", "complexity"},
@@ -140,8 +139,7 @@ async def test_any_text_can_be_annotated(text: str, doc_type: Any) -> None:
 
 def test_the_language_detector_is_loaded_at_its_first_use() -> None:
     script = "import cragside.adapters.embedded.annotator, sys; print('gcld3' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == "False\n"
+    assert output_of(script) == "False\n"
 
 
 def test_a_text_gets_the_same_keywords_in_each_process() -> None:
@@ -149,14 +147,5 @@ def test_a_text_gets_the_same_keywords_in_each_process() -> None:
         "from cragside.adapters.embedded.annotator import EmbeddedAnnotator\n"
         f"print(EmbeddedAnnotator().tier2({'Chapel roof. Chapel. Roof.'!r})['keywords'])"
     )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | {"PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in range(4)
-    }
+    told = {output_of(script, env=os.environ | {"PYTHONHASHSEED": str(seed)}) for seed in range(4)}
     assert len(told) == 1

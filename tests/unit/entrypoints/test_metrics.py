@@ -133,18 +133,12 @@ def test_what_a_killed_process_used_counts_no_more(folder: str) -> None:
     assert of(counted, "cragside_database_connections", server="neo4j", state="open") is None
 
 
-def test_a_worker_begins_with_no_connections_of_the_one_before(folder: str) -> None:
+@pytest.mark.parametrize("ended", [pytest.param(False, id="another worker began"), pytest.param(True, id="it ended")])
+def test_connections_of_a_worker_of_before_count_no_more(folder: str, ended: bool) -> None:
     DatabaseCounts(a_worker).connections("postgres", most=10, in_use=3, waiting=0, opened=4)
     DatabaseCounts(a_worker).statement("read", 0.1)
-    counted = read(exposition(folder, None))
-    assert of(counted, "cragside_database_connections", server="postgres", state="in_use") is None
-    assert of(counted, "cragside_postgres_statement_seconds_count", kind="read") == 1
-
-
-def test_a_worker_that_ended_has_no_connections(folder: str) -> None:
-    DatabaseCounts(a_worker).connections("postgres", most=10, in_use=3, waiting=0, opened=4)
-    DatabaseCounts(a_worker).statement("read", 0.1)
-    forget_figures(Path(folder), a_worker())
+    if ended:
+        forget_figures(Path(folder), a_worker())
     counted = read(exposition(folder, None))
     assert of(counted, "cragside_database_connections", server="postgres", state="in_use") is None
     assert of(counted, "cragside_postgres_statement_seconds_count", kind="read") == 1

@@ -32,9 +32,8 @@ FILES: dict[str, bytes | str] = {
 @pytest.fixture
 async def knowledge(tmp_path: Path, repository: Repository) -> AsyncIterator[Knowledge]:
     repository.write_all(FILES)
-    built = Knowledge(tmp_path / "kb", pages={}, fetch_allow="127.0.0.1")
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path / "kb", pages={}, fetch_allow="127.0.0.1") as built:
+        yield built
 
 
 async def events(knowledge: Knowledge, url: str, **more: Any) -> list[tuple[str, Any]]:

@@ -1,14 +1,13 @@
 """Citations of an answer are checked over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cragside.application.answerer import CitationChecker, CitedPassage, Support
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 PASSAGES = [
     {"number": 1, "content": "At dusk the keeper lights the lamp of the harbour.", "title": "Harbour"},
@@ -16,20 +15,12 @@ PASSAGES = [
 ]
 
 
-@pytest.fixture
-async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={})
-    yield built
-    await built.close()
-
-
 async def test_each_citation_is_judged_by_its_passage(knowledge: Knowledge) -> None:
     answer = (
         "🦦 The keeper lights the harbour's lamp at dusk [1]. The keeper lights the lamp at dusk [2][7]. Good night."
     )
-    checked = await knowledge.http.post("/v1/citations", json={"answer": answer, "passages": PASSAGES})
-    assert checked.status_code == 200
-    first, second, third = checked.json()["citations"]
+    checked = answer_of(await knowledge.http.post("/v1/citations", json={"answer": answer, "passages": PASSAGES}))
+    first, second, third = checked["citations"]
     assert (first["number"], first["supported"], answer[first["start"] : first["end"]]) == (1, True, "[1]")
     assert first["claim"] == "🦦 The keeper lights the harbour's lamp at dusk."
     assert (second["number"], second["supported"]) == (2, False)
@@ -67,9 +58,8 @@ async def test_a_check_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 
 async def test_an_answer_of_many_citations_is_refused_in_words(knowledge: Knowledge) -> None:
     body = {"answer": "It is lit [1]. " * 1_001, "passages": PASSAGES}
-    answer = await knowledge.http.post("/v1/citations", json=body)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == "The answer has 1,001 citations; 1,000 can be checked."
+    found = answer_of(await knowledge.http.post("/v1/citations", json=body), 400)
+    assert found["error"]["message"] == "The answer has 1,001 citations; 1,000 can be checked."
 
 
 @pytest.mark.attack("exhausted resources")

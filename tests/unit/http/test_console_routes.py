@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from cragside.domain.document import SourceText
@@ -16,21 +14,12 @@ from cragside.entrypoints.http.health import FOR_CLIENTS, component_report
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
 from cragside.store.files.baking import Baking
 from tests.clocks import MovedClock
-from tests.knowledge import Knowledge
-
-
-@pytest.fixture
-async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={})
-    yield built
-    await built.close()
+from tests.knowledge import Knowledge, answer_of
 
 
 async def workspaces(knowledge: Knowledge, token: str = "", **headers: str) -> Any:
     given = {"X-API-Key": token} if token else {}
-    answer = await knowledge.http.get("/v1/workspaces", headers={**given, **headers})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return answer_of(await knowledge.http.get("/v1/workspaces", headers={**given, **headers}))
 
 
 async def test_without_tokens_all_workspaces_are_listed_and_the_default_before_it_has_a_store(
@@ -45,8 +34,7 @@ async def test_without_tokens_all_workspaces_are_listed_and_the_default_before_i
     }
     assert not (tmp_path / "default").exists()
     for number in range(2):
-        body = {"text": f"Otter {number}.", "name": f"{number}.md", "workspace": "sea"}
-        assert (await knowledge.http.post("/v1/documents", json=body)).status_code == 202
+        await knowledge.add(f"{number}.md", f"Otter {number}.", workspace="sea")
     said = {"user": "What do otters do at night, and where?", "assistant": "They hold hands.", "workspace": "sea"}
     assert (await knowledge.http.post("/v1/memories", json=said)).json()["indexed"]
     listed = (await workspaces(knowledge, **{"X-RAG-Workspace": "sea"}))["workspaces"]
@@ -83,7 +71,7 @@ async def test_a_token_sees_the_workspaces_that_it_opens_and_no_others(tmp_path:
 
 
 async def test_a_store_that_cannot_be_read_does_not_hide_the_others(knowledge: Knowledge, tmp_path: Path) -> None:
-    await knowledge.http.post("/v1/documents", json={"text": "Otters.", "name": "otter.md"})
+    await knowledge.add("otter.md", "Otters.")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "store.sqlite3").write_bytes(b"\xa5" * 9000)
     listed = (await workspaces(knowledge))["workspaces"]
@@ -109,16 +97,13 @@ async def test_the_samples_are_added_once_and_answer_their_questions(knowledge: 
 
 
 async def test_samples_beyond_the_limits_of_a_token_are_refused_one_by_one(tmp_path: Path) -> None:
-    knowledge = Knowledge(tmp_path, pages={}, api_token=SecretStr("all"), limit_documents=5)
-    try:
+    async with Knowledge(tmp_path, pages={}, api_token=SecretStr("all"), limit_documents=5) as knowledge:
         answer = await knowledge.http.post("/v1/samples", json={}, headers={"X-API-Key": "all"})
         body = answer.json()
         assert (answer.status_code, len(body["documents"]), len(body["errors"])) == (202, 5, len(corpus()) - 5)
         assert {each["type"] for each in body["errors"]} == {"forbidden"}
         again = await knowledge.http.post("/v1/samples", json={}, headers={"X-API-Key": "all"})
         assert len(again.json()["documents"]) == 5
-    finally:
-        await knowledge.close()
 
 
 async def test_an_unknown_field_of_the_samples_is_refused(knowledge: Knowledge) -> None:
@@ -138,13 +123,12 @@ class Silent:
 
 
 async def components(knowledge: Knowledge) -> dict[str, dict[str, str]]:
-    answer = await knowledge.http.get("/v1/components")
-    assert answer.status_code == 200, answer.text
-    return {each["name"]: each for each in answer.json()["components"]}
+    found = answer_of(await knowledge.http.get("/v1/components"))
+    return {each["name"]: each for each in found["components"]}
 
 
 async def test_the_components_are_those_of_doctor_without_paths(knowledge: Knowledge, tmp_path: Path) -> None:
-    await knowledge.http.post("/v1/documents", json={"text": "Otters.", "name": "otter.md"})
+    await knowledge.add("otter.md", "Otters.")
     found = await components(knowledge)
     assert {found[name]["state"] for name in ("python", "cragside", "settings", "folder", "store")} == {"ok"}
     assert found["store"]["detail"] == "workspace default: 1 document, embedded by wordllama-256"
@@ -200,8 +184,7 @@ async def test_a_baked_store_answers_reads_and_refuses_samples_and_repositories(
         known = await repository.status()
         await made.close()
         baking.publish(known)
-    baked = Knowledge(tmp_path / "baked", pages={})
-    try:
+    async with Knowledge(tmp_path / "baked", pages={}) as baked:
         found = await workspaces(baked)
         assert (found["read_only"], found["workspaces"]) == (True, [{"name": "default", "documents": 1}])
         page = (await baked.http.get("/v1/documents", params={"search": "OTTER", "sort": "name"})).json()
@@ -213,5 +196,3 @@ async def test_a_baked_store_answers_reads_and_refuses_samples_and_repositories(
             assert (refused.status_code, refused.json()["error"]["type"]) == (400, "validation_error")
             assert "read-only" in refused.json()["error"]["message"]
             assert str(tmp_path) not in refused.text
-    finally:
-        await baked.close()

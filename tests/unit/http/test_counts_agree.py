@@ -31,8 +31,7 @@ async def test_status_and_documents_agree_during_indexing(tmp_path: Path) -> Non
     home = tmp_path / "home"
     knowledge = Knowledge(home)
     for number in range(3):
-        body = {"text": f"Sea otters eat {number} urchins in the kelp.", "name": f"{number}.md", "enrich": number > 0}
-        assert (await knowledge.http.post("/v1/documents", json=body)).status_code == 202
+        await knowledge.add(f"{number}.md", f"Sea otters eat {number} urchins in the kelp.", enrich=number > 0)
     seen = [await check_counts(knowledge, home)]
     while deliveries := await knowledge.queue.receive(limit=1, wait=0):
         await knowledge.container.attempts.handle(deliveries[0])

@@ -55,8 +55,7 @@ async def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("filled")
     knowledge = Knowledge(home)
     for workspace in ("default", "other"):
-        body = {"text": WORDS, "name": "otter.md", "workspace": workspace, "enrich": False}
-        assert (await knowledge.http.post("/v1/documents", json=body)).status_code == 202
+        await knowledge.add("otter.md", WORDS, workspace=workspace, enrich=False)
     await knowledge.index()
     await knowledge.close()
     return home

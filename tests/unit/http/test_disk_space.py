@@ -25,9 +25,8 @@ EMPTY = 600_000
 @pytest.fixture
 async def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Knowledge]:
     monkeypatch.setattr(tidying, "PAUSE_SECONDS", 0)
-    made = Knowledge(tmp_path / "home")
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path / "home") as made:
+        yield made
 
 
 def size(home: Path) -> int:
@@ -35,10 +34,9 @@ def size(home: Path) -> int:
 
 
 async def bring(knowledge: Knowledge, text: str, name: str = "notes.md") -> str:
-    answer = await knowledge.http.post("/v1/documents", json={"text": text, "name": name})
-    assert answer.status_code == 202, answer.text
+    document = await knowledge.add(name, text)
     await knowledge.index()
-    return str(answer.json()["documents"][0]["id"])
+    return str(document["id"])
 
 
 async def shrunk(home: Path) -> int:

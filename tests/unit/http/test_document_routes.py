@@ -12,7 +12,7 @@ from cragside.adapters.documents.reading import NEEDS_OCR
 from cragside.domain.indexing import DocumentRecord, Task
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.v1 import documents as document_events
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 from tests.unit.documents.pictures import joined, scan_of, text_pdf
 
 FORM = "multipart/form-data; boundary=b"
@@ -22,16 +22,12 @@ KELP = "Kelp grows half a metre a day and shelters the raft of otters."
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={}, max_file_bytes=2000)
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path, pages={}, max_file_bytes=2000) as built:
+        yield built
 
 
 async def add(knowledge: Knowledge, name: str = "otter.md", text: str = OTTER, **fields: Any) -> dict[str, Any]:
-    answer = await knowledge.http.post("/v1/documents", json={"name": name, "text": text, **fields})
-    assert answer.status_code == 202, answer.text
-    document: dict[str, Any] = answer.json()["documents"][0]
-    return document
+    return await knowledge.add(name, text, **fields)
 
 
 async def test_the_files_of_a_form_are_taken_each_by_itself(knowledge: Knowledge) -> None:
@@ -88,9 +84,8 @@ async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowle
     assert (one.status_code, one.json()["error"]["type"]) == (413, "payload_too_large")
     assert "2000" in one.json()["error"]["message"]
     both = [("files", ("big.txt", b"x" * 5000)), ("files", ("empty.txt", b""))]
-    two = await knowledge.http.post("/v1/documents", files=both)
-    assert two.status_code == 413
-    assert [each["name"] for each in two.json()["error"]["details"]["errors"]] == ["big.txt", "empty.txt"]
+    two = answer_of(await knowledge.http.post("/v1/documents", files=both), 413)
+    assert [each["name"] for each in two["error"]["details"]["errors"]] == ["big.txt", "empty.txt"]
 
 
 @pytest.mark.parametrize(
@@ -129,9 +124,8 @@ async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowle
     ],
 )
 async def test_an_unusable_upload_gets_the_error_envelope(knowledge: Knowledge, content: bytes, kind: str) -> None:
-    answer = await knowledge.http.post("/v1/documents", content=content, headers={"content-type": kind})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["type"] == "validation_error"
+    found = answer_of(await knowledge.http.post("/v1/documents", content=content, headers={"content-type": kind}), 400)
+    assert found["error"]["type"] == "validation_error"
 
 
 FILE = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nOtters hold hands.\r\n'
@@ -151,10 +145,9 @@ async def test_a_form_that_fails_late_lists_the_accepted_files(knowledge: Knowle
         yield FILE + rest[:5]
         yield rest[5:]
 
-    answer = await knowledge.http.post("/v1/documents", content=pieces(), headers={"content-type": FORM})
-    assert answer.status_code == 202, answer.text
-    assert [each["name"] for each in answer.json()["documents"]] == ["a.md"]
-    (error,) = answer.json()["errors"]
+    found = answer_of(await knowledge.http.post("/v1/documents", content=pieces(), headers={"content-type": FORM}), 202)
+    assert [each["name"] for each in found["documents"]] == ["a.md"]
+    (error,) = found["errors"]
     assert (error["name"], error["type"]) == ("", "validation_error")
     assert said in error["message"]
 
@@ -247,9 +240,8 @@ async def test_a_document_is_shown_read_and_forgotten(knowledge: Knowledge) -> N
         "tier3": None,
     }
     assert (await knowledge.http.get(f"{where}/content")).json()["text"] == OTTER
-    other = await knowledge.http.delete(where, params={"content_hash": "of another text"})
-    assert other.status_code == 400
-    assert "otter.md has changed since you saw it." in other.json()["error"]["message"]
+    other = answer_of(await knowledge.http.delete(where, params={"content_hash": "of another text"}), 400)
+    assert "otter.md has changed since you saw it." in other["error"]["message"]
     assert (await knowledge.http.delete(where, params={"content_hash": shown["content_hash"]})).status_code == 204
     gone = [
         await knowledge.http.request(*ask) for ask in (("GET", where), ("DELETE", where), ("GET", f"{where}/content"))
@@ -262,9 +254,7 @@ async def test_a_document_is_processed_again(knowledge: Knowledge) -> None:
     await knowledge.index()
     where = f"/v1/documents/{added['id']}/reprocess"
     assert (await knowledge.http.post(where)).json() == {"tasks": 0}
-    forced = await knowledge.http.post(where, params={"force": True})
-    assert forced.status_code == 202
-    assert forced.json()["tasks"] > 0
+    assert answer_of(await knowledge.http.post(where, params={"force": True}), 202)["tasks"] > 0
     assert (await knowledge.http.post("/v1/documents/doc-none/reprocess")).status_code == 404
 
 
@@ -453,14 +443,15 @@ async def test_documents_below_a_folder_are_listed_in_the_order_of_their_sources
 async def test_a_document_is_moved_without_being_indexed_again(knowledge: Knowledge) -> None:
     first, second = await _added(knowledge, "/notes/a.md", "/notes/b.md")
     before = (await knowledge.http.get(f"/v1/documents/{first}")).json()
-    answer = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/c.md", "name": "c.md"})
-    assert answer.status_code == 200, answer.text
-    moved = answer.json()
+    moved = answer_of(
+        await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/c.md", "name": "c.md"})
+    )
     assert (moved["id"], moved["source"], moved["name"]) == (first, "/notes/c.md", "c.md")
     assert (moved["content_hash"], moved["passages"]) == (before["content_hash"], before["passages"])
-    taken = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/b.md", "name": "b.md"})
-    assert taken.status_code == 400
-    assert second in taken.json()["error"]["message"]
+    taken = answer_of(
+        await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/b.md", "name": "b.md"}), 400
+    )
+    assert second in taken["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -478,11 +469,13 @@ async def test_a_document_is_moved_without_being_indexed_again(knowledge: Knowle
 )
 async def test_a_move_that_makes_no_sense_is_refused(knowledge: Knowledge, body: bytes) -> None:
     (identifier,) = await _added(knowledge, "/notes/a.md")
-    answer = await knowledge.http.patch(
-        f"/v1/documents/{identifier}", content=body, headers={"content-type": "application/json"}
+    found = answer_of(
+        await knowledge.http.patch(
+            f"/v1/documents/{identifier}", content=body, headers={"content-type": "application/json"}
+        ),
+        400,
     )
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["type"] == "validation_error"
+    assert found["error"]["type"] == "validation_error"
 
 
 async def test_an_unknown_document_cannot_be_moved(knowledge: Knowledge) -> None:

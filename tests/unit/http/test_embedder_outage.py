@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cragside.domain.errors import ConfigurationError
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 from tests.services.stub_ollama import StubOllama
 
 OTTER = "Otters hold hands while they sleep. Sea otters belong to the Monterey Kelp Forest."
@@ -38,15 +38,12 @@ async def start(tmp_path: Path, stub: StubOllama) -> AsyncIterator[Start]:
 
 
 async def add(knowledge: Knowledge, name: str, text: str) -> str:
-    answer = await knowledge.http.post("/v1/documents", json={"name": name, "text": text})
-    assert answer.status_code == 202, answer.text
-    return str(answer.json()["documents"][0]["id"])
+    return str((await knowledge.add(name, text))["id"])
 
 
 async def known(knowledge: Knowledge) -> dict[str, str]:
-    answer = await knowledge.http.get("/v1/documents")
-    assert answer.status_code == 200, answer.text
-    return {each["name"]: each["status"] for each in answer.json()["documents"]}
+    found = answer_of(await knowledge.http.get("/v1/documents"))
+    return {each["name"]: each["status"] for each in found["documents"]}
 
 
 async def embedded(start: Start) -> None:

@@ -16,12 +16,11 @@ QUESTION = "Who lights the lamp of the harbour?"
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={}, similarity_threshold=0.1)
-    for name, text in (("lamp.md", LAMP), ("otter.md", OTTER)):
-        await built.http.post("/v1/documents", json={"name": name, "text": text})
-    await built.index()
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path, pages={}, similarity_threshold=0.1) as built:
+        for name, text in (("lamp.md", LAMP), ("otter.md", OTTER)):
+            await built.add(name, text)
+        await built.index()
+        yield built
 
 
 async def enriched(knowledge: Knowledge, **fields: Any) -> tuple[str, dict[str, Any]]:
@@ -40,16 +39,13 @@ async def test_settings_show_how_prompts_get_evidence(knowledge: Knowledge) -> N
 
 
 async def test_the_environment_has_the_defaults_and_null_restores_them(tmp_path: Path) -> None:
-    built = Knowledge(tmp_path, mode="off", threshold=0.7, persona="strict-en")
-    try:
+    async with Knowledge(tmp_path, mode="off", threshold=0.7, persona="strict-en") as built:
         shown = (await built.http.patch("/v1/settings", json={"mode": "similarity", "persona": "witness-de"})).json()
         assert (shown["mode"], shown["threshold"], shown["persona"]) == ("similarity", 0.7, "witness-de")
         shown = (await built.http.patch("/v1/settings", json={"persona": "plain"})).json()
         assert shown["persona"] == "plain"
         shown = (await built.http.patch("/v1/settings", json={"mode": None, "persona": None})).json()
         assert (shown["mode"], shown["persona"]) == ("off", "strict-en")
-    finally:
-        await built.close()
 
 
 async def test_a_threshold_and_a_persona_hold_for_prompts_of_the_workspace(knowledge: Knowledge) -> None:

@@ -13,7 +13,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.http.v1.enrich import CandidateBody, ExplanationBody, StepBody
 from tests.fakes import FakeSearch, WordGrader
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 QUESTION = "Who lights the harbour lamp?"
 KEEPER = (
@@ -33,7 +33,7 @@ EVENTS = {"Accept": "text/event-stream"}
 
 async def filled(made: Knowledge) -> Knowledge:
     for name, text in TEXTS.items():
-        await made.http.post("/v1/documents", json={"name": name, "title": f"Harbours <i>{name}</i>", "text": text})
+        await made.add(name, text, title=f"Harbours <i>{name}</i>")
     await made.index()
     return made
 
@@ -50,9 +50,7 @@ async def knowledge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[K
 
 
 async def explained(knowledge: Knowledge, **body: Any) -> dict[str, Any]:
-    answer = await knowledge.http.post("/v1/explain", json=body)
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
+    told: dict[str, Any] = answer_of(await knowledge.http.post("/v1/explain", json=body))
     assert ExplanationBody.model_validate(told, extra="forbid")
     return told
 
@@ -193,9 +191,8 @@ async def test_a_missing_search_engine_is_told(tmp_path: Path) -> None:
 async def test_a_request_without_a_question_is_refused(
     knowledge: Knowledge, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    answer = await knowledge.http.post("/v1/explain", json=body, headers=headers)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["type"] == "validation_error"
+    found = answer_of(await knowledge.http.post("/v1/explain", json=body, headers=headers), 400)
+    assert found["error"]["type"] == "validation_error"
 
 
 class Stuck(WordGrader):

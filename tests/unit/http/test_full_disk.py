@@ -25,10 +25,9 @@ def disk_with(free: int) -> Any:
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = Knowledge(tmp_path / "home")
-    await made.http.post("/v1/documents", json={"text": NOTE, "name": "otters.md"})
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path / "home") as made:
+        await made.add("otters.md", NOTE)
+        yield made
 
 
 @pytest.mark.attack("exhausted resources")
@@ -88,7 +87,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_documents_can_be_deleted_on_a_full_disk_until_there_is_room(small_disk: Path) -> None:
     knowledge = Knowledge(small_disk / "home")
     for name, text in (("otters.md", NOTE), ("large.md", LARGE)):
-        assert (await knowledge.http.post("/v1/documents", json={"text": text, "name": name})).status_code == 202
+        await knowledge.add(name, text)
     await knowledge.index()
     spare = knowledge.container.spare_room
     assert spare is not None

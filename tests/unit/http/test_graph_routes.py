@@ -34,12 +34,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
-    knowledge = Knowledge(tmp_path_factory.mktemp("home"), members={"language_model": Extractor()})
-    for name, text in TEXTS.items():
-        await knowledge.http.post("/v1/documents", json={"name": name, "text": text})
-        await knowledge.index()
-    yield knowledge.http
-    await knowledge.close()
+    async with Knowledge(tmp_path_factory.mktemp("home"), members={"language_model": Extractor()}) as knowledge:
+        for name, text in TEXTS.items():
+            await knowledge.add(name, text)
+            await knowledge.index()
+        yield knowledge.http
 
 
 def names(part: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
+from tests.knowledge import answer_of
 
 KELP = "kelp grows fast"
 AS_JSON = {"Content-Type": "application/json"}
@@ -145,9 +146,7 @@ async def test_an_error_names_the_request_it_belongs_to(http: httpx.AsyncClient)
 async def test_unknown_routes_and_methods_get_the_envelope(http: httpx.AsyncClient) -> None:
     missing = await http.get("/v1/nothing")
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found")
-    wrong = await http.get("/v1/enrich")
-    assert wrong.status_code == 405
-    assert wrong.json()["error"]["message"]
+    assert answer_of(await http.get("/v1/enrich"), 405)["error"]["message"]
 
 
 async def test_an_outage_in_closed_mode_is_retryable() -> None:

@@ -21,9 +21,8 @@ def file(tmp_path: Path) -> TokenFile:
 
 @pytest.fixture
 async def knowledge(tmp_path: Path, file: TokenFile) -> AsyncIterator[Knowledge]:
-    made = Knowledge(tmp_path / "kb", tokens_file=tmp_path / "tokens.json")
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path / "kb", tokens_file=tmp_path / "tokens.json") as made:
+        yield made
 
 
 async def status(knowledge: Knowledge, token: str, path: str = "/v1/documents") -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 NOTE = {"text": "Sea otters eat urchins in the kelp forest.", "name": "otters.md"}
 LATER = {"text": "The tide turns at noon.", "name": "tide.md"}
@@ -17,10 +17,9 @@ LATER = {"text": "The tide turns at noon.", "name": "tide.md"}
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = Knowledge(tmp_path / "home")
-    assert (await made.http.post("/v1/documents", json=NOTE)).status_code == 202
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path / "home") as made:
+        await made.add(**NOTE)
+        yield made
 
 
 @pytest.mark.attack("damaged stores")
@@ -31,11 +30,10 @@ async def test_a_store_without_its_log_takes_nothing_and_loses_nothing(
     store = tmp_path / "home" / "default" / "store.sqlite3"
     for end in ends:
         store.with_name(store.name + end).unlink()
-    answer = await knowledge.http.post("/v1/documents", json=LATER)
-    assert answer.status_code == 503
+    found = answer_of(await knowledge.http.post("/v1/documents", json=LATER), 503)
     for end in ends:
-        assert f"store.sqlite3{end}" in answer.json()["error"]["message"]
-    assert "Restart cragside" in answer.json()["error"]["message"]
+        assert f"store.sqlite3{end}" in found["error"]["message"]
+    assert "Restart cragside" in found["error"]["message"]
     health = (await knowledge.http.get("/health")).json()
     assert health["status"] == "unhealthy"
     assert "Restart cragside" in health["components"]["knowledge_base"]["reason"]
@@ -47,7 +45,7 @@ async def test_a_store_without_its_log_takes_nothing_and_loses_nothing(
     await knowledge.close()
     again = Knowledge(tmp_path / "home")
     assert [each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]] == ["otters.md"]
-    assert (await again.http.post("/v1/documents", json=LATER)).status_code == 202
+    await again.add(**LATER)
     await again.close()
 
 
@@ -60,8 +58,7 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
     knowledge = Knowledge(tmp_path / "home")
     names = [f"{number}.md" for number in range(5)]
     for name in names:
-        taken = await knowledge.http.post("/v1/documents", json=NOTE | {"name": name, "enrich": False})
-        assert taken.status_code == 202
+        await knowledge.add(**NOTE | {"name": name, "enrich": False})
     # What indexing writes behind that is in the log alone.
     await knowledge.index()
     log = tmp_path / "home" / "default" / "store.sqlite3-wal"
@@ -77,10 +74,9 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
     else:
         os.truncate(log, size // 2 if change == "cut in the middle" else 0)
     if ends == "told":
-        answer = await knowledge.http.post("/v1/documents", json=LATER)
-        assert answer.status_code == 503
+        found = answer_of(await knowledge.http.post("/v1/documents", json=LATER), 503)
         did = "removed" if change == "shredded" else "changed"
-        assert f"{did} store.sqlite3-wal" in answer.json()["error"]["message"]
+        assert f"{did} store.sqlite3-wal" in found["error"]["message"]
         assert (await knowledge.http.get("/ready")).status_code == 503
     if ends == "killed":
         shutil.copytree(tmp_path / "home", tmp_path / "killed")
@@ -91,7 +87,7 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
         connection.execute("DELETE FROM lease")
     again = Knowledge(home)
     assert sorted(each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]) == names
-    assert (await again.http.post("/v1/documents", json=LATER)).status_code == 202
+    await again.add(**LATER)
     assert (await again.http.get("/health")).json()["status"] == "healthy"
     await again.worker().run(until_idle=True)
     documents = (await again.http.get("/v1/documents")).json()["documents"]
@@ -103,7 +99,7 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
 async def test_a_workspace_whose_folder_was_removed_begins_anew(knowledge: Knowledge, tmp_path: Path) -> None:
     folder = tmp_path / "home" / "default"
     folder.rename(tmp_path / "away")
-    assert (await knowledge.http.post("/v1/documents", json=LATER)).status_code == 202
+    await knowledge.add(**LATER)
     await knowledge.close()
     again = Knowledge(tmp_path / "home")
     assert [each["name"] for each in (await again.http.get("/v1/documents")).json()["documents"]] == ["tide.md"]
@@ -114,7 +110,7 @@ async def test_a_workspace_whose_folder_was_removed_begins_anew(knowledge: Knowl
 async def test_nothing_is_accepted_into_a_store_that_was_found_damaged(knowledge: Knowledge, tmp_path: Path) -> None:
     for number in range(30):
         text = " ".join(f"otter{number}x{word}" for word in range(400))
-        await knowledge.http.post("/v1/documents", json={"text": text, "name": f"{number}.md", "enrich": False})
+        await knowledge.add(f"{number}.md", text, enrich=False)
     await knowledge.close()
     path = tmp_path / "home" / "default" / "store.sqlite3"
     content = bytearray(path.read_bytes())
@@ -123,7 +119,5 @@ async def test_nothing_is_accepted_into_a_store_that_was_found_damaged(knowledge
     path.write_bytes(content)
     damaged = Knowledge(tmp_path / "home")
     assert (await damaged.http.get("/health")).json()["status"] == "unhealthy"
-    answer = await damaged.http.post("/v1/documents", json=LATER)
-    assert answer.status_code == 503
-    assert "damaged" in answer.json()["error"]["message"]
+    assert "damaged" in answer_of(await damaged.http.post("/v1/documents", json=LATER), 503)["error"]["message"]
     await damaged.close()

@@ -15,7 +15,7 @@ from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
 from cragside.store.files.manifest import misplaced, read_manifest
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 TEXT = "Sea otters eat urchins in the kelp forest."
 
@@ -56,16 +56,14 @@ async def add(http: httpx.AsyncClient, workspace: str) -> httpx.Response:
 
 
 async def listed(http: httpx.AsyncClient, workspace: str) -> list[str]:
-    answer = await http.get("/v1/documents", headers={"X-RAG-Workspace": workspace})
-    assert answer.status_code == 200, answer.text
-    return [document["name"] for document in answer.json()["documents"]]
+    found = answer_of(await http.get("/v1/documents", headers={"X-RAG-Workspace": workspace}))
+    return [document["name"] for document in found["documents"]]
 
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = Knowledge(tmp_path / "home")
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path / "home") as made:
+        yield made
 
 
 @pytest.mark.attack("workspace names")
@@ -180,9 +178,8 @@ async def test_a_folder_with_capitals_is_still_its_workspaces(renamed: Path) -> 
 async def test_folders_that_differ_only_in_case_are_both_refused(renamed: Path) -> None:
     shutil.copytree(renamed / "Docs", renamed / "docs")
     knowledge = Knowledge(renamed)
-    answer = await knowledge.http.get("/v1/documents", headers={"X-RAG-Workspace": "Docs"})
-    assert answer.status_code == 503
-    assert "two stores, Docs and docs" in answer.json()["error"]["message"]
+    found = answer_of(await knowledge.http.get("/v1/documents", headers={"X-RAG-Workspace": "Docs"}), 503)
+    assert "two stores, Docs and docs" in found["error"]["message"]
     assert (await add(knowledge.http, "tenant")).status_code == 202
     (renamed / "Docs").rename(renamed / "docs-2")
     assert await listed(knowledge.http, "docs") == ["docs.md"]

@@ -16,14 +16,13 @@ FOREIGN = "Wie lange darf man am Steg liegen?"
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={})
-    await add(built, "shed.md", SHED)
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path, pages={}) as built:
+        await add(built, "shed.md", SHED)
+        yield built
 
 
 async def add(knowledge: Knowledge, name: str, text: str) -> None:
-    await knowledge.http.post("/v1/documents", json={"name": name, "text": text})
+    await knowledge.add(name, text)
     await knowledge.index()
 
 

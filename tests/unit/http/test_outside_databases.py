@@ -10,22 +10,14 @@ from cragside.entrypoints.http.health import SharedLook, reasons
 from cragside.settings import load_settings
 from cragside.store.ledger.failures import LedgerError
 from tests.clocks import MovedClock
+from tests.unit.http.components import Component
 
 
-class Database:
+class Database(Component):
     """Stands for Neo4j and Qdrant."""
 
-    def __init__(self, failure: Exception | None = None, *, waits: bool = False) -> None:
-        self.failure = failure
-        self.waits = waits
-        self.asked = 0
-
     async def server(self) -> str:
-        self.asked += 1
-        if self.waits:
-            await asyncio.Event().wait()
-        if self.failure:
-            raise self.failure
+        await self.answer()
         return "1"
 
 

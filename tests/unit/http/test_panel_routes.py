@@ -1,7 +1,7 @@
 """Settings, the queue's dead letters, and memory, over HTTP."""
 
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,7 @@ import pytest
 
 from cragside.adapters.local.preferences import PreferenceFile
 from cragside.application.preferences import Check
-from tests.knowledge import Knowledge
-
-
-@pytest.fixture
-async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={})
-    yield built
-    await built.close()
+from tests.knowledge import Knowledge, answer_of
 
 
 async def test_settings_show_current_values_and_which_can_be_changed(knowledge: Knowledge) -> None:
@@ -50,24 +43,21 @@ async def test_a_change_holds_for_the_workspace_and_for_every_process(knowledge:
     change = {"similarity_results": 9, "similarity_strategy": "mmr", "workspace": "sea"}
     changed = await knowledge.http.patch("/v1/settings", json=change)
     assert (changed.status_code, changed.json()["similarity_results"]) == (200, 9)
-    other = Knowledge(tmp_path, pages={})
-    try:
+    async with Knowledge(tmp_path, pages={}) as other:
         sea = (await other.http.get("/v1/settings", params={"workspace": "sea"})).json()
         land = (await other.http.get("/v1/settings")).json()
         assert (sea["similarity_results"], sea["similarity_strategy"]) == (9, "mmr")
         assert (land["similarity_results"], land["similarity_strategy"]) == (5, "similarity")
         back = await other.http.patch("/v1/settings", json={"similarity_results": None, "workspace": "sea"})
         assert (back.json()["similarity_results"], back.json()["similarity_strategy"]) == (5, "mmr")
-    finally:
-        await other.close()
     assert (await knowledge.http.get("/v1/settings", params={"workspace": "sea"})).json()["similarity_results"] == 5
 
 
 async def test_a_new_passage_size_is_for_new_documents(knowledge: Knowledge) -> None:
     text = " ".join(f"Otter number {number} sleeps in the kelp." for number in range(300))
-    await knowledge.http.post("/v1/documents", json={"name": "before.md", "text": text})
+    await knowledge.add("before.md", text)
     await knowledge.http.patch("/v1/settings", json={"chunk_tokens": 500, "chunk_overlap_tokens": 0})
-    await knowledge.http.post("/v1/documents", json={"name": "after.md", "text": text + " Good night."})
+    await knowledge.add("after.md", text + " Good night.")
     page = (await knowledge.http.get("/v1/documents")).json()
     passages = {each["name"]: each["passages"] for each in page["documents"]}
     assert passages["after.md"] > passages["before.md"] > 0
@@ -120,8 +110,7 @@ async def test_an_unchangeable_setting_is_refused_with_the_reason(knowledge: Kno
 
 
 async def test_dead_letters_are_listed_and_can_be_revived(knowledge: Knowledge) -> None:
-    added = await knowledge.http.post("/v1/documents", json={"name": "a.md", "text": "Otters hold hands at night."})
-    identifier = added.json()["documents"][0]["id"]
+    identifier = (await knowledge.add("a.md", "Otters hold hands at night."))["id"]
     deliveries = await knowledge.queue.receive(limit=10, wait=0)
     indexer = (await knowledge.container.workspaces.open("default")).work
     for delivery in deliveries:
@@ -131,9 +120,7 @@ async def test_dead_letters_are_listed_and_can_be_revived(knowledge: Knowledge) 
     assert dead["dead"] == len(deliveries) == len(dead["letters"]) > 0
     assert {(each["document_id"], each["reason"]) for each in dead["letters"]} == {(identifier, "the model is gone")}
     assert (await knowledge.http.get("/v1/queue/dead", params={"workspace": "other"})).json()["letters"] == []
-    revived = await knowledge.http.post("/v1/queue/revive", json={"document_id": identifier})
-    assert revived.status_code == 202
-    assert revived.json()["tasks"] > 0
+    assert answer_of(await knowledge.http.post("/v1/queue/revive", json={"document_id": identifier}), 202)["tasks"] > 0
     await knowledge.index()
     assert (await knowledge.http.get(f"/v1/documents/{identifier}")).json()["status"] == "enriched"
     assert (await knowledge.http.get("/v1/queue/dead")).json()["dead"] == 0

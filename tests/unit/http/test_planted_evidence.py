@@ -38,9 +38,8 @@ WRITING = [
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    opened = Knowledge(tmp_path)
-    yield opened
-    await opened.close()
+    async with Knowledge(tmp_path) as opened:
+        yield opened
 
 
 @pytest.mark.attack("foreign origins")

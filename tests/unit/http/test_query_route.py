@@ -13,7 +13,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.store.ledger.entries import searched_text
 from tests.fakes import WordGrader
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 QUESTION = "Who lights the harbour lamp?"
 # The words of the question, and its answer: the first one is nearer, the second one answers.
@@ -44,9 +44,7 @@ async def knowledge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[K
 
 
 async def ask(knowledge: Knowledge, query: str = QUESTION, **body: Any) -> dict[str, Any]:
-    answer = await knowledge.http.post("/v1/query", json={"query": query, **body})
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
+    told: dict[str, Any] = answer_of(await knowledge.http.post("/v1/query", json={"query": query, **body}))
     return told
 
 

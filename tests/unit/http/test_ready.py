@@ -20,35 +20,23 @@ from cragside.store.workspaces import Workspace
 from tests.clocks import MovedClock
 from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces
 from tests.services.tools import free_port
+from tests.unit.http.components import Component
 
 DOWN = ServiceUnavailable("it", "secret-host does not answer")
 
 
-class Queue:
-    def __init__(self, failure: Exception | None = None, *, waits: bool = False) -> None:
-        self.failure = failure
-        self.waits = waits
-        self.asked = 0
-
+class Queue(Component):
     async def stats(self) -> QueueStats:
-        self.asked += 1
-        if self.waits:
-            await asyncio.Event().wait()
-        if self.failure:
-            raise self.failure
+        await self.answer()
         return QueueStats(0, 0, 0)
 
     async def close(self) -> None:
         pass
 
 
-class Host:
-    def __init__(self, failure: Exception | None = None) -> None:
-        self.failure = failure
-
+class Host(Component):
     async def version(self) -> str:
-        if self.failure:
-            raise self.failure
+        await self.answer()
         return "0.17"
 
 

@@ -16,13 +16,12 @@ EXCHANGE = {"user": "How did we configure health checks?", "assistant": "With a 
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path, pages={})
-    for name in ("a.md", "b.md"):
-        await built.http.post("/v1/documents", json={"name": name, "text": f"Otters of {name} hold hands at night."})
-    await built.http.post("/v1/memories", json=EXCHANGE)
-    await built.index()
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path, pages={}) as built:
+        for name in ("a.md", "b.md"):
+            await built.add(name, f"Otters of {name} hold hands at night.")
+        await built.http.post("/v1/memories", json=EXCHANGE)
+        await built.index()
+        yield built
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:

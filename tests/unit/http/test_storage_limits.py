@@ -203,13 +203,10 @@ async def test_the_settings_limit_tokens_without_limits_and_anonymous_requests(t
         assert (await WAYS["text"](place, own, 3)).status_code == 202
     finally:
         await place.knowledge.close()
-    anonymous = Knowledge(tmp_path / "open", limit_documents=1)
-    try:
+    async with Knowledge(tmp_path / "open", limit_documents=1) as anonymous:
         body = {"text": TEXT, "name": "a.md"}
         answers = [await anonymous.http.post("/v1/documents", json={**body, "name": name}) for name in ("a", "b")]
         assert [answer.status_code for answer in answers] == [202, 403]
-    finally:
-        await anonymous.close()
 
 
 async def test_an_upload_that_finds_no_room_is_kept_for_another_time(place: Place) -> None:

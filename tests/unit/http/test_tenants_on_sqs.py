@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 from pydantic import SecretStr
 
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 from tests.queues import make_fifo
 
 NOTHING = {"pending": 0, "processing": 0}
@@ -19,9 +19,8 @@ async def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with mock_aws():
         tokens = SecretStr('{"mine-key": ["mine"], "theirs-key": ["theirs"]}')
-        made = Knowledge(tmp_path, queue_url=make_fifo(boto3.client("sqs")), workspace_tokens=tokens)
-        yield made
-        await made.close()
+        async with Knowledge(tmp_path, queue_url=make_fifo(boto3.client("sqs")), workspace_tokens=tokens) as made:
+            yield made
 
 
 async def backlog(knowledge: Knowledge, workspace: str) -> list[dict[str, int]]:
@@ -29,9 +28,7 @@ async def backlog(knowledge: Knowledge, workspace: str) -> list[dict[str, int]]:
     headers = {"Authorization": f"Bearer {workspace}-key"}
 
     async def told(path: str) -> dict[str, dict[str, int]]:
-        answer = await knowledge.http.get(path, headers=headers)
-        assert answer.status_code == 200, answer.text
-        body: dict[str, dict[str, int]] = answer.json()
+        body: dict[str, dict[str, int]] = answer_of(await knowledge.http.get(path, headers=headers))
         return body
 
     numbers = [

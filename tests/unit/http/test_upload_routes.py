@@ -17,7 +17,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable
 from cragside.store.files.baking import Baking
 from tests.fakes import FolderUploadStore
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 OTTER = "Otters hold hands while they sleep, so that none of them drifts away from the raft."
 OFFERS, DOCUMENTS = "/v1/documents/uploads", "/v1/documents"
@@ -30,15 +30,12 @@ def bucket(tmp_path: Path) -> FolderUploadStore:
 
 @pytest.fixture
 async def knowledge(tmp_path: Path, bucket: FolderUploadStore) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path / "kb", pages={}, upload_store=bucket, max_file_bytes=2000)
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path / "kb", pages={}, upload_store=bucket, max_file_bytes=2000) as built:
+        yield built
 
 
 async def offered(knowledge: Knowledge, **body: Any) -> dict[str, Any]:
-    answer = await knowledge.http.post(OFFERS, json=body)
-    assert answer.status_code == 201, answer.text
-    offer: dict[str, Any] = answer.json()
+    offer: dict[str, Any] = answer_of(await knowledge.http.post(OFFERS, json=body), 201)
     return offer
 
 
@@ -71,9 +68,10 @@ async def test_an_upload_becomes_a_document_and_leaves_the_bucket(
         assert [each["Key"] for each in client.list_objects_v2(Bucket="a-bucket")["Contents"]] == [
             f"in/sea/{offer['id']}"
         ]
-        answer = await complete(knowledge, offer["id"], workspace="sea", doc_type="article", metadata={"team": "sea"})
-        assert answer.status_code == 202, answer.text
-        (document,) = answer.json()["documents"]
+        answer = answer_of(
+            await complete(knowledge, offer["id"], workspace="sea", doc_type="article", metadata={"team": "sea"}), 202
+        )
+        (document,) = answer["documents"]
         assert {name: document[name] for name in ("name", "outcome", "doc_type", "metadata", "size")} == {
             "name": "otter.md",
             "outcome": "new",

@@ -13,7 +13,7 @@ import pytest_asyncio
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.names import is_memory, memory_of
 from cragside.plugins.smart_proxy import RagAgent
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 QUESTION = "How many berths does the harbour of Vellamo have for trawlers?"
 DOCUMENT = {
@@ -43,23 +43,21 @@ async def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def knowledge(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Knowledge]:
     """For tests that only read, or are refused."""
-    made = Knowledge(shutil.copytree(filled, tmp_path_factory.mktemp("read") / "home"))
-    yield made
-    await made.close()
+    async with Knowledge(shutil.copytree(filled, tmp_path_factory.mktemp("read") / "home")) as made:
+        yield made
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own(filled: Path, tmp_path: Path) -> AsyncIterator[Knowledge]:
     """For tests that write."""
-    made = Knowledge(shutil.copytree(filled, tmp_path / "home"))
-    yield made
-    await made.close()
+    async with Knowledge(shutil.copytree(filled, tmp_path / "home")) as made:
+        yield made
 
 
 async def asked(knowledge: Knowledge, question: str = QUESTION, headers: Any = None, **fields: Any) -> dict[str, Any]:
-    answer = await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {question}", **fields}, headers=headers)
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
+    body: dict[str, Any] = answer_of(
+        await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {question}", **fields}, headers=headers)
+    )
     return {"prompt": body["prompt"], **body["metadata"]["rag_context"]}
 
 
@@ -144,9 +142,8 @@ async def test_the_field_precedes_the_header_and_the_header_precedes_the_setting
 
 @pytest.mark.parametrize("memory", ["true", 1, [], {"on": True}])
 async def test_a_field_of_another_type_is_refused(knowledge: Knowledge, memory: Any) -> None:
-    answer = await knowledge.http.post("/v1/enrich", json={"prompt": "/rag x?", "memory": memory})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == "memory has to be true or false."
+    found = answer_of(await knowledge.http.post("/v1/enrich", json={"prompt": "/rag x?", "memory": memory}), 400)
+    assert found["error"]["message"] == "memory has to be true or false."
     assert (await knowledge.http.post("/v1/enrich", json={"prompt": "x?", "memory": memory})).status_code == 200
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cragside.domain.names import end_user_name
 from cragside.entrypoints.request_headers import end_user_of
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 QUESTION = "What is my door code at home?"
 ADAS = {"user": "My door code at home is 4471, keep it for me.", "assistant": "I keep it: your door code is 4471."}
@@ -18,19 +18,17 @@ NOBODYS = {"user": "The door code of the shed is 1818, keep it.", "assistant": "
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    made = Knowledge(tmp_path)
-    for exchange, user in ((ADAS, "ada"), (TOMS, "tom"), (NOBODYS, None)):
-        await made.http.post("/v1/memories", json={**exchange, "end_user": user})
-    await made.index()
-    yield made
-    await made.close()
+    async with Knowledge(tmp_path) as made:
+        for exchange, user in ((ADAS, "ada"), (TOMS, "tom"), (NOBODYS, None)):
+            await made.http.post("/v1/memories", json={**exchange, "end_user": user})
+        await made.index()
+        yield made
 
 
 async def told(knowledge: Knowledge, headers: dict[str, str], **fields: Any) -> str:
     body = {"prompt": f"/rag {QUESTION}", "memory": True, **fields}
-    answer = await knowledge.http.post("/v1/enrich", json=body, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["prompt"])
+    found = answer_of(await knowledge.http.post("/v1/enrich", json=body, headers=headers))
+    return str(found["prompt"])
 
 
 @pytest.mark.attack("other users' memories")

@@ -10,6 +10,7 @@ from cragside.databases.renewable import Fixed, Unreadable
 from cragside.domain.characters import encodable
 from cragside.domain.errors import InputRefused, ServiceUnavailable
 from cragside.domain.token_counts import use_window
+from tests.exchanged_keys import ExchangedKey
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -434,20 +435,6 @@ async def test_a_model_that_is_not_loaded_is_told_without_loading_it(host, stub)
     assert stub.asked("/api/generate") == []
 
 
-class Exchanged:
-    """A key that was exchanged for another one."""
-
-    def __init__(self):
-        self.key = "sk-old"
-
-    async def current(self):
-        return self.key
-
-    async def after_refusal(self, refused):
-        self.key = "sk-new"
-        return None if refused == self.key else self.key
-
-
 async def all_asked(host):
     await host.check_chat("judge")
     await host.check_embedding("judge")
@@ -458,7 +445,7 @@ async def all_asked(host):
 
 async def test_the_key_is_sent_with_every_request_and_read_anew_when_it_is_refused(stub):
     stub.key = "sk-new"
-    host = OllamaHost(stub.url.replace("//", "//a:b@"), Exchanged(), parallel=2)
+    host = OllamaHost(stub.url.replace("//", "//a:b@"), ExchangedKey("sk-old", "sk-new"), parallel=2)
     await all_asked(host)
     assert stub.authorisations[:2] == ["Bearer sk-old", "Bearer sk-new"]
     assert set(stub.authorisations[1:]) == {"Bearer sk-new"}

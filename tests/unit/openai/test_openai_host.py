@@ -7,6 +7,7 @@ import pytest
 from cragside.adapters.openai import OpenAIHost
 from cragside.databases.renewable import Fixed
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from tests.exchanged_keys import ExchangedKey
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
 
@@ -79,20 +80,6 @@ async def test_without_a_key_there_is_no_header(stub):
     await host.close()
 
 
-class Exchanged:
-    """A key that is exchanged once the host has refused the old one."""
-
-    def __init__(self):
-        self.key = "old"
-
-    async def current(self):
-        return self.key
-
-    async def after_refusal(self, refused):
-        self.key = "new"
-        return self.key if refused != self.key else None
-
-
 async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one_into_no_message():
     asked, exchanged = asyncio.Event(), asyncio.Event()
 
@@ -109,7 +96,7 @@ async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    host = OpenAIHost(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", Exchanged(), parallel=2)
+    host = OpenAIHost(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", ExchangedKey(), parallel=2)
     asking = asyncio.create_task(host.models())
     await asyncio.wait_for(asked.wait(), 30)
     await host._json("GET", "/other")
@@ -123,7 +110,7 @@ async def test_a_request_under_way_while_the_key_is_exchanged_brings_the_old_one
 
 async def test_a_refused_key_is_read_anew(stub):
     stub.key = "new"
-    host = OpenAIHost(f"{stub.url}/v1", Exchanged(), parallel=1)
+    host = OpenAIHost(f"{stub.url}/v1", ExchangedKey(), parallel=1)
     await host.check_chat("judge")
     assert stub.authorisations == ["Bearer old", "Bearer new"]
     await host.close()

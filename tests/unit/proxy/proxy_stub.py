@@ -46,6 +46,14 @@ class Recorded:
 
 
 Answer = Callable[[Recorded, asyncio.StreamWriter], Awaitable[None]]
+
+
+def raw_post(path: str, body: bytes, headers: bytes = b"") -> bytes:
+    """Return a whole request; `headers` end with their line's end."""
+    head = b"POST %b HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: %d\r\n\r\n"
+    return head % (path.encode(), headers, len(body)) + body
+
+
 OK = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{"response":"ok"}'
 
 

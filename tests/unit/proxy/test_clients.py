@@ -271,14 +271,19 @@ async def test_all_of_many_concurrent_clients_are_answered() -> None:
         site.released.set()
 
 
+async def crowd(connect: Callable[[], Awaitable[Any]], site: Site) -> None:
+    """Have clients wait for their answers until the next one is refused."""
+    for _ in range(LIMITS.most - LIMITS.spare):
+        await (await connect()).says(GET % b"waits")
+    while len(site.seen) < LIMITS.most - LIMITS.spare:
+        await asyncio.sleep(0.01)
+
+
 @EXHAUSTED
 async def test_a_client_refused_while_sending_can_read_the_reason() -> None:
     site = Site()
     async with serving(site) as connect:
-        for _ in range(LIMITS.most - LIMITS.spare):
-            await (await connect()).says(GET % b"waits")
-        while len(site.seen) < LIMITS.most - LIMITS.spare:
-            await asyncio.sleep(0.01)
+        await crowd(connect, site)
         client = await connect()
         await client.says(POST % 1_000_000)
         await asyncio.sleep(0.1)
@@ -294,10 +299,7 @@ async def test_a_refused_client_that_sends_on_and_on_is_dropped() -> None:
     site = Site()
     # uvicorn's own time for idle connections does not help.
     async with serving(site, hurried=True, limits=replace(LIMITS, keep_alive_seconds=3600)) as connect:
-        for _ in range(LIMITS.most - LIMITS.spare):
-            await (await connect()).says(GET % b"waits")
-        while len(site.seen) < LIMITS.most - LIMITS.spare:
-            await asyncio.sleep(0.01)
+        await crowd(connect, site)
         client = await connect()
         await client.says(POST % 1_000_000_000)
         assert (await client.hears()).startswith(b"HTTP/1.1 503 ")

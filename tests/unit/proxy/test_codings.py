@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from proxy_stub import FakeMemory, Proxied, Recorded
+from proxy_stub import FakeMemory, Proxied, Recorded, raw_post
 
 from cragside.entrypoints.proxy.messages import Decoder, coding_of, decoded
 from tests.bounds import bounded
@@ -178,8 +178,7 @@ async def test_each_line_of_a_stream_arrives_before_the_next_is_made(proxied: Pr
 
     proxied.ollama.answer = answer
     reader, writer = await proxied.open()
-    head = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nX-RAG-Context: true\r\nContent-Length: %d\r\n\r\n"
-    writer.write(head % len(BODY) + BODY)
+    writer.write(raw_post("/api/chat", BODY, b"X-RAG-Context: true\r\n"))
     async with asyncio.timeout(5):
         await reader.readuntil(b'"done":false}\n')
     read.set()
@@ -196,8 +195,7 @@ async def test_a_coding_that_is_not_known_passes_unchanged(proxied: Proxied) -> 
 @pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"{}" * 99, mtime=0)[:-9]])
 async def test_an_answer_that_breaks_within_its_coding_does_not_end_regularly(proxied: Proxied, body: bytes) -> None:
     answering(proxied, body, "application/json", b"gzip")
-    request = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nX-RAG-Context: true\r\nContent-Length: %d\r\n\r\n"
-    answer = await proxied.raw(request % len(BODY) + BODY)
+    answer = await proxied.raw(raw_post("/api/chat", BODY, b"X-RAG-Context: true\r\n"))
     assert answer.startswith(b"HTTP/1.1 200")
     assert not answer.endswith(b"0\r\n\r\n")
 

@@ -2,7 +2,7 @@ import asyncio
 import json
 
 import pytest
-from proxy_stub import FakeHost
+from proxy_stub import FakeHost, raw_post
 
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, PayloadTooLarge, ServiceUnavailable
 from cragside.domain.outcome import Degradation
@@ -264,7 +264,7 @@ async def test_a_client_that_leaves_ends_the_search_for_evidence(proxied):
     proxied.enricher.before = endless
     body = b'{"model": "m", "prompt":"/rag why?"}'
     _, writer = await proxied.open()
-    writer.write(b"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    writer.write(raw_post("/api/generate", body))
     async with asyncio.timeout(5):
         await begun.wait()
         writer.close()
@@ -273,40 +273,29 @@ async def test_a_client_that_leaves_ends_the_search_for_evidence(proxied):
 
 
 QUESTION = {"model": "m", "messages": [{"role": "user", "content": "/rag why?"}]}
-
-
+SHORT = "<evidence>\n[1] a passage\n</evidence>"
 LONG = "It was said again at length. " * 500
+LATER = {"model": "m", "messages": [{"role": "user", "content": LONG}, *QUESTION["messages"]]}
 
 
-@pytest.mark.parametrize("window", [4096, 8192, 32_768])
-async def test_the_window_that_the_host_reports_is_kept_where_everything_fits(start, window):
-    proxied = await start(host=FakeHost(limit=32_768, window=window))
-    await proxied.post("/api/chat", QUESTION)
-    assert forwarded(proxied)["options"] == {"num_ctx": window}
-
-
-async def test_a_large_window_is_never_lowered(start):
-    proxied = await start(host=FakeHost(limit=131_072, window=32_768))
-    proxied.enricher.block = LONG
-    reply = await proxied.post("/api/chat", QUESTION)
-    assert forwarded(proxied)["options"] == {"num_ctx": 32_768}
-    assert reply.header(b"x-rag-degraded") == []
-
-
-@pytest.mark.parametrize("window", [2048, 4096])
-async def test_num_ctx_is_raised_where_ollama_would_cut(start, window):
-    proxied = await start(host=FakeHost(limit=32_768, window=window))
-    proxied.enricher.block = LONG
+@pytest.mark.parametrize(
+    ("limit", "window", "block", "num_ctx"),
+    [
+        pytest.param(32_768, 4096, SHORT, 4096, id="the host's window is kept where all fits"),
+        pytest.param(32_768, 8192, SHORT, 8192, id="a window of 8192 is kept where all fits"),
+        pytest.param(32_768, 32_768, SHORT, 32_768, id="the largest window is kept where all fits"),
+        pytest.param(131_072, 32_768, LONG, 32_768, id="a large window is never lowered"),
+        pytest.param(32_768, 2048, LONG, 8192, id="raised where Ollama would cut at 2048"),
+        pytest.param(32_768, 4096, LONG, 8192, id="raised where Ollama would cut at 4096"),
+        pytest.param(5000, 4096, LONG, 5000, id="not raised beyond the model's limit"),
+    ],
+)
+async def test_num_ctx_holds_the_request_within_the_models_limit(start, limit, window, block, num_ctx):
+    proxied = await start(host=FakeHost(limit=limit, window=window))
+    proxied.enricher.block = block
     reply = await proxied.post("/api/chat", {**QUESTION, "options": {"seed": 1}})
-    assert forwarded(proxied)["options"] == {"seed": 1, "num_ctx": 8192}
+    assert forwarded(proxied)["options"] == {"seed": 1, "num_ctx": num_ctx}
     assert reply.header(b"x-rag-degraded") == []
-
-
-async def test_num_ctx_is_not_raised_beyond_the_models_limit(start):
-    proxied = await start(host=FakeHost(limit=5000, window=4096))
-    proxied.enricher.block = LONG
-    await proxied.post("/api/chat", QUESTION)
-    assert forwarded(proxied)["options"] == {"num_ctx": 5000}
 
 
 async def test_evidence_is_shortened_to_a_num_ctx_that_the_request_sets(start):
@@ -325,8 +314,7 @@ async def test_evidence_is_shortened_on_openais_route_which_has_no_num_ctx(start
 
 async def test_evidence_has_its_budget_on_openais_route_of_a_host_with_a_large_window(start):
     proxied = await start(host=FakeHost(limit=131_072, window=32_768))
-    earlier = {"role": "user", "content": LONG}
-    reply = await proxied.post("/v1/chat/completions", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
+    reply = await proxied.post("/v1/chat/completions", LATER)
     assert proxied.enricher.calls[0]["evidence_tokens"] == 3000
     assert reply.header(b"x-rag-degraded") == []
 
@@ -334,8 +322,7 @@ async def test_evidence_has_its_budget_on_openais_route_of_a_host_with_a_large_w
 async def test_a_request_that_fills_the_window_gets_no_evidence_and_says_so(start):
     proxied = await start(host=FakeHost(limit=2048, window=2048))
     proxied.enricher.documents = 0
-    earlier = {"role": "user", "content": LONG}
-    reply = await proxied.post("/api/chat", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
+    reply = await proxied.post("/api/chat", LATER)
     assert proxied.enricher.calls[0]["evidence_tokens"] == 0
     assert reply.header(b"x-rag-degraded") == [b"context_window"]
 

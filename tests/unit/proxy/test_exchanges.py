@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from fastapi import FastAPI
-from proxy_stub import OK, FakeMemory, faked
+from proxy_stub import OK, FakeMemory, faked, raw_post
 
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -56,6 +56,13 @@ async def remembered(proxied) -> list[tuple[str, str, str]]:
     async with asyncio.timeout(5):
         await proxied.memory.news.wait()
     return [(workspace, exchange.user, exchange.assistant) for workspace, exchange in proxied.memory.exchanges]
+
+
+async def assert_only_the_next_is_remembered(proxied) -> None:
+    """Exchanges are remembered in their order: the next one would come after any of before."""
+    proxied.ollama.answer = http(said("the last"))
+    await proxied.post("/api/chat", CHAT)
+    assert await remembered(proxied) == [("default", "How deep?", "the last")]
 
 
 @pytest.mark.parametrize(
@@ -187,9 +194,7 @@ async def test_an_incomplete_exchange_is_not_remembered(start, path, payload, an
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = answer
     await proxied.post(path, payload)
-    proxied.ollama.answer = http(said("the last"))
-    await proxied.post("/api/chat", CHAT)
-    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+    await assert_only_the_next_is_remembered(proxied)
 
 
 HISTORY = "<chat_history>\nUSER: How deep?\nASSISTANT: Very deep.\n</chat_history>"
@@ -213,9 +218,7 @@ async def test_a_clients_background_request_is_not_remembered(start, path, promp
     proxied.ollama.answer = http(said("{}")) if path == "/api/chat" else http(sse("{}"), "text/event-stream")
     body = {"model": "m", "messages": [{"role": "user", "content": prompt}], "metadata": {"task": "title_generation"}}
     assert (await proxied.post(path, body)).status == 200
-    proxied.ollama.answer = http(said("the last"))
-    await proxied.post("/api/chat", CHAT)
-    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+    await assert_only_the_next_is_remembered(proxied)
 
 
 async def test_a_users_own_heading_is_remembered(start):
@@ -246,9 +249,8 @@ async def test_the_answer_streams_and_ends_before_it_is_remembered(start):
         writer.write(b"0\r\n\r\n")
 
     proxied.ollama.answer = slow
-    body = json.dumps(CHAT).encode()
     reader, writer = await proxied.open()
-    writer.write(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    writer.write(raw_post("/api/chat", json.dumps(CHAT).encode()))
     async with asyncio.timeout(5):
         await reader.readuntil(b'"Very "')
         go.set()
@@ -269,16 +271,13 @@ async def test_a_disconnected_client_leaves_no_recording(start):
         proxied.ollama.disconnected.set()
 
     proxied.ollama.answer = endless
-    body = json.dumps(CHAT).encode()
     reader, writer = await proxied.open()
-    writer.write(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    writer.write(raw_post("/api/chat", json.dumps(CHAT).encode()))
     async with asyncio.timeout(5):
         await reader.readuntil(b'"Very "')
         writer.close()
         await proxied.ollama.disconnected.wait()
-    proxied.ollama.answer = http(said("the last"))
-    await proxied.post("/api/chat", CHAT)
-    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+    await assert_only_the_next_is_remembered(proxied)
 
 
 @pytest.mark.parametrize(
@@ -302,27 +301,33 @@ async def test_a_long_answer_passes_whole_and_is_not_remembered(start, monkeypat
     proxied.ollama.answer = http(said(*["many words "] * 100))
     reply = await proxied.post("/api/chat", CHAT)
     assert reply.body == said(*["many words "] * 100)
-    proxied.ollama.answer = http(said("the last"))
-    await proxied.post("/api/chat", CHAT)
-    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+    await assert_only_the_next_is_remembered(proxied)
 
 
-def start_of(exchanges: Exchanges, size: int = 10):
-    async def send(_message):
-        return
+async def _nowhere(_message):
+    return
 
-    return exchanges.record(send, path="/api/chat", headers=(), request=b"x" * size, workspace="w")
+
+def start_of(exchanges: Exchanges, request: bytes):
+    return exchanges.record(_nowhere, path="/api/chat", headers=(), request=request, workspace="w")
+
+
+async def recorded(exchanges: Exchanges) -> None:
+    recording = start_of(exchanges, json.dumps(CHAT).encode())
+    await recording({"type": "http.response.start", "status": 200, "headers": []})
+    await recording({"type": "http.response.body", "body": said("Very deep.")})
+    recording.finish()
 
 
 async def test_the_total_size_of_recordings_is_limited(monkeypatch):
     monkeypatch.setattr(module, "_MOST_HELD", 100)
     exchanges = Exchanges(FakeMemory(), "/rag")
-    first, second = start_of(exchanges, 60), start_of(exchanges, 60)
+    first, second = start_of(exchanges, bytes(60)), start_of(exchanges, bytes(60))
     assert (first.usable, second.usable) == (True, False)
     second.finish()
     first.finish()
     assert exchanges._held == 0
-    assert start_of(exchanges, 100).usable
+    assert start_of(exchanges, bytes(100)).usable
 
 
 async def test_more_exchanges_than_memory_can_take_are_left_out(monkeypatch, caplog):
@@ -330,20 +335,11 @@ async def test_more_exchanges_than_memory_can_take_are_left_out(monkeypatch, cap
     memory = FakeMemory()
     exchanges = Exchanges(memory, "/rag")
     for _ in range(2):
-        recording = exchanges.record(
-            _nowhere, path="/api/chat", headers=(), request=json.dumps(CHAT).encode(), workspace="w"
-        )
-        await recording({"type": "http.response.start", "status": 200, "headers": []})
-        await recording({"type": "http.response.body", "body": said("Very deep.")})
-        recording.finish()
+        await recorded(exchanges)
     await exchanges.drain()
     assert len(memory.exchanges) == 1
     assert "left out" in caplog.text
     assert exchanges._held == 0
-
-
-async def _nowhere(_message):
-    return
 
 
 async def test_a_stopping_server_finishes_pending_memories():
@@ -357,13 +353,7 @@ async def test_a_stopping_server_finishes_pending_memories():
         stopped_with.append(len(container.memory.exchanges))
 
     proxy = Proxy(container, app, keys=Keys(container))
-    exchanges = proxy._forwarder._exchanges
-    recording = exchanges.record(
-        _nowhere, path="/api/chat", headers=(), request=json.dumps(CHAT).encode(), workspace="w"
-    )
-    await recording({"type": "http.response.start", "status": 200, "headers": []})
-    await recording({"type": "http.response.body", "body": said("Very deep.")})
-    recording.finish()
+    await recorded(proxy._forwarder._exchanges)
     events = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
     async def receive():

@@ -82,42 +82,50 @@ def test_a_process_that_cannot_be_forked_is_reported_and_the_next_one_runs(monke
     assert heard(lambda _: None, ask) == ["Resource temporarily unavailable", 0]
 
 
-def test_cancelling_ends_the_process(tmp_path: Path) -> None:
-    def work(arguments: Sequence[str]) -> None:
-        (tmp_path / "pid").write_text(str(os.getpid()))
+class Lasting:
+    """A process that would run for a minute, and writes its number down."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "pid"
+
+    def work(self, _: Sequence[str]) -> None:
+        self._file.write_text(str(os.getpid()))
         time.sleep(60)
 
-    async def ask(run: Run) -> str:
+    async def begun(self, run: Run) -> asyncio.Future[int]:
         running = asyncio.ensure_future(run([]))
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        while not self._file.exists() or not self._file.read_text():
             await asyncio.sleep(0.01)
+        return running
+
+    def lives(self) -> bool:
+        try:
+            os.kill(int(self._file.read_text()), 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def test_cancelling_ends_the_process(tmp_path: Path) -> None:
+    lasting = Lasting(tmp_path)
+
+    async def ask(run: Run) -> str:
+        running = await lasting.begun(run)
         running.cancel()
         await asyncio.wait([running])
         return "cancelled" if running.cancelled() else "ended"
 
-    assert heard(work, ask) == "cancelled"
-    assert not _lives(tmp_path)
+    assert heard(lasting.work, ask) == "cancelled"
+    assert not lasting.lives()
 
 
 def test_it_ends_with_the_parent_when_its_server_has_died(tmp_path: Path) -> None:
-    def work(arguments: Sequence[str]) -> None:
-        (tmp_path / "pid").write_text(str(os.getpid()))
-        time.sleep(60)
+    lasting = Lasting(tmp_path)
 
     async def ask(run: Run) -> None:
-        running = asyncio.ensure_future(run([]))
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            await asyncio.sleep(0.01)
+        running = await lasting.begun(run)
         os.kill(os.getpid(), signal.SIGKILL)
         await running
 
-    assert heard(work, ask) is None
-    assert not _lives(tmp_path)
-
-
-def _lives(folder: Path) -> bool:
-    try:
-        os.kill(int((folder / "pid").read_text()), 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert heard(lasting.work, ask) is None
+    assert not lasting.lives()

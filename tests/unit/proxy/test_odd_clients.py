@@ -20,6 +20,11 @@ CLOSING = b"GET /%b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 class Odd(Site):
     """A site with answers of a length, without one, and ahead of the request's end."""
 
+    async def is_left(self) -> None:
+        async with asyncio.timeout(5):
+            while "gone" not in self.seen:
+                await asyncio.sleep(0.01)
+
     async def _long(self, _: Any, send: Any) -> bytes:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
         await send({"type": "http.response.body", "body": b"he", "more_body": True})
@@ -114,9 +119,7 @@ async def test_a_client_that_left_before_its_answer_ends_the_request_soon() -> N
         client = await connect()
         await client.says(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
         client.writer.close()
-        async with asyncio.timeout(5):
-            while "gone" not in site.seen:
-                await asyncio.sleep(0.01)
+        await site.is_left()
 
 
 async def test_a_client_that_left_in_mid_stream_ends_the_request() -> None:
@@ -126,9 +129,7 @@ async def test_a_client_that_left_in_mid_stream_ends_the_request() -> None:
         await client.says(b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n")
         await client.hears_until(b"\r\n\r\n")
         client.writer.close()
-        async with asyncio.timeout(5):
-            while "gone" not in site.seen:
-                await asyncio.sleep(0.01)
+        await site.is_left()
 
 
 async def test_a_client_that_leaves_in_mid_upload_ends_the_request_at_once() -> None:
@@ -137,9 +138,7 @@ async def test_a_client_that_leaves_in_mid_upload_ends_the_request_at_once() -> 
         client = await connect()
         await client.says(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\nabc")
         client.writer.close()
-        async with asyncio.timeout(5):
-            while "gone" not in site.seen:
-                await asyncio.sleep(0.01)
+        await site.is_left()
 
 
 @pytest.mark.parametrize("ending", [b"", b"connection: close\r\n"])

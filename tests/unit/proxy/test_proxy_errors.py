@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 
 import pytest
@@ -38,9 +39,16 @@ async def test_a_dead_ollama_is_a_502_in_ollamas_shape(nobody, path, payload, ca
     assert "hush" not in caplog.text + reply.body.decode()
 
 
-async def test_a_dead_host_of_another_kind_is_not_called_ollama(start, caplog):
+@pytest.mark.parametrize(
+    ("asked", "body"),
+    [
+        pytest.param("GET /v1/models", None, id="a list of models"),
+        pytest.param("POST /v1/chat/completions", json.dumps(CHAT).encode(), id="a prompt"),
+    ],
+)
+async def test_a_dead_host_of_another_kind_is_not_called_ollama(start, caplog, asked, body):
     proxied = await start(model_host="openai+http://127.0.0.1:1/v1")
-    reply = await proxied.post("/v1/chat/completions", CHAT)
+    reply = await proxied.ask(asked, body)
     assert reply.status == 502
     assert reply.json["error"]["message"] == (
         "The model host does not answer (connection refused). Start it, or set RAG_MODEL_HOST to where it runs."

@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 import socket
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 
 import aiohttp
 import boto3
@@ -30,73 +30,66 @@ class Exchanged:
         return nullcontext()
 
 
-async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
+@asynccontextmanager
+async def serving(container):
+    """The address that a server says, which has to end on a signal."""
     said = asyncio.Queue()
-    container = faked(Settings(ollama_base_url="http://127.0.0.1:9"))
     running = asyncio.create_task(
         server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
     )
-    async with asyncio.timeout(10):
-        address = (await said.get()).split()[-1]
-        async with aiohttp.ClientSession() as session, session.get(f"{address}/healthz") as reply:
-            assert reply.status == 200
+    async with asyncio.timeout(20):
+        yield (await said.get()).split()[-1]
         os.kill(os.getpid(), signal.SIGTERM)
         await running
+
+
+async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
+    container = faked(Settings(ollama_base_url="http://127.0.0.1:9"))
+    async with (
+        serving(container) as address,
+        aiohttp.ClientSession() as session,
+        session.get(f"{address}/healthz") as reply,
+    ):
+        assert reply.status == 200
 
 
 async def test_a_token_that_is_exchanged_is_exchanged_for_both_layers_at_once():
-    said = asyncio.Queue()
     secret = Exchanged("old")
     container = faked(Settings(ollama_base_url="http://127.0.0.1:9", api_token_secret="a-secret"), secret=secret)
-    running = asyncio.create_task(
-        server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
-    )
-    async with asyncio.timeout(10):
-        address = (await said.get()).split()[-1]
-        async with aiohttp.ClientSession() as session:
+    async with serving(container) as address, aiohttp.ClientSession() as session:
 
-            async def status(token, path):
-                async with session.get(f"{address}{path}", headers={"X-API-Key": token}) as reply:
-                    return reply.status
+        async def status(token, path):
+            async with session.get(f"{address}{path}", headers={"X-API-Key": token}) as reply:
+                return reply.status
 
-            assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
-            secret.token = "new"
-            assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [401, 401]
-            assert [await status("new", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
-        os.kill(os.getpid(), signal.SIGTERM)
-        await running
+        assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
+        secret.token = "new"
+        assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [401, 401]
+        assert [await status("new", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
 
 
 async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    said = asyncio.Queue()
     with mock_aws():
         manager = boto3.client("secretsmanager")
         arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
         settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn})
         container = Container(settings, clock=(clock := MovedClock()))
-        running = asyncio.create_task(
-            server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
-        )
-        async with asyncio.timeout(20):
-            address = (await said.get()).split()[-1]
-            async with aiohttp.ClientSession() as session:
+        async with serving(container) as address, aiohttp.ClientSession() as session:
 
-                async def status(token):
-                    headers = {"Authorization": f"Bearer {token}"}
-                    async with session.post(f"{address}/v1/enrich", json={"prompt": "x"}, headers=headers) as reply:
-                        return reply.status
+            async def status(token):
+                headers = {"Authorization": f"Bearer {token}"}
+                async with session.post(f"{address}/v1/enrich", json={"prompt": "x"}, headers=headers) as reply:
+                    return reply.status
 
-                assert [await status(token) for token in ("old", "new")] == [200, 401]
-                manager.put_secret_value(SecretId=arn, SecretString="new")
-                clock.move(301)
-                while await status("new") != 200:
-                    await asyncio.sleep(0.01)
-                assert await status("old") == 401
-            os.kill(os.getpid(), signal.SIGTERM)
-            await running
+            assert [await status(token) for token in ("old", "new")] == [200, 401]
+            manager.put_secret_value(SecretId=arn, SecretString="new")
+            clock.move(301)
+            while await status("new") != 200:
+                await asyncio.sleep(0.01)
+            assert await status("old") == 401
 
 
 def test_an_address_belongs_to_one_server():

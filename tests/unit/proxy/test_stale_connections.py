@@ -63,10 +63,11 @@ async def test_a_streamed_upload_is_not_tried_again(proxied):
     assert (await proxied.ask("PUT /x", b"a" * 500_000)).status == 502
 
 
-async def test_a_new_connection_that_the_host_closes_is_not_tried_again(proxied):
-    async def closes(_request, writer):
-        writer.close()
+async def closes(_request, writer):
+    writer.close()
 
+
+async def test_a_new_connection_that_the_host_closes_is_not_tried_again(proxied):
     proxied.ollama.answer = closes
     assert (await proxied.ask("GET /x")).status == 502
     assert len(proxied.ollama.requests) == 1
@@ -75,10 +76,6 @@ async def test_a_new_connection_that_the_host_closes_is_not_tried_again(proxied)
 async def test_a_repeated_request_is_not_repeated_once_more(proxied):
     closing_the_second(proxied.ollama)
     assert (await proxied.ask("GET /x")).status == 200
-
-    async def closes(_request, writer):
-        writer.close()
-
     proxied.ollama.answer = closes
     assert (await proxied.ask("GET /x")).status == 502
     assert len(proxied.ollama.requests) == 3

@@ -16,6 +16,7 @@ from cragside.databases.renewable import Fixed
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.reading import Reading
+from tests.exchanged_keys import ExchangedKey
 from tests.services.stub_reranker import StubReranker
 from tests.services.tools import free_port
 
@@ -218,19 +219,9 @@ async def test_the_embedded_grader_steps_in(grader, stub):
     assert found.degraded[0].reason == "The rerank endpoint answered 503. The embedded grader stepped in."
 
 
-class Exchanged:
-    """A key that is exchanged once the endpoint has refused the old one."""
-
-    async def current(self):
-        return "old"
-
-    async def after_refusal(self, refused):
-        return "new" if refused == "old" else None
-
-
 async def test_a_refused_key_is_read_anew(stub):
     stub.key = "new"
-    endpoint = RerankEndpoint(stub.url, Exchanged(), model=None, parallel=1)
+    endpoint = RerankEndpoint(stub.url, ExchangedKey(), model=None, parallel=1)
     assert await endpoint.scores(QUESTION, ["Eiffel"]) == [0.1]
     assert stub.authorisations == ["Bearer old", "Bearer new"]
     assert "model" not in stub.bodies[-1]

@@ -58,7 +58,7 @@ async def asked(home: Path, search: FakeSearch | None = None, **settings: Any) -
     app = Observer(60.0, tracer=knowledge.container.tracer).wrap(knowledge.app)
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     try:
-        await knowledge.http.post("/v1/documents", json={"name": "comets.md", "text": "A comet was seen over Durham."})
+        await knowledge.add("comets.md", "A comet was seen over Durham.")
         await knowledge.index()
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             yield client

@@ -5,22 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, answer_of
 
 URL = "https://page.example/notes"
 
 
 @pytest.fixture
 async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
-    built = Knowledge(tmp_path / "kb", fetch_pages=False)
-    yield built
-    await built.close()
+    async with Knowledge(tmp_path / "kb", fetch_pages=False) as built:
+        yield built
 
 
 async def test_a_page_is_refused_with_what_to_do_instead(knowledge: Knowledge) -> None:
-    answer = await knowledge.http.post("/v1/documents", json={"url": URL})
-    assert answer.status_code == 400, answer.text
-    error = answer.json()["error"]
+    error = answer_of(await knowledge.http.post("/v1/documents", json={"url": URL}), 400)["error"]
     assert (error["type"], error["details"]["reason"]) == ("validation_error", "fetching_is_off")
     assert "RAG_FETCH_PAGES=false" in error["message"]
     assert "Send the content itself" in error["message"]

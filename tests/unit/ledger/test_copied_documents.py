@@ -1,0 +1,48 @@
+"""A document that is taken over from another store."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cragside.domain.document import SourceText
+from cragside.store.ledger.entries import Entry, Piece
+from cragside.store.ledger.sqlite.ledger import SqliteLedger
+
+
+@pytest.fixture
+async def ledgers(tmp_path: Path) -> AsyncIterator[list[SqliteLedger]]:
+    """One with a document, and an empty one."""
+    made = [SqliteLedger.open(tmp_path / name, "w") for name in ("old", "new")]
+    source = SourceText("a.md", "Swan made a lamp.")
+    passage = Piece(source.text, 4, None, "", ())
+    await made[0].enter(Entry("doc-a", "digest", "digest", source, [passage], part_passages=20, enrich=True))
+    yield made
+    for ledger in made:
+        await ledger.close()
+        ledger.release()
+
+
+@pytest.mark.parametrize(
+    ("stage", "status", "error"),
+    [
+        pytest.param("embed", "pending", "", id="the embedding comes again, and its failure is forgotten"),
+        pytest.param("enrich", "failed", "no model", id="the failure of the annotation stays"),
+    ],
+)
+async def test_a_copy_keeps_the_reason_of_what_is_not_done_again(
+    ledgers: list[SqliteLedger], stage: str, status: str, error: str
+) -> None:
+    old, new = ledgers
+    task = next(each for each in await old.tasks() if each.stage == "embed")
+    part = await old.part(task)
+    assert part is not None
+    if stage == "enrich":
+        rows = {key: {"content": "Swan made a lamp."} for key in await old.chunk_ids(part)}
+        await old.enter_vectors(task, part, rows, np.ones((len(rows), 4), np.float32), "m")
+    await old.mark_failed(part, stage, "no model")
+    await new.copy_document_from(old, "doc-a")
+    record = await new.record("doc-a")
+    assert record is not None
+    assert (record.status, record.error) == (status, error)
