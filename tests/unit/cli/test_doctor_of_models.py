@@ -27,7 +27,7 @@ async def of_host(
     """The findings of the host, the chat model and the embedding model."""
     named = {f"RAG_{name.upper()}_MODEL": model for name, model in models.items()}
     settings = load_settings({"RAG_MODEL_HOST": "openai+http://127.0.0.1:9/v1", **named})
-    return await model_checks.examine_host(SimpleNamespace(host=host, settings=settings, judge=judge), options)  # type: ignore[arg-type]
+    return await component_checks.examine_host(SimpleNamespace(host=host, settings=settings, judge=judge), options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def of_reranker(url: str, options: Any = FOR_OPERATORS) -> list[Finding]:
     endpoint = RerankEndpoint(url, Fixed("sk-hush"), model=None, parallel=1)
     container: Any = SimpleNamespace(settings=settings, grader=RerankGrader(endpoint, Calibration()))
     try:
-        ask = model_checks.examine_reranker(container, options)
+        ask = component_checks.examine_reranker(container, options)
         return await component_checks._patiently("reranker", lambda: ask, options)
     finally:
         await endpoint.close()
