@@ -80,6 +80,7 @@ async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts
         await asyncio.to_thread(dies_with_tasks_in_hand, make)
     (alone,) = await queue.receive(limit=10, wait=0)
     assert (alone.task, alone.attempt) == (task("doc-bad"), 1)
+    await queue.send([task("doc-3")])
     assert await tasks_of(queue) == []
     await queue.finish(alone)
     (other,) = await queue.receive(limit=10, wait=0)
