@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.aws.sqs import SqsMessages
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.database import PostgresDatabase
-from cragside.ports.index_queue import IndexQueue
+from cragside.ports.index_queue import IndexQueue, TaskMessages
 from cragside.store.queues.local import LocalQueue
 from cragside.store.queues.postgres import PostgresQueue
 from tests.clocks import MovedClock
@@ -31,9 +32,10 @@ class Queues:
     pass_by: Callable[[float], Awaitable[None]]
 
 
-def file_queues(folder: Path) -> Queues:
+def file_queues(folder: Path, messages: TaskMessages | None = None) -> Queues:
     clock = MovedClock()
-    return Queues(lambda: LocalQueue(folder, lease_seconds=LEASE_SECONDS, clock=clock), _moving(clock))
+    make = partial(LocalQueue, folder, messages=messages, lease_seconds=LEASE_SECONDS, clock=clock)
+    return Queues(make, _moving(clock))
 
 
 @contextmanager
@@ -61,10 +63,8 @@ def postgres_queues(postgres: Any) -> Iterator[Queues]:
 def sqs_queues(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queues]:
     """A file, with messages about its tasks in SQS."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    tasks = file_queues(folder)
     with mock_aws():
-        url = make_fifo(boto3.client("sqs"))
-        yield Queues(lambda: SqsQueue(url, tasks.make()), tasks.pass_by)
+        yield file_queues(folder, SqsMessages(make_fifo(boto3.client("sqs"))))
 
 
 def make_fifo(client: Any, *, receives: int = 100) -> str:

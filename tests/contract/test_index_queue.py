@@ -221,6 +221,16 @@ async def test_a_buried_task_is_a_dead_letter_with_its_reason(queue: IndexQueue)
     assert await received(queue) == []
 
 
+async def test_a_task_that_is_given_up_twice_is_one_dead_letter_with_the_later_reason(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (first,) = await received(queue)
+    await queue.send([task()])
+    await queue.bury(first, "first")
+    (second,) = await received(queue)
+    await queue.bury(second, "second")
+    assert [letter.reason for letter in await queue.dead()] == ["second"]
+
+
 async def test_asking_for_dead_letters_leaves_them_where_they_are(queue: IndexQueue) -> None:
     await queue.send([task()])
     await queue.bury((await received(queue))[0], "no")

@@ -80,6 +80,7 @@ async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts
         await asyncio.to_thread(dies_with_tasks_in_hand, make)
     (alone,) = await queue.receive(limit=10, wait=0)
     assert (alone.task, alone.attempt) == (task("doc-bad"), 1)
+    await queue.send([task("doc-3")])
     assert await tasks_of(queue) == []
     await queue.finish(alone)
     (other,) = await queue.receive(limit=10, wait=0)
@@ -98,6 +99,30 @@ async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueu
     await queues.pass_by(2)
     (again,) = await queue.receive(limit=10, wait=0)
     assert (again.task, again.attempt) == (task("doc-bad"), 2)
+
+
+async def test_a_task_that_killed_workers_waits_until_nothing_else_is_in_hand(
+    queue: IndexQueue, queues: Queues
+) -> None:
+    await queue.send([task("doc-bad")])
+    for _ in range(DEATHS_TOLERATED + 1):
+        await asyncio.to_thread(dies_with_tasks_in_hand, queues.make)
+    await queue.send([task("doc-2")])
+    (other,) = await queue.receive(limit=10, wait=0)
+    await queues.pass_by(1.5)
+    assert await tasks_of(queue) == []
+    await queue.finish(other)
+    assert await tasks_of(queue) == [task("doc-bad")]
+
+
+async def test_a_worker_that_begins_again_gets_the_tasks_of_one_that_was_killed_meanwhile(
+    queue: IndexQueue, make: Make
+) -> None:
+    await queue.send([task()])
+    assert await tasks_of(queue) == [task()]
+    await queue.close()
+    await asyncio.to_thread(dies_with_tasks_in_hand, make)
+    assert await tasks_of(queue) == [task()]
 
 
 async def test_workers_that_are_stopped_in_good_order_put_no_blame_on_their_tasks(make: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 from lambda_stub import Context
 from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.aws.sqs import SqsMessages
 from cragside.application.attempts import Attempts, Indexer
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
@@ -38,7 +38,8 @@ class Sqs:
         self.url = url
         self.client = boto3.client("sqs")
         self.clock = clock
-        self.queue = SqsQueue(url, LocalQueue(home, clock=clock))
+        self.messages = SqsMessages(url)
+        self.queue = LocalQueue(home, messages=self.messages, clock=clock)
 
     def send(self, *tasks: Task) -> None:
         asyncio.run(self.queue.send(tasks))
@@ -97,7 +98,7 @@ def function(sqs: Sqs) -> Iterator[Callable[[MemoryWorkspaces], IndexFunction]]:
 
     def make(workspaces: MemoryWorkspaces) -> IndexFunction:
         attempts = Attempts(sqs.queue, Indexer(workspaces, EchoAnnotator()), attempts=3, chance=lambda: 0.0)
-        members = {"queue": sqs.queue, "attempts": attempts, "workspaces": workspaces}
+        members = {"queue": sqs.queue, "messages": sqs.messages, "attempts": attempts, "workspaces": workspaces}
         made.append(IndexFunction(Container(Settings(index_parallel=4, queue_url=sqs.url), **members)))
         return made[-1]
 
@@ -119,13 +120,13 @@ def reported(answer: dict[str, Any], event: dict[str, Any]) -> list[int]:
 def hidden(monkeypatch: pytest.MonkeyPatch, sqs: Sqs) -> list[float]:
     """Return the list of seconds after which messages are to come again."""
     seconds: list[float] = []
-    hide = sqs.queue.hide
+    hide = sqs.messages.hide
 
     async def noted(receipt: str, *, seconds_: float) -> None:
         seconds.append(seconds_)
         await hide(receipt, seconds=seconds_)
 
-    monkeypatch.setattr(sqs.queue, "hide", lambda receipt, *, seconds: noted(receipt, seconds_=seconds))
+    monkeypatch.setattr(sqs.messages, "hide", lambda receipt, *, seconds: noted(receipt, seconds_=seconds))
     return seconds
 
 

@@ -142,7 +142,7 @@ def kept(monkeypatch):
         processes.append(at_once)
         yield
 
-    monkeypatch.setattr(worker_process, "kept", keep)
+    monkeypatch.setattr(worker_process, "keeping_worker", keep)
     return processes
 
 

@@ -61,6 +61,24 @@ async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
     assert graphs.asked == 2
 
 
+async def test_a_look_that_lasts_is_shared_by_those_who_ask_later() -> None:
+    clock, found, looks = MovedClock(), asyncio.Event(), list[str]()
+
+    async def look() -> int:
+        looks.append("begun")
+        await found.wait()
+        return len(looks)
+
+    shared = SharedLook(look, clock)
+    first = asyncio.create_task(shared.result())
+    await asyncio.sleep(0)
+    clock.move(60)
+    second = asyncio.create_task(shared.result())
+    await asyncio.sleep(0)
+    found.set()
+    assert await asyncio.gather(first, second) == [1, 1]
+
+
 async def test_faults_are_told_with_what_to_do_about_them(tmp_path: Path) -> None:
     refused = LedgerError("the key is wrong", "is refused by Qdrant. Check QDRANT_API_KEY")
     built = container(tmp_path, graphs=Database(waits=True), vectors=Database(refused))

@@ -20,7 +20,7 @@ from cragside.domain.errors import ConfigurationError
 from cragside.domain.names import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.files import ObjectStore, UploadStore
-from cragside.ports.index_queue import IndexQueue
+from cragside.ports.index_queue import IndexQueue, TaskMessages
 from cragside.ports.telemetry import DatabaseFigures
 from cragside.settings import BucketAddress
 
@@ -257,20 +257,26 @@ class Stores(Models):
         return self._closed(workspaces, workspaces.close)
 
     @cached_property
+    def messages(self) -> TaskMessages | None:
+        """The messages that call a function when tasks wait, None when none are configured."""
+        if not self.settings.queue_url:
+            return None
+        from cragside.adapters.aws.sqs import SqsMessages
+
+        messages = SqsMessages(self.settings.queue_url)
+        return self._connected(messages, messages.close)
+
+    @cached_property
     def queue(self) -> IndexQueue:
         """The queue of indexing tasks."""
         if self.database is not None:
             from cragside.store.queues.postgres import PostgresQueue
 
-            queue: IndexQueue = PostgresQueue(self.database, clock=self.clock)
+            queue: IndexQueue = PostgresQueue(self.database, messages=self.messages, clock=self.clock)
         else:
             from cragside.store.queues.local import LocalQueue
 
-            queue = LocalQueue(self.folder, clock=self.clock)
-        if self.settings.queue_url:
-            from cragside.adapters.aws.sqs import SqsQueue
-
-            queue = SqsQueue(self.settings.queue_url, queue)
+            queue = LocalQueue(self.folder, messages=self.messages, clock=self.clock)
         return self._connected(queue, queue.close)
 
     @property

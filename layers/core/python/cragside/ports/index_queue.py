@@ -1,7 +1,7 @@
 """A durable queue of indexing tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,19 +106,24 @@ class IndexQueue(ABC):
         """Release files and connections."""
 
 
-class CalledQueue(IndexQueue):
-    """A queue that calls a function with messages when tasks were sent. A message holds no task: it says "look".
+class TaskMessages(ABC):
+    """Messages that call a function when tasks wait. They hold no task: each says "look".
 
-    A lost message delays tasks until the next one, and a doubled one does no harm.
+    A lost message delays tasks until the next one, and a doubled one does no harm. Failures raise
+    `ServiceUnavailable("queue", ...)`.
     """
 
     @abstractmethod
-    async def wake(self) -> None:
-        """Send a message."""
+    async def send(self, groups: Collection[str]) -> None:
+        """Send a message for each group. One function at a time gets the messages of a group."""
 
     @abstractmethod
-    async def adopt(self, bodies: Sequence[str]) -> None:
-        """Queue the tasks in messages of earlier versions, which held one each."""
+    async def take(self, adopt: Callable[[Sequence[Task]], Awaitable[None]]) -> None:
+        """Take some messages away, after their tasks were adopted: those of earlier versions held one each."""
+
+    @abstractmethod
+    def tasks_in(self, bodies: Iterable[str]) -> list[Task]:
+        """Return the tasks in messages of earlier versions."""
 
     @abstractmethod
     async def hide(self, receipt: str, *, seconds: float) -> None:

@@ -20,7 +20,7 @@ from cragside.entrypoints.aws_lambda.runtime import (
     observe_secrets,
     observed,
 )
-from cragside.ports.index_queue import CalledQueue, Delivery
+from cragside.ports.index_queue import Delivery, TaskMessages
 from cragside.settings import load_settings
 
 Answer = dict[str, Any]
@@ -33,6 +33,8 @@ _EXTEND_SECONDS = 15.0
 _AT_ONCE = 10
 # How often a message is received before another one takes its place.
 _RECEIVES = 8
+# The group of messages that the function sends itself.
+_LOOK_GROUP = "look"
 _TOO_LONG = "It takes longer than the function may run."
 
 
@@ -55,7 +57,7 @@ async def sweep(container: Container, seconds: float) -> Answer:
         return {"swept": False, "reason": "time"}
     if swept is None:
         # The message about a task may have been lost.
-        await _queue(container).wake()
+        await _messages(container).send([_LOOK_GROUP])
         return {"swept": False, "reason": "busy"}
     logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
     return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
@@ -116,9 +118,9 @@ class IndexFunction:
 
     async def _looked(self, records: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
         """Run what is due. Return the messages that have to come again."""
-        queue, last = _queue(self._container), records[-1]
+        queue, messages, last = self._container.queue, _messages(self._container), records[-1]
         try:
-            await queue.adopt([str(record.get("body") or "") for record in records])
+            await queue.send(messages.tasks_in(str(record.get("body") or "") for record in records))
             shift = Shift(self._container)
             try:
                 in_time = await shift.work(seconds)
@@ -127,14 +129,14 @@ class IndexFunction:
             if not (await queue.stats()).pending:
                 return []
             if (received := _received(last)) < _RECEIVES:
-                await _put_off(queue, last, min(2.0**received, LONGEST_PAUSE_SECONDS) if in_time else 0.0)
+                await _put_off(messages, last, min(2.0**received, LONGEST_PAUSE_SECONDS) if in_time else 0.0)
                 return [last]
             # SQS gives a message up that comes too often.
-            await queue.wake()
+            await messages.send([_LOOK_GROUP])
         except CragsideError as error:
             logger.error("the queue failed", extra={"reason": error.message})
             for record in records:
-                await _put_off(queue, record, min(2.0 ** min(_received(record), 10), LONGEST_PAUSE_SECONDS))
+                await _put_off(messages, record, min(2.0 ** min(_received(record), 10), LONGEST_PAUSE_SECONDS))
             return records
         return []
 
@@ -255,15 +257,15 @@ def _records(event: Any) -> list[dict[str, Any]]:
     return known
 
 
-async def _put_off(queue: CalledQueue, record: Mapping[str, Any], seconds: float) -> None:
+async def _put_off(messages: TaskMessages, record: Mapping[str, Any], seconds: float) -> None:
     with suppress(CragsideError):  # then it comes when the queue's visibility timeout has passed
-        await queue.hide(str(record.get("receiptHandle")), seconds=seconds)
+        await messages.hide(str(record.get("receiptHandle")), seconds=seconds)
 
 
-def _queue(container: Container) -> CalledQueue:
-    queue = container.queue
-    assert isinstance(queue, CalledQueue)  # noqa: S101 (the function does not start without its URL)
-    return queue
+def _messages(container: Container) -> TaskMessages:
+    if container.messages is None:
+        raise ConfigurationError("RAG_QUEUE_URL is not set.", variable="RAG_QUEUE_URL")
+    return container.messages
 
 
 def _received(record: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from cragside.databases.postgres.connections import FAILURES, meaning_of
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.ports.index_queue import TaskMessages
 from cragside.store.queues.driver import QueueDriver, Result, Statements
 from cragside.store.queues.sql import SqlQueue
 
@@ -88,8 +89,15 @@ class PostgresDriver(QueueDriver):
 class PostgresQueue(SqlQueue):
     """Tasks in a database, for any number of workers."""
 
-    def __init__(self, database: PostgresDatabase, *, lease_seconds: float = 60.0, clock: Clock = SYSTEM_CLOCK) -> None:
-        super().__init__(PostgresDriver(database), lease_seconds=lease_seconds, clock=clock)
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        *,
+        messages: TaskMessages | None = None,
+        lease_seconds: float = 60.0,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(PostgresDriver(database), messages=messages, lease_seconds=lease_seconds, clock=clock)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from cragside.databases.lease_holders import new_holder
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.clock import Clock
-from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
+from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats, TaskMessages
 from cragside.store.queues.driver import QueueDriver, Statements
 from cragside.store.queues.turns import DEATHS_TOLERATED, TASK, next_tasks
 
@@ -47,15 +48,22 @@ _BURY = f"""INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
 
 
+logger = logging.getLogger("cragside")
+
+
 class SqlQueue(IndexQueue):
     """Tasks in a table, dead letters in another. The driver says in which database, and who receives.
 
     Tasks of a receiver that is known to have died come back at once. A task that waits for its retry lets later ones of
-    its group pass. `turns` says which task is next.
+    its group pass. `turns` says which task is next. If there are `messages`, they tell of tasks that were added.
+    Receivers need none, and take away those that they find.
     """
 
-    def __init__(self, driver: QueueDriver, *, lease_seconds: float, clock: Clock) -> None:
+    def __init__(
+        self, driver: QueueDriver, *, messages: TaskMessages | None, lease_seconds: float, clock: Clock
+    ) -> None:
         self._driver = driver
+        self._messages = messages
         self._lease_seconds = lease_seconds
         self._clock = clock
         self._holder = new_holder()
@@ -68,22 +76,29 @@ class SqlQueue(IndexQueue):
     async def send(self, tasks: Sequence[Task]) -> None:
         if tasks:
             await self._driver.write(lambda statements: _sent(statements, tasks))
+            await self._tell(tasks)
 
     @override
     async def restore(self, tasks: Sequence[Task]) -> int:
-        async def restore(statements: Statements) -> int:
+        async def restore(statements: Statements) -> list[Task]:
             found = {row[0] for row in await statements.all(_PRESENT, [task.key for task in tasks])}
             missing = [task for task in tasks if task.key not in found]
             await _sent(statements, missing)
-            return len(missing)
+            return missing
 
-        return await self._driver.write(restore) if tasks else 0
+        restored = await self._driver.write(restore) if tasks else []
+        await self._tell(restored)
+        return len(restored)
 
     @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
         ends, (shortest, longest) = self._clock.monotonic() + wait, self._driver.pauses
+        deliveries = await self._received(limit)
+        if not deliveries and self._messages is not None:
+            await self._take_messages(self._messages)
+            deliveries = await self._received(limit)
         while True:
-            if deliveries := await self._received(limit):
+            if deliveries:
                 self._pause = shortest
                 return deliveries
             if (left := ends - self._clock.monotonic()) <= 0:
@@ -92,6 +107,7 @@ class SqlQueue(IndexQueue):
             await self._clock.wait_for(self._settled, min(self._pause, left))
             self._settled.clear()
             self._pause = min(self._pause * 2, longest)
+            deliveries = await self._received(limit)
 
     @override
     async def extend(self, delivery: Delivery) -> None:
@@ -138,12 +154,15 @@ class SqlQueue(IndexQueue):
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
         where, values = _where(workspace=workspace, document_id=document_id)
 
-        async def revive(statements: Statements) -> int:
+        async def revive(statements: Statements) -> list[Task]:
             rows = await statements.all(f"DELETE FROM crag.dead_task {where} RETURNING {TASK}", *values)
-            await _sent(statements, [Task(*row) for row in rows])
-            return len(rows)
+            tasks = [Task(*row) for row in rows]
+            await _sent(statements, tasks)
+            return tasks
 
-        return await self._driver.write(revive, default=0)
+        revived: list[Task] = await self._driver.write(revive, default=[])
+        await self._tell(revived)
+        return len(revived)
 
     @override
     async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
@@ -178,6 +197,16 @@ class SqlQueue(IndexQueue):
                 await self._driver.rows(_RETURN_ALL, self._holder)
         await self._driver.close()
         self._looked = -_LOOK_SECONDS
+
+    async def _tell(self, tasks: Iterable[Task]) -> None:
+        if self._messages is not None and (groups := {task.group for task in tasks}):
+            await self._messages.send(groups)
+
+    async def _take_messages(self, messages: TaskMessages) -> None:
+        try:
+            await messages.take(self.send)
+        except ServiceUnavailable as error:
+            logger.warning("Messages about tasks stay where they are: %s", error.message)
 
     async def _stats(self, workspace: str | None) -> QueueStats:
         where, values = _where(workspace=workspace)
