@@ -21,6 +21,8 @@ from cragside.settings import load_settings
         ("5.22.0", "cragside needs Neo4j 5.23 or later."),
         ("5.23.0", ""),
         ("2025.01.0", ""),
+        ("5.26-aura", ""),
+        ("5.9-aura", "cragside needs Neo4j 5.23 or later."),
         ("4.4.40", "cragside needs Neo4j 5.23 or later."),
     ],
 )

@@ -1,6 +1,7 @@
 """The databases of servers: their addresses, what there is in them, and PostgreSQL's tables."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -169,7 +170,8 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
     """Describe Neo4j. Raises `ServiceUnavailable`."""
     version, edition, database = await graphs.server()
     detail = f"database {database}, {edition} edition"
-    old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
+    # Neo4j's own cloud says "5.26-aura".
+    old = tuple(map(int, re.findall(r"\d+", version)[:2])) < _OLDEST_NEO4J
     remedy = f"cragside needs Neo4j {'.'.join(map(str, _OLDEST_NEO4J))} or later." if old else ""
     return DatabaseState(version, graphs.address, detail, remedy)
 
