@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from cragside.databases.neo4j import Neo4jDatabase, Run
 from cragside.store.ledger.postgres.journal import CLOSED, FORGET_SECONDS, Fence, translating_failures
-from cragside.store.outside.graph import GraphQueries, GraphTarget
+from cragside.store.outside.graph import GraphTarget
 
 # One node for each store. Writing to it locks it until the transaction ends.
 _FENCE = """MATCH (fence:CragsideFence {workspace: $key}) SET fence.locked = true
@@ -60,15 +60,15 @@ _BEST = f" ORDER BY {_DEGREE} DESC, node.entity_id LIMIT $limit"
 _KIND = "coalesce(node.entity_type, '')"
 _CONTAINING = f"toLower(node.entity_id) CONTAINS toLower($text) AND ($kind = '' OR {_KIND} = $kind)"
 _HEAVIEST = "ORDER BY coalesce(edge.weight, 0) DESC"
-_QUERIES = GraphQueries(
-    nodes=f"{_NODES} RETURN name, properties(node)",
-    degrees=f"{_NODES} RETURN name, {_DEGREE}",
-    edges=f"{_PAIRS} RETURN pair[0], pair[1], properties(edge)",
-    edges_of=f"""{_NODES} CALL (node) {{ MATCH (node)-[:DIRECTED]-(end)
+_QUERIES = {
+    "nodes": f"{_NODES} RETURN name, properties(node)",
+    "degrees": f"{_NODES} RETURN name, {_DEGREE}",
+    "edges": f"{_PAIRS} RETURN pair[0], pair[1], properties(edge)",
+    "edges_of": f"""{_NODES} CALL (node) {{ MATCH (node)-[:DIRECTED]-(end)
         WITH DISTINCT end.entity_id AS other, {_SIDE}
         ORDER BY side, other LIMIT $most RETURN other, side }}
     RETURN name, other ORDER BY name, side, other""",
-    surroundings=f"""{_NODES.replace("$names", "$asked")}
+    "surroundings": f"""{_NODES.replace("$names", "$asked")}
     RETURN 'node' AS kind, name, '' AS other, 0 AS side, {_DEGREE} AS degree, properties(node) AS told
     UNION ALL {_NODES} CALL (node) {{ MATCH (node)-[edge:DIRECTED]-(end)
         WITH end, head(collect(edge)) AS edge, {_SIDE}
@@ -77,22 +77,22 @@ _QUERIES = GraphQueries(
         properties(edge) AS told
     UNION ALL {_PAIRS}
     RETURN 'edge' AS kind, pair[0] AS name, pair[1] AS other, 0 AS side, 0 AS degree, properties(edge) AS told""",
-    same_name=_NAMED.replace("{condition}", "toLower(node.entity_id) = toLower($text)") + _BEST,
-    containing=_NAMED.replace("{condition}", _CONTAINING) + _BEST,
-    kinds=f"MATCH (node:`{{label}}`) RETURN {_KIND}, count(*)",
-    among=f"""MATCH (source:`{{label}}`)-[edge:DIRECTED]-(target:`{{label}}`)
+    "same_name": _NAMED.replace("{condition}", "toLower(node.entity_id) = toLower($text)") + _BEST,
+    "containing": _NAMED.replace("{condition}", _CONTAINING) + _BEST,
+    "kinds": f"MATCH (node:`{{label}}`) RETURN {_KIND}, count(*)",
+    "among": f"""MATCH (source:`{{label}}`)-[edge:DIRECTED]-(target:`{{label}}`)
     WHERE source.entity_id IN $names AND target.entity_id IN $names AND source.entity_id <= target.entity_id
     WITH DISTINCT source.entity_id AS source, target.entity_id AS target, edge
     RETURN source, target, properties(edge) {_HEAVIEST}, source, target LIMIT $limit""",
-    strongest=f"""MATCH (:`{{label}}` {{entity_id: $name}})-[edge:DIRECTED]-(end)
+    "strongest": f"""MATCH (:`{{label}}` {{entity_id: $name}})-[edge:DIRECTED]-(end)
     RETURN end.entity_id, properties(edge) {_HEAVIEST}, end.entity_id LIMIT $limit""",
-    sizes="RETURN COUNT { (:`{label}`) }, COUNT { (:`{label}`)-[:DIRECTED]->() }",
-    page_of_nodes="""MATCH (node:`{label}`) WHERE node.entity_id > $after
+    "sizes": "RETURN COUNT { (:`{label}`) }, COUNT { (:`{label}`)-[:DIRECTED]->() }",
+    "page_of_nodes": """MATCH (node:`{label}`) WHERE node.entity_id > $after
     RETURN node.entity_id, properties(node) ORDER BY node.entity_id LIMIT $most""",
-    edges_from=f"""{_NODES} MATCH (node)-[edge:DIRECTED]-(end)
+    "edges_from": f"""{_NODES} MATCH (node)-[edge:DIRECTED]-(end)
     WHERE end.entity_id >= name WITH name, end, head(collect(edge)) AS edge
     RETURN name, end.entity_id, properties(edge) ORDER BY name, end.entity_id""",
-)
+}
 
 
 class Neo4jGraphs(GraphTarget[Neo4jDatabase]):

@@ -66,9 +66,12 @@ async def disagreement(store: PostgresStore) -> str:
     Raises `LedgerError`.
     """
     sizes = await store.sizes_by_mentions()
-    if store.is_outside(graph.ROLE) and (found := await graph.sizes_of(store)) != sizes:
-        names = "the documents name {} entities and {} relations".format(*sizes)
-        return "{}, but the graph has {} and {}".format(names, *found)
+    if store.is_outside(graph.ROLE):
+        of_graph = graph.target_of(store)
+        ((nodes, edges),) = await of_graph.rows(of_graph.query("sizes", store.key))
+        if (nodes, edges) != sizes:
+            names = "the documents name {} entities and {} relations".format(*sizes)
+            return f"{names}, but the graph has {nodes} and {edges}"
     if store.is_outside(vectors.ROLE) and store.model is not None and store.dimensions is not None:
         target, wanted = vectors.target_of(store), [await searched_in(store), *sizes]
         counts = [target.count(name, store.key) for name in _collections(store)]
@@ -106,7 +109,7 @@ async def _graph(store: PostgresStore) -> AsyncIterator[Batch]:
     target = graph.target_of(store)
     async for nodes in _nodes(store):
         yield [NodeRow(name, _json(properties)) for name, properties in nodes]
-    query = target.queries.edges_from.replace("{label}", store.key)
+    query = target.query("edges_from", store.key)
     async for nodes in _nodes(store):
         edges = await target.rows(query, names=[name for name, _ in nodes])
         for start in range(0, len(edges), rows_at_once(EdgeRow)):
@@ -116,7 +119,7 @@ async def _graph(store: PostgresStore) -> AsyncIterator[Batch]:
 
 async def _nodes(store: PostgresStore) -> AsyncIterator[list[Any]]:
     target, after, most = graph.target_of(store), "", rows_at_once(NodeRow)
-    query = target.queries.page_of_nodes.replace("{label}", store.key)
+    query = target.query("page_of_nodes", store.key)
     while nodes := await target.rows(query, after=after, most=most):
         yield nodes
         after = nodes[-1][0]
