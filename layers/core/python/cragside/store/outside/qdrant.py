@@ -72,6 +72,7 @@ class QdrantVectors(VectorTarget[QdrantDatabase]):
         return [each.name for each in (await self._run(lambda client: client.get_collections())).collections]
 
     @override
+    @translating_failures()
     async def make(self, collection: str, dimensions: int) -> None:
         async def make(client: AsyncQdrantClient) -> None:
             if not await client.collection_exists(collection):
@@ -90,6 +91,7 @@ class QdrantVectors(VectorTarget[QdrantDatabase]):
         await self._run(index)
 
     @override
+    @translating_failures()
     async def fence(self, collection: str, key: str) -> Fence:
         try:
             found = await self._database.run(lambda client: client.retrieve(collection, ids=[_fence_id(key)]))

@@ -69,7 +69,8 @@ class VectorTarget(Target[D]):
     is there. Readers take of each id the row with the highest number that is not above the fence, a removal is a row
     too, and `put` deletes rows that were replaced `FORGET_SECONDS` ago.
 
-    Rows of one store never show in another one. All methods may raise `LedgerError` or a `ServerFailure`.
+    Rows of one store never show in another one. A driver raises failures of its server as `LedgerError`, which
+    `translating_failures` does.
     """
 
     # The product's name, and the reason that is told when it takes too long.
