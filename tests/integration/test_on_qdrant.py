@@ -203,7 +203,7 @@ async def test_a_qdrant_that_was_emptied_or_lacks_points_is_found_and_repaired(
     client = AsyncQdrantClient(url=server.url)
     key = await key_of(container)
     one = (await everything(client, key))["entities"][0]
-    from cragside.store.storages.qdrant.points import point_id
+    from cragside.store.outside.qdrant import point_id
 
     await client.delete(collection("entities"), [point_id(key, one["id"])])
     assert "Qdrant has" in await container.workspaces.disagreement(WORKSPACE)
@@ -281,15 +281,15 @@ async def test_entities_come_from_qdrant_for_cragsides_own_questions(
     engine = (await container.workspaces.open(WORKSPACE)).passages
     before = [each.content for each in await engine.retrieve(QUESTION, limit=8)]
     asked_of = []
-    from cragside.store.storages.qdrant.fence import FencedVectors
+    from cragside.store.outside.qdrant import QdrantVectors
 
-    nearest = FencedVectors.nearest
+    nearest = QdrantVectors.nearest
 
-    async def noting(self: FencedVectors, name: str, *rest: Any, **more: Any) -> Any:
+    async def noting(self: QdrantVectors, name: str, *rest: Any, **more: Any) -> Any:
         found = await nearest(self, name, *rest, **more)
         asked_of.append((name, bool(found)))
         return found
 
-    monkeypatch.setattr(FencedVectors, "nearest", noting)
+    monkeypatch.setattr(QdrantVectors, "nearest", noting)
     assert [each.content for each in await engine.retrieve(QUESTION, limit=8)] == before
     assert sorted(asked_of) == [(collection("entities"), True), (collection("relationships"), True)]

@@ -16,10 +16,10 @@ from anyio.from_thread import start_blocking_portal
 from cragside.bootstrap import Container, preload
 from cragside.domain.indexing import Task
 from cragside.store.ledger.postgres.answers import ANSWERS
-from cragside.store.ledger.postgres.journal import Outside
-from cragside.store.storages.neo4j.fence import FencedGraph
-from cragside.store.storages.qdrant.fence import FencedVectors
-from cragside.store.storages.redis.shares import RedisKv
+from cragside.store.ledger.postgres.journal import Target
+from cragside.store.outside.neo4j import Neo4jGraphs
+from cragside.store.outside.qdrant import QdrantVectors
+from cragside.store.outside.redis import RedisValues
 from tests.integration.test_writers_side_by_side import LATER, SHORT, TEXTS, accept, assert_equal, build, do, run
 from tests.places import FORK, InNeo4j, InPostgres, InQdrant, InRedis, forked
 from tests.services.backends import migrated
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 
 # The places, with what writes to the other database.
-WRITERS: dict[type[InPostgres], type[Outside]] = {InNeo4j: FencedGraph, InQdrant: FencedVectors, InRedis: RedisKv}
+WRITERS: dict[type[InPostgres], type[Target[Any]]] = {
+    InNeo4j: Neo4jGraphs,
+    InQdrant: QdrantVectors,
+    InRedis: RedisValues,
+}
 
 
 @pytest.fixture(
@@ -62,7 +66,7 @@ def stops(place: InPostgres, when: str, told: Connection, task: Task) -> None:
     writer = WRITERS[type(place)]
     write = writer.write
 
-    async def stopping(self: Outside, key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:
+    async def stopping(self: Target[Any], key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:
         merges = change.keys() != {ANSWERS}
         if merges and when == "before":
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -84,13 +84,13 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.server_addresses import Neo4jAddress
     from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
-    from cragside.store.storages.neo4j import graph as neo4j_graph
-    from cragside.store.storages.neo4j.fence import FencedGraph
+    from cragside.store.outside import graph as neo4j_graph
+    from cragside.store.outside.neo4j import Neo4jGraphs
 
     # Neo4j may take long to plan a question on a busy machine, and these suites compare what is found with the graph.
     with migrated(server) as uri, patch.object(neo4j_graph, "PATIENCE_SECONDS", 30.0):
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
-        graph = FencedGraph(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
+        graph = Neo4jGraphs(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
         yield PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": graph})
 
 
@@ -101,11 +101,11 @@ def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
     from cragside.databases.qdrant import QdrantDatabase
     from cragside.databases.server_addresses import QdrantAddress
     from cragside.store.backends.postgres import DEFAULTS, QDRANT_STORAGE, PostgresBackend
-    from cragside.store.storages.qdrant.fence import FencedVectors
+    from cragside.store.outside.qdrant import QdrantVectors
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
-        vectors = FencedVectors(QdrantDatabase(QdrantAddress.parse(url), most=5))
+        vectors = QdrantVectors(QdrantDatabase(QdrantAddress.parse(url), most=5))
         yield PostgresBackend(database, {**DEFAULTS, "vector": QDRANT_STORAGE}, {"vector": vectors})
 
 
@@ -121,7 +121,7 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
         REDIS_KV_STORAGE,
         PostgresBackend,
     )
-    from cragside.store.storages.redis.shares import RedisKv, RedisListing
+    from cragside.store.outside.redis import RedisListing, RedisValues
 
     # In a thread, because the test's event loop may be running.
     with (
@@ -131,7 +131,7 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
     ):
         redis = RedisDatabase(RedisAddress.parse(address), most=5)
         names = {**DEFAULTS, "kv": REDIS_KV_STORAGE, "doc_status": REDIS_DOC_STATUS_STORAGE}
-        outside = {"kv": RedisKv(redis), "doc_status": RedisListing(redis)}
+        outside = {"kv": RedisValues(redis), "doc_status": RedisListing(redis)}
         yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5), names, outside)
 
 

@@ -18,7 +18,7 @@ from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
 from cragside.store.backends.postgres_tables import migrate
-from cragside.store.storages.neo4j.fence import FencedGraph
+from cragside.store.outside.neo4j import Neo4jGraphs
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase, CountingGraph
 
@@ -59,7 +59,7 @@ async def filled(
 
 def backend_on(database: CountingDatabase, graph: str, graphs: "Neo4j | None") -> PostgresBackend:
     """A database with its graph in a class of LightRAG's."""
-    outside = {"graph": FencedGraph(CountingGraph(Neo4jAddress.parse(graphs.uri), database))} if graphs else {}
+    outside = {"graph": Neo4jGraphs(CountingGraph(Neo4jAddress.parse(graphs.uri), database))} if graphs else {}
     return PostgresBackend(database, {**DEFAULTS, "graph": graph}, outside)
 
 

@@ -1,20 +1,25 @@
 """A share that another database has lost is named with that database."""
 
+from typing import Any
+
 import pytest
 
-from cragside.store.ledger.postgres.journal import ShareLost
+from cragside.store.ledger.postgres.journal import ShareLost, Target
+from cragside.store.outside.neo4j import Neo4jGraphs
+from cragside.store.outside.qdrant import QdrantVectors
+from cragside.store.outside.redis import RedisListing, RedisValues
 
 
 @pytest.mark.parametrize(
-    ("role", "share"),
+    ("target", "share"),
     [
-        ("graph", "the graph in Neo4j"),
-        ("vector", "its share in Qdrant"),
-        ("kv", "its share in Redis"),
-        ("doc_status", "its list of documents in Redis"),
+        (Neo4jGraphs, "the graph in Neo4j"),
+        (QdrantVectors, "its share in Qdrant"),
+        (RedisValues, "its share in Redis"),
+        (RedisListing, "its list of documents in Redis"),
     ],
 )
-def test_the_database_and_the_remedy_are_named(role: str, share: str) -> None:
-    lost = ShareLost(role)
+def test_the_database_and_the_remedy_are_named(target: type[Target[Any]], share: str) -> None:
+    lost = ShareLost(target.share)
     assert lost.reason == f"{share} was restored from a backup or emptied"
     assert str(lost).endswith(f"{lost.reason}. Run cragside repair.")

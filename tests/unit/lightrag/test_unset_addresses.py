@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from cragside.store.ledger.failures import LedgerError
+from cragside.store.ledger.postgres.answers import values_of
 from cragside.store.ledger.postgres.journal import Journal
 from cragside.store.ledger.postgres.store import PostgresStore
-from cragside.store.storages.neo4j.graph import graph_of
-from cragside.store.storages.qdrant.vectors import vectors_of
-from cragside.store.storages.redis.shares import values_of
+from cragside.store.outside import graph, vectors
 
 STORAGES = {"kv": "RedisKVStorage", "vector": "QdrantVectorDBStorage", "graph": "Neo4JStorage"}
 
@@ -35,7 +34,11 @@ def store() -> PostgresStore:
 
 @pytest.mark.parametrize(
     ("database_of", "setting"),
-    [(graph_of, "RAG_GRAPH_STORAGE"), (vectors_of, "RAG_VECTOR_STORAGE"), (values_of, "RAG_KV_STORAGE")],
+    [
+        (graph.target_of, "RAG_GRAPH_STORAGE"),
+        (vectors.target_of, "RAG_VECTOR_STORAGE"),
+        (values_of, "RAG_KV_STORAGE"),
+    ],
 )
 def test_whoever_needs_the_other_database_is_told_the_setting(
     store: PostgresStore, database_of: Any, setting: str

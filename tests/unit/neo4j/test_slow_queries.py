@@ -9,7 +9,7 @@ import pytest
 
 from cragside.databases.neo4j import Neo4jFailure
 from cragside.store.ledger.failures import LedgerError
-from cragside.store.storages.neo4j.fence import FencedGraph
+from cragside.store.outside.neo4j import Neo4jGraphs
 
 
 class Database:
@@ -39,8 +39,8 @@ class Database:
         pass
 
 
-def graph(database: Any) -> FencedGraph:
-    return FencedGraph(database)
+def graph(database: Any) -> Neo4jGraphs:
+    return Neo4jGraphs(database)
 
 
 async def test_a_query_that_nobody_waits_for_goes_on() -> None:

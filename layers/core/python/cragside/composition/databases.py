@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cragside.databases.server_addresses import Neo4jAddress, QdrantAddress, RedisAddress
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
-    from cragside.store.storages.neo4j.fence import FencedGraph
-    from cragside.store.storages.qdrant.fence import FencedVectors
+    from cragside.store.outside.neo4j import Neo4jGraphs
+    from cragside.store.outside.qdrant import QdrantVectors
 
 
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
@@ -166,7 +166,7 @@ async def standing(database: "PostgresDatabase") -> Standing:
     return await found(database)
 
 
-async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
+async def examine_graphs(graphs: "Neo4jGraphs") -> DatabaseState:
     """Describe Neo4j. Raises `ServiceUnavailable`."""
     version, edition, database = await graphs.server()
     detail = f"database {database}, {edition} edition"
@@ -190,7 +190,7 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     return DatabaseState(str(info.get("redis_version", "")), str(redis.address), detail, remedy)
 
 
-async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
+async def examine_qdrant(vectors: "QdrantVectors") -> DatabaseState:
     """Describe Qdrant, and tell if others can read its key. Raises `ServiceUnavailable`."""
     remedy = "Begin QDRANT_URL with https://: everybody on the way reads its key." if vectors.tells_its_key else ""
     return DatabaseState(await vectors.server(), vectors.address, "", remedy)

@@ -86,11 +86,11 @@ def load(settings: Settings) -> None:
     from cragside.adapters.embedded.grader import packaged_weights
 
     database = _ON_POSTGRES if settings.on_postgres else _ON_SQLITE
-    graphs = ["cragside.store.storages.neo4j.graph"] if settings.neo4j_uri else []
+    graphs = ["cragside.store.outside.graph", "cragside.store.outside.neo4j"] if settings.neo4j_uri else []
     if settings.vector_storage == "QdrantVectorDBStorage":
-        graphs.append("cragside.store.storages.qdrant.vectors")
+        graphs += ["cragside.store.outside.vectors", "cragside.store.outside.qdrant"]
     if settings.kv_storage == "RedisKVStorage":
-        graphs.append("cragside.store.storages.redis.values")
+        graphs += ["cragside.store.outside.values", "cragside.store.outside.redis"]
     clients = ["cragside.adapters.ollama.chat_client"] if settings.ollama_address else []
     clients += ["cragside.adapters.openai"] if settings.openai_address else []
     for module in (*_FOR_REQUESTS, *database, *graphs, *clients):

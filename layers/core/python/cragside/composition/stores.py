@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from cragside.ports.rag_repository import RagRepository
     from cragside.store.backends.interface import Backend
     from cragside.store.files.spare_room import SpareRoom
-    from cragside.store.storages.neo4j.fence import FencedGraph
-    from cragside.store.storages.qdrant.fence import FencedVectors
-    from cragside.store.storages.redis.fence import FencedRedis
+    from cragside.store.outside.neo4j import Neo4jGraphs
+    from cragside.store.outside.qdrant import QdrantVectors
+    from cragside.store.outside.redis import RedisTarget
     from cragside.store.store import StoreAccess
     from cragside.store.workspaces import Workspaces
 
@@ -119,7 +119,7 @@ class Stores(Models):
         return self._connected(database, database.close)
 
     @cached_property
-    def graphs(self) -> "FencedGraph | None":
+    def graphs(self) -> "Neo4jGraphs | None":
         """Neo4j, which has the graphs of workspaces, None when none is configured."""
         settings = self.settings
         if settings.neo4j_uri is None:
@@ -127,10 +127,10 @@ class Stores(Models):
         with configured("NEO4J_URI"):
             address = neo4j_address(settings)
             from cragside.databases.neo4j import Neo4jDatabase
-            from cragside.store.storages.neo4j.fence import FencedGraph
+            from cragside.store.outside.neo4j import Neo4jGraphs
         passwords, most = self._secret("neo4j_password", str), settings.neo4j_connections or usual_connections()
         database = Neo4jDatabase(address, most=most, passwords=passwords, figures=self.figures, clock=self.clock)
-        graphs = FencedGraph(database)
+        graphs = Neo4jGraphs(database)
         return self._connected(graphs, graphs.close)
 
     @cached_property
@@ -147,7 +147,7 @@ class Stores(Models):
         return self._connected(database, database.close)
 
     @cached_property
-    def vectors(self) -> "FencedVectors | None":
+    def vectors(self) -> "QdrantVectors | None":
         """Qdrant, which may have LightRAG's vectors, None when none is configured."""
         settings = self.settings
         if settings.qdrant_url is None:
@@ -155,11 +155,11 @@ class Stores(Models):
         with configured("QDRANT_URL"):
             address = qdrant_address(settings)
             from cragside.databases.qdrant import QdrantDatabase
-            from cragside.store.storages.qdrant.fence import FencedVectors
+            from cragside.store.outside.qdrant import QdrantVectors
         keys = self._secret("qdrant_api_key", lambda key: qdrant_address(settings, key).api_key)
         most = settings.qdrant_connections or usual_connections()
         database = QdrantDatabase(address, most=most, keys=keys, figures=self.figures, clock=self.clock)
-        vectors = FencedVectors(database)
+        vectors = QdrantVectors(database)
         return self._connected(vectors, vectors.close)
 
     def load_drivers(self) -> None:
@@ -183,17 +183,17 @@ class Stores(Models):
 
         return SqliteBackend(self.clock)
 
-    def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
+    def _outside(self) -> "dict[str, Neo4jGraphs | QdrantVectors | RedisTarget]":
         """Return the databases that have a share of each store, by the roles of LightRAG's storages."""
-        outside: dict[str, FencedGraph | FencedRedis | FencedVectors] = {}
+        outside: dict[str, Neo4jGraphs | QdrantVectors | RedisTarget] = {}
         if self.graphs is not None:
             outside["graph"] = self.graphs
         if self.vectors is not None:
             outside["vector"] = self.vectors
         if self.redis is not None:
-            from cragside.store.storages.redis.shares import RedisKv, RedisListing
+            from cragside.store.outside.redis import RedisListing, RedisValues
 
-            outside |= {"kv": RedisKv(self.redis), "doc_status": RedisListing(self.redis)}
+            outside |= {"kv": RedisValues(self.redis), "doc_status": RedisListing(self.redis)}
         return outside
 
     @cached_property

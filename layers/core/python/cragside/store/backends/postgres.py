@@ -4,20 +4,31 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.store.backends.interface import Backend, Storages
+from cragside.store.leases import GRAPH, Leases
 from cragside.store.ledger.exchange import Batches
 from cragside.store.ledger.ledger import Ledger
 from cragside.store.ledger.postgres.age import AGE_STORAGE, make_graph
-from cragside.store.ledger.postgres.journal import Journal, Outside, ShareLost
+from cragside.store.ledger.postgres.answers import values_of
+from cragside.store.ledger.postgres.journal import Journal, ShareLost, Target
+from cragside.store.ledger.postgres.ledger import PostgresLedger
+from cragside.store.ledger.postgres.store import NewStores, PostgresStore, place_of
+from cragside.store.ledger.postgres.stores import (
+    abandoned_in,
+    is_in,
+    names_in,
+    remove,
+    remove_abandoned,
+    stored_in,
+)
 
 if TYPE_CHECKING:
-    from cragside.store.ledger.postgres.store import PostgresStore
     from cragside.store.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
@@ -39,7 +50,7 @@ class PostgresBackend(Backend):
         self,
         database: PostgresDatabase,
         names: Mapping[str, str] = DEFAULTS,
-        outside: "Mapping[str, Outside] | None" = None,
+        outside: Mapping[str, Target[Any]] | None = None,
     ) -> None:
         """`names` are the classes of LightRAG's storages by their roles, `outside` the databases of some of them."""
         self._database = database
@@ -52,8 +63,6 @@ class PostgresBackend(Backend):
 
     @override
     def place_of(self, folder: Path, generation: str) -> str:
-        from cragside.store.ledger.postgres.store import place_of
-
         return place_of(self._database, folder, generation)
 
     @override
@@ -62,24 +71,17 @@ class PostgresBackend(Backend):
 
     @override
     async def names(self, home: Path) -> list[str]:
-        from cragside.store.ledger.postgres.stores import names_in
-
         # A leading dot: a store that is being built.
         return [name for name in await names_in(self._database) if not name.startswith(".")]
 
     @override
     async def has_store(self, folder: Path) -> bool:
-        from cragside.store.ledger.postgres.stores import is_in
-
         return await is_in(self._database, folder.name)
 
     @override
     async def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> Ledger:
-        from cragside.store.ledger.postgres.ledger import PostgresLedger
-        from cragside.store.ledger.postgres.store import NewStores, PostgresStore
-
         make = make_graph if self._names["graph"] == AGE_STORAGE else None
         new = None if read_only else NewStores(self._names, make)
         store = await PostgresStore.acquire(folder, self._database, self._journal, new)
@@ -92,25 +94,16 @@ class PostgresBackend(Backend):
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
-        from cragside.store.ledger.postgres.stores import stored_in
-
         stored = await stored_in(self._database, folder.name, keys)
         if not stored.waiting:
             return stored
-        from cragside.store.ledger.postgres.store import PostgresStore
-
         # What is on its way counts only if it does not arrive.
-        store = await PostgresStore.acquire(folder, self._database, self._journal)
-        try:
+        async with self._store(folder) as store:
             await store.publish()
-        finally:
-            store.release()
         return await stored_in(self._database, folder.name, keys)
 
     @override
     async def remove(self, folder: Path) -> None:
-        from cragside.store.ledger.postgres.stores import remove
-
         await remove(self._database, folder.name)
         await self._journal.drop_removed()
 
@@ -121,80 +114,47 @@ class PostgresBackend(Backend):
     @override
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
-        from cragside.store.ledger.postgres.stores import abandoned_in, remove_abandoned
-
         for name in await abandoned_in(self._database):
             await remove_abandoned(self._database, name)
         await self._journal.sweep()
 
     @override
     async def disagreement(self, folder: Path) -> str:
-        from cragside.store.ledger.postgres.store import PostgresStore
-
-        store = await PostgresStore.acquire(folder, self._database, self._journal)
-        try:
+        async with self._store(folder) as store:
             try:
                 await store.catch_up()
             except ShareLost as error:
                 return error.reason
-            if store.storages["graph"] == NEO4J_STORAGE:
-                from cragside.store.storages.neo4j.checkup import disagreement
+            if not (store.is_outside("graph") or store.is_outside("vector")):
+                return ""
+            from cragside.store.outside.shares import disagreement
 
-                if found := await disagreement(store):
-                    return found
-            if store.is_outside("vector"):
-                from cragside.store.storages.qdrant.checkup import disagreement as of_vectors
-
-                return await of_vectors(store)
-            return ""
-        finally:
-            store.release()
+            return await disagreement(store)
 
     @override
     async def dump(self, folder: Path) -> Batches:
         """See the base. While other databases are read, nobody writes to the graph."""
-        from cragside.store.ledger.postgres.store import PostgresStore
+        from cragside.store.outside.shares import with_shares
         from cragside.store.storages.postgres.exchange import dump
 
-        store = await PostgresStore.acquire(folder, self._database, self._journal)
-        try:
-            async with _still(store):
-                values = None
-                if store.is_outside("kv"):
-                    from cragside.store.storages.redis.shares import values_of
-
-                    values = values_of(store)
-                batches = dump(store, values)
-                if store.is_outside("vector"):
-                    from cragside.store.storages.qdrant.exchange import with_vectors
-
-                    batches = with_vectors(batches, store)
-                if store.storages["graph"] == NEO4J_STORAGE:
-                    from cragside.store.storages.neo4j.exchange import with_graph
-                    from cragside.store.storages.neo4j.graph import graph_of
-
-                    batches = with_graph(batches, graph_of(store), store.key)
-                async for batch in batches:
-                    yield batch
-        finally:
-            store.release()
+        async with self._store(folder) as store, _still(store):
+            values = values_of(store) if store.is_outside("kv") else None
+            async for batch in with_shares(dump(store, values), store):
+                yield batch
 
     @override
     async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
-        from cragside.store.ledger.postgres.store import PostgresStore
+        from cragside.store.outside.shares import without_shares
         from cragside.store.storages.postgres.exchange import load
 
+        async with self._store(folder) as store:
+            await load(store, without_shares(batches, store), search_text)
+
+    @asynccontextmanager
+    async def _store(self, folder: Path) -> AsyncIterator[PostgresStore]:
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
-            if store.storages["graph"] == NEO4J_STORAGE:
-                from cragside.store.storages.neo4j.exchange import without_graph
-
-                batches = without_graph(batches, store)
-            if store.is_outside("vector"):
-                from cragside.store.storages.qdrant.exchange import without_vectors
-
-                batches = without_vectors(batches, store)
-            await load(store, batches, search_text)
+            yield store
         finally:
             store.release()
 
@@ -208,47 +168,46 @@ class PostgresBackend(Backend):
         await self._database.close()
 
 
-def _graph(name: str) -> "type[GraphStorage]":
-    """The storage that has the graph of LightRAG's class of this name. Neo4j's driver is not always installed."""
-    if name == NEO4J_STORAGE:
-        from cragside.store.storages.neo4j.graph import Neo4jGraph
-
-        return Neo4jGraph
-    from cragside.store.storages.postgres.age_graph import AgeGraph
-    from cragside.store.storages.postgres.graph import PostgresGraph
-
-    return AgeGraph if name == AGE_STORAGE else PostgresGraph
-
-
 def _values(name: str) -> "type[ValueStorage]":
-    if name == REDIS_KV_STORAGE:
-        from cragside.store.storages.redis.values import RedisValues
+    if name == DEFAULTS["kv"]:
+        from cragside.store.storages.postgres.values import PostgresValues
 
-        return RedisValues
-    from cragside.store.storages.postgres.values import PostgresValues
+        return PostgresValues
+    from cragside.store.outside.values import OutsideValues
 
-    return PostgresValues
+    return OutsideValues
 
 
 def _vectors(name: str) -> "type[VectorStorage]":
-    if name == QDRANT_STORAGE:
-        from cragside.store.storages.qdrant.vectors import QdrantVectors
+    if name == DEFAULTS["vector"]:
+        from cragside.store.storages.postgres.vectors import PostgresVectors
 
-        return QdrantVectors
-    from cragside.store.storages.postgres.vectors import PostgresVectors
+        return PostgresVectors
+    from cragside.store.outside.vectors import OutsideVectors
 
-    return PostgresVectors
+    return OutsideVectors
+
+
+def _graph(name: str) -> "type[GraphStorage]":
+    if name == DEFAULTS["graph"]:
+        from cragside.store.storages.postgres.graph import PostgresGraph
+
+        return PostgresGraph
+    if name == AGE_STORAGE:
+        from cragside.store.storages.postgres.age_graph import AgeGraph
+
+        return AgeGraph
+    from cragside.store.outside.graph import OutsideGraph
+
+    return OutsideGraph
 
 
 @asynccontextmanager
-async def _still(store: "PostgresStore") -> AsyncIterator[None]:
+async def _still(store: PostgresStore) -> AsyncIterator[None]:
     """Nobody writes to what other databases have of a store. Raises `LedgerError`."""
     if not any(store.is_outside(role) for role in ("kv", "vector", "graph")):
         yield
         return
-    from cragside.store.leases import GRAPH, Leases
-    from cragside.store.ledger.postgres.ledger import PostgresLedger
-
     leases = Leases(PostgresLedger(store, store.workspace, str), _LEASE_SECONDS)
     try:
         async with leases.held(GRAPH):

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
@@ -159,12 +160,17 @@ class GraphStorage(_Committed, BaseGraphStorage):
     upsert_node = upsert_edge = delete_node = remove_nodes = remove_edges = drop = unused
     get_all_labels = get_popular_labels = search_labels = get_knowledge_graph = get_all_nodes = get_all_edges = unused
 
-    @abstractmethod
+    # None for all of them.
+    edges_per_node: int | None = None
+
     def bounded(self, edges_per_node: int) -> Self:
         """A view for queries that sees at most so many edges of each node.
 
         LightRAG fetches, ranks and counts all edges of every node it finds; hubs have hundreds.
         """
+        view = copy(self)
+        view.edges_per_node = edges_per_node
+        return view
 
     @abstractmethod
     async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:

@@ -5,7 +5,7 @@ LightRAG's own tables tell that. Where LightRAG's values are in another database
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from cragside.store.ledger.entries import TEXTS
@@ -75,6 +75,12 @@ class KeptValues(Protocol):
         """The JSON of values in the order of the ids. Raises `LedgerError`."""
 
 
+def values_of(store: "PostgresStore") -> KeptValues:
+    """Return the database that has a store's values. Raises `LedgerError` if its address is not set."""
+    kept: KeptValues = store.journal.target(ROLE)
+    return kept
+
+
 async def note_values(store: "PostgresStore", namespace: str, changes: Mapping[str, dict[str, Any] | None]) -> None:
     """Note values in the journal, in the transaction that is under way; None removes."""
     if not changes:
@@ -142,7 +148,7 @@ async def _answers(
     pairs = [(row[0], row[1]) for row in await old.all(_ANSWERED, version)]
     ids = list(dict.fromkeys(answer for answer, _ in pairs))
     try:
-        kept = await cast(KeptValues, old.journal.target(ROLE)).read(old.key, ANSWERS, ids)
+        kept = await values_of(old).read(old.key, ANSWERS, ids)
     except LedgerError:
         return [], {}  # the model is asked again
     found: dict[str, dict[str, Any] | None] = {

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from contextvars import Context
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import orjson
 
+from cragside.databases.gate import ServerFailure
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.store.ledger.failures import LedgerError
 from cragside.store.ledger.postgres.failing import translating
@@ -35,45 +38,109 @@ _DROPPED = "SELECT key, role FROM crag.dropped WHERE role = ANY($1)"
 # How long a process that ends waits for what it is writing to other databases. Others go on with it.
 CLOSE_SECONDS = 5.0
 
+D = TypeVar("D", bound="Connections")
 
-_SHARES_BY_ROLE = {
-    "graph": "the graph in Neo4j",
-    "vector": "its share in Qdrant",
-    "kv": "its share in Redis",
-    "doc_status": "its list of documents in Redis",
-}
-
-
-class ChangesMissing(LedgerError):
-    """The other database lacks changes that came before this one."""
+# No writer is stopped for longer than a week: what keeps late writers out may go then.
+FORGET_SECONDS = 7 * 24 * 3600
 
 
 class ShareLost(LedgerError):
     """Another database has lost changes of a store, or has some that PostgreSQL has lost."""
 
-    def __init__(self, role: str) -> None:
-        lost = f"{_SHARES_BY_ROLE[role]} was restored from a backup or emptied"
+    def __init__(self, share: str) -> None:
+        lost = f"{share} was restored from a backup or emptied"
         super().__init__(lost, f"does not agree with all of its databases: {lost}. Run cragside repair")
 
 
-class Outside(Protocol):
-    """A database outside of PostgreSQL that holds a share of each store. All methods may raise `LedgerError`."""
+class Fence(NamedTuple):
+    """The latest change of a store that another database has: its number and its id. Without arguments, none."""
+
+    seq: int = 0
+    change: str = ""
+
+    def comes_before(self, this: "Fence") -> bool:
+        """Return True if `this` is the next change."""
+        return self.seq == this.seq - 1
+
+
+# The fence of a removed store: any change of a stopped writer comes before it. Some databases compare floats.
+CLOSED = Fence(2**53)
+
+
+class Connections(Protocol):
+    """Connections to a server."""
+
+    @property
+    def address(self) -> object:
+        """Return where it is. As text, this shows neither user nor password."""
+
+    async def close(self) -> None:
+        """Close them."""
+
+
+class Target(ABC, Generic[D]):
+    """A database outside of PostgreSQL that holds a share of each store. All methods may raise `LedgerError`.
+
+    Changes are written in their order and once each, though several processes write, and any of them may stop at any
+    point and go on later. A `Fence` that is kept with the share makes sure of that: a change is written, and the fence
+    set to it, only while the fence is the one before. Where a database has transactions, both are one transaction.
+    `VectorTarget` does without.
+    """
+
+    # Completes the sentence "... was restored from a backup".
+    share: ClassVar[str]
+
+    def __init__(self, database: D) -> None:
+        self._database = database
+
+    @property
+    def address(self) -> str:
+        """Return the address of the database, without user and password."""
+        return str(self._database.address)
 
     async def write(self, key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:
         """Write the `seq`-th change of the store with this key, whole.
 
         One that is written already stays as it is. Returns False, and writes nothing, if a later one or another one of
-        this number is there. Raises `ChangesMissing` if the one before is not.
+        this number is there, or if the one before is not.
         """
+        async with translating_failures():
+            return await self._write(key, Fence(seq, str(change_id)), change)
 
     async def applied(self, key: str) -> int:
-        """The number of the latest change of a store that was written, 0 without any."""
+        """Return the number of the latest change of a store that was written, 0 without any."""
+        async with translating_failures():
+            return await self._applied(key)
 
     async def drop(self, key: str) -> None:
-        """Remove all of a store. No later change of it is written."""
+        """Remove all of a store. No later change of it is written, within `FORGET_SECONDS` at least."""
+        async with translating_failures():
+            await self._drop(key)
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._database.close()
+
+    @abstractmethod
+    async def _write(self, key: str, this: Fence, change: dict[str, Any]) -> bool:
+        """See `write`."""
+
+    @abstractmethod
+    async def _applied(self, key: str) -> int:
+        """See `applied`."""
+
+    @abstractmethod
+    async def _drop(self, key: str) -> None:
+        """See `drop`. The fence is closed first: a writer that comes meanwhile is kept out."""
+
+
+@asynccontextmanager
+async def translating_failures() -> AsyncIterator[None]:
+    """Raise failures of another database's server as the ledger's own exception."""
+    try:
+        yield
+    except ServerFailure as error:
+        raise LedgerError(error.reason, error.unusable) from error
 
 
 class Journal:
@@ -82,15 +149,15 @@ class Journal:
     Any process may write what another one has noted. `targets` are the databases by the roles of LightRAG's storages.
     """
 
-    def __init__(self, database: PostgresDatabase, targets: Mapping[str, Outside]) -> None:
+    def __init__(self, database: PostgresDatabase, targets: Mapping[str, Target[Any]]) -> None:
         self._database = database
         self.targets = targets
         # How many changes this process has noted.
         self.noted = 0
         self._drains: dict[tuple[int, str], asyncio.Task[None]] = {}
 
-    def target(self, role: str) -> Outside:
-        """The database of a role. Raises `LedgerError` if none is configured."""
+    def target(self, role: str) -> Any:
+        """Return the database of a role: a `Target`. Raises `LedgerError` if none is configured."""
         if role not in self.targets:
             setting = f"RAG_{role.upper()}_STORAGE"
             raise LedgerError(
@@ -173,7 +240,7 @@ class Journal:
         # A database that is out of reach, or that lost its share, holds no other one up.
         drains = [self._drain(number, key, role) for role, _, lost, first in shares if first is not None and not lost]
         ended = await asyncio.gather(*drains, return_exceptions=True)
-        for failed in (*(ShareLost(role) for role, _, lost, _ in shares if lost), *ended):
+        for failed in (*(ShareLost(self.target(role).share) for role, _, lost, _ in shares if lost), *ended):
             if failed is not None:
                 raise failed
         return [(role, seq, first) for role, seq, _, first in shares]
@@ -210,11 +277,7 @@ class Journal:
 
     async def _write(self, number: int, key: str, role: str, seq: int, change_id: UUID, change: dict[str, Any]) -> None:
         this = number, role, seq, change_id
-        try:
-            written = await self.target(role).write(key, seq, change_id, change)
-        except ChangesMissing:
-            written = False
-        if not written:
+        if not await self.target(role).write(key, seq, change_id, change):
             # Another process that wrote it, and later ones, has taken it out of the journal before.
             async with translating():
                 waits = await self._database.value(_WAITS, *this)
@@ -227,4 +290,4 @@ class Journal:
     async def _lose(self, number: int, role: str) -> None:
         async with translating():
             await self._database.value(_LOST, number, role)
-        raise ShareLost(role)
+        raise ShareLost(self.target(role).share)

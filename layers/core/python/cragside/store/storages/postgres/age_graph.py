@@ -13,8 +13,8 @@ from cragside.store.ledger.changes import Row
 from cragside.store.ledger.failures import LedgerError
 from cragside.store.ledger.postgres.age import ENTITY, graph_of
 from cragside.store.ledger.postgres.failing import translating
-from cragside.store.storages.interface import Expansion, Properties, Strong, ordered
-from cragside.store.storages.postgres.ledger_graph import LedgerGraph
+from cragside.store.storages.interface import Expansion, ordered
+from cragside.store.storages.postgres.ledger_graph import WITH_PROPERTIES, LedgerGraph
 
 # All names are qualified, because a search path would have to be set anew on each connection.
 EQUAL = "OPERATOR(ag_catalog.=)"
@@ -98,8 +98,18 @@ _KIND = """coalesce(ag_catalog.agtype_out(node.properties)::text::jsonb->>'entit
 _CONTAINING = _NAMED.replace(
     "{condition}", f"strpos({_LOWER_NAME}, {_LOWER_TEXT}) > 0 AND ($3::text = '' OR {_KIND} = $3)"
 )
-_KINDS = f"SELECT {_KIND}, count(*) FROM {VERTICES} AS node GROUP BY 1"
-_SIZES = f"SELECT (SELECT count(*) FROM {VERTICES}), (SELECT count(*) FROM {EDGES})"
+_QUERIES = {
+    "nodes": _NODES,
+    "edges": _EDGES_BETWEEN,
+    "degrees": _DEGREES,
+    "edges_of": _EDGES_OF,
+    "same_name": _SAME_NAME,
+    "containing": _CONTAINING,
+    "kinds": f"SELECT {_KIND}, count(*) FROM {VERTICES} AS node GROUP BY 1",
+    "among": _AMONG,
+    "strongest": _STRONGEST,
+    "sizes": f"SELECT (SELECT count(*) FROM {VERTICES}), (SELECT count(*) FROM {EDGES})",
+}
 
 _CUT = f"""DELETE FROM {EDGES} AS edge USING unnest($1::text[], $2::text[]) AS pair (source, target),
     {VERTICES} AS a, {VERTICES} AS b
@@ -131,13 +141,6 @@ class AgeGraph(LedgerGraph):
         self._graph = graph_of(self._store.key)
 
     @override
-    async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
-        found: dict[str, list[tuple[str, str]]] = {node: [] for node in node_ids}
-        for node, other in await self._rows(_EDGES_OF, list(found), self.edges_per_node):
-            found[node].append((node, other))
-        return found
-
-    @override
     async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
         (expansion,) = await self._rows(_EXPANSION, [*names], self.edges_per_node, *_columns(ends, 2))
         around, nodes, edges, degrees = (json.loads(rows or "[]") for rows in expansion)
@@ -153,44 +156,6 @@ class AgeGraph(LedgerGraph):
             pairs={ordered(*pair) for pair in (*beside, *ends)},
             edges={ordered(source, target): row for source, target, row in edges},
         )
-
-    @override
-    async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
-        return {name: json.loads(properties) for name, properties in await self._rows(_NODES, [*names])}
-
-    @override
-    async def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Properties]:
-        rows = await self._rows(_EDGES_BETWEEN, *_columns(pairs, 2))
-        return {(source, target): json.loads(properties) for source, target, properties in rows}
-
-    @override
-    async def degrees(self, names: Iterable[str]) -> dict[str, int]:
-        return dict(await self._rows(_DEGREES, [*names]))
-
-    @override
-    async def named(self, name: str) -> tuple[str, Properties] | None:
-        if exact := await self.nodes([name]):
-            return name, exact[name]
-        rows = await self._rows(_SAME_NAME, name, 1)
-        return (rows[0][0], json.loads(rows[0][1])) if rows else None
-
-    @override
-    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
-        return [row[0] for row in await self._rows(_CONTAINING, text, limit, kind)]
-
-    @override
-    async def kinds(self) -> dict[str, int]:
-        return dict(await self._rows(_KINDS))
-
-    @override
-    async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
-        rows = await self._rows(_AMONG, list(names), limit)
-        return [(source, target, json.loads(properties)) for source, target, properties in rows]
-
-    @override
-    async def strongest(self, name: str, limit: int) -> list[Strong]:
-        rows = await self._rows(_STRONGEST, name, limit)
-        return [Strong(other, json.loads(properties), name <= other) for other, properties in rows]
 
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None. Within a transaction."""
@@ -211,10 +176,11 @@ class AgeGraph(LedgerGraph):
         if made and (await self._rows(_JOIN, *_columns(made, 3)))[0][0] != len(made):
             raise LedgerError("an edge lacks one of its entities", "got an edge without its entities")
 
-    async def sizes(self) -> tuple[int, int]:
-        """Count the nodes and the edges."""
-        ((nodes, edges),) = await self._rows(_SIZES)
-        return nodes, edges
+    @override
+    async def _ask(self, query: str, **values: Any) -> list[Any]:
+        columns = _columns(values["pairs"], 2) if "pairs" in values else values.values()
+        rows = await self._rows(_QUERIES[query], *columns)
+        return [(*row[:-1], json.loads(row[-1])) for row in rows] if query in WITH_PROPERTIES else rows
 
     async def _rows(self, sql: str, *values: Any) -> list[Any]:
         async with translating():

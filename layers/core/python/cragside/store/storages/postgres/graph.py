@@ -1,14 +1,14 @@
 """LightRAG's graph in tables of PostgreSQL."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 from typing_extensions import override
 
 from cragside.store.ledger.changes import Row
-from cragside.store.storages.interface import Properties, Strong, ordered
-from cragside.store.storages.postgres.ledger_graph import LedgerGraph
+from cragside.store.storages.interface import Properties, ordered
+from cragside.store.storages.postgres.ledger_graph import WITH_PROPERTIES, LedgerGraph
 from cragside.store.storages.postgres.lightrag_postgres import PGTableGraphStorage
 from cragside.store.storages.postgres.seam import SharedDatabase
 
@@ -18,10 +18,10 @@ _LOWER = 'lower({} COLLATE "und-x-icu")'
 _WEIGHT = "(properties->>'weight')::float8"
 # The strongest edges of a node, from either side.
 _STRONGEST = f"""
-SELECT other, properties, forward FROM (
-    SELECT tgt_id AS other, properties, true AS forward FROM lightrag_graph_edges WHERE {_OWN} AND src_id = $3
+SELECT other, properties FROM (
+    SELECT tgt_id AS other, properties FROM lightrag_graph_edges WHERE {_OWN} AND src_id = $3
     UNION ALL
-    SELECT src_id, properties, false FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = $3 AND src_id <> $3) AS near
+    SELECT src_id, properties FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = $3 AND src_id <> $3) AS near
 ORDER BY {_WEIGHT} DESC NULLS LAST, other COLLATE "C" LIMIT $4
 """  # noqa: S608 (our own text)
 _AMONG = f"""
@@ -49,13 +49,22 @@ _KIND = "coalesce(properties->>'entity_type', '')"
 _CONTAINING = _NAMES.format(
     f"strpos({_LOWER.format('id')}, {_LOWER.format('$3::text')}) > 0 AND ($5::text = '' OR {_KIND} = $5)"
 )
-_KINDS = f"SELECT {_KIND} AS kind, count(*) FROM lightrag_graph_nodes WHERE {_OWN} GROUP BY 1"  # noqa: S608 (our own)
+_COUNT = f"(SELECT count(*) FROM lightrag_graph_{{}} WHERE {_OWN})"  # noqa: S608 (our own text)
+_QUERIES = {
+    "edges_of": _EDGES_OF,
+    "same_name": _SAME_NAME,
+    "containing": _CONTAINING,
+    "kinds": f"SELECT {_KIND} AS kind, count(*) FROM lightrag_graph_nodes WHERE {_OWN} GROUP BY 1",  # noqa: S608
+    "among": _AMONG,
+    "strongest": _STRONGEST,
+    "sizes": f"SELECT {_COUNT.format('nodes')} AS nodes, {_COUNT.format('edges')} AS edges",
+}
 
 
 @final
 @dataclass
 class PostgresGraph(PGTableGraphStorage, LedgerGraph):
-    """LightRAG's two tables. Each edge is stored once."""
+    """LightRAG's two tables. Each edge is stored once. LightRAG's own methods read nodes, edges and degrees."""
 
     @override
     async def initialize(self) -> None:
@@ -66,15 +75,7 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
     async def finalize(self) -> None:
         await LedgerGraph.finalize(self)
 
-    @override
-    async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
-        if self.edges_per_node is None:
-            return await super().get_nodes_edges_batch(node_ids)  # type: ignore[no-any-return]
-        rows = await self._rows(_EDGES_OF, node_ids, self.edges_per_node)
-        found: dict[str, list[tuple[str, str]]] = {node: [] for node in node_ids}
-        for node, other in rows:
-            found[node].append((node, other))
-        return found
+    get_nodes_edges_batch = LedgerGraph.get_nodes_edges_batch
 
     @override
     async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
@@ -90,32 +91,6 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
         known, degrees = await self.nodes(names), await self.node_degrees_batch(names)
         return {name: degrees.get(name, 0) for name in known}
 
-    @override
-    async def named(self, name: str) -> tuple[str, Properties] | None:
-        if exact := await self.nodes([name]):
-            return name, exact[name]
-        rows = await self._rows(_SAME_NAME, name, 1)
-        return (rows[0][0], self._json_loads(rows[0][1])) if rows else None
-
-    @override
-    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
-        rows = await self._rows(_CONTAINING, text, limit, kind)
-        return [row[0] for row in rows]
-
-    @override
-    async def kinds(self) -> dict[str, int]:
-        return dict(await self._rows(_KINDS))
-
-    @override
-    async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
-        rows = await self._rows(_AMONG, list(names), limit)
-        return [(source, target, self._json_loads(properties)) for source, target, properties in rows]
-
-    @override
-    async def strongest(self, name: str, limit: int) -> list[Strong]:
-        rows = await self._rows(_STRONGEST, name, limit)
-        return [Strong(other, self._json_loads(properties), forward) for other, properties, forward in rows]
-
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None."""
         await self.remove_edges([ends for ends, row in edges.items() if not row])
@@ -123,14 +98,8 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
         await self.upsert_nodes_batch([(name, {"entity_id": name, **row}) for name, row in nodes.items() if row])
         await self.upsert_edges_batch([(*ordered(*ends), dict(row)) for ends, row in edges.items() if row])
 
-    async def sizes(self) -> tuple[int, int]:
-        """Count the nodes and the edges."""
-        counted = "(SELECT count(*) FROM lightrag_graph_{} WHERE workspace = $1 AND namespace = $2)"
-        rows = await self._rows(f"SELECT {counted.format('nodes')} AS nodes, {counted.format('edges')} AS edges")
-        return int(rows[0][0]), int(rows[0][1])
-
-    async def _rows(self, sql: str, *values: Any) -> list[Any]:
-        found: list[Any] = [
-            tuple(row.values()) for row in await self._fetch(sql, self.workspace, self.namespace, *values)
-        ]
-        return found
+    @override
+    async def _ask(self, query: str, **values: Any) -> list[Any]:
+        found = await self._fetch(_QUERIES[query], self.workspace, self.namespace, *values.values())
+        rows: list[Any] = [tuple(row.values()) for row in found]
+        return [(*row[:-1], self._json_loads(row[-1])) for row in rows] if query in WITH_PROPERTIES else rows

@@ -1,9 +1,8 @@
 """LightRAG's graph storage on SQLite. Its queries look at no more of the graph than they return."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Self, final
+from typing import final
 
 import orjson
 from typing_extensions import override
@@ -52,8 +51,6 @@ _BEST = "ORDER BY degree DESC, id LIMIT"
 class SqliteGraphStorage(GraphStorage):
     """Nodes and edges in tables. Each edge is stored once."""
 
-    edges_per_node: int = -1
-
     @override
     async def initialize(self) -> None:
         self._db = Database.acquire(self.global_config["working_dir"])
@@ -61,12 +58,6 @@ class SqliteGraphStorage(GraphStorage):
     @override
     async def finalize(self) -> None:
         self._db.release()
-
-    @override
-    def bounded(self, edges_per_node: int) -> Self:
-        view = copy(self)
-        view.edges_per_node = edges_per_node
-        return view
 
     @override
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
@@ -128,7 +119,7 @@ class SqliteGraphStorage(GraphStorage):
         rows = self._db.all(
             "SELECT target FROM edge WHERE source = ?1"
             " UNION ALL SELECT source FROM edge WHERE target = ?1 AND source <> ?1 LIMIT ?2",
-            (node, self.edges_per_node),
+            (node, -1 if self.edges_per_node is None else self.edges_per_node),
         )
         return [(node, row[0]) for row in rows]
 

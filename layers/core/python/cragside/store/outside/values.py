@@ -1,4 +1,4 @@
-"""LightRAG's key-value storage in Redis."""
+"""LightRAG's key-value storage in a database outside of PostgreSQL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,14 @@ import orjson
 from typing_extensions import override
 
 from cragside.store.ledger.entries import TEXTS
-from cragside.store.ledger.postgres.answers import note_values, texts_by_id
+from cragside.store.ledger.postgres.answers import note_values, texts_by_id, values_of
 from cragside.store.ledger.postgres.store import PostgresStore
 from cragside.store.storages.interface import ValueStorage
-from cragside.store.storages.redis.shares import values_of
 
 
 @final
 @dataclass
-class RedisValues(ValueStorage):
+class OutsideValues(ValueStorage):
     """LightRAG's values by their ids, a namespace each."""
 
     @override
@@ -38,7 +37,7 @@ class RedisValues(ValueStorage):
         rows = await values_of(self._store).read(self._store.key, self.namespace, ids)
         found = {key: orjson.loads(row) for key, row in zip(ids, rows, strict=True) if row is not None}
         if self.namespace == TEXTS and (missing := [key for key in ids if key not in found]):
-            # They wait to be written to Redis.
+            # They wait to be written there.
             found |= await texts_by_id(self._store, missing)
         return [found.get(key) for key in ids]
 

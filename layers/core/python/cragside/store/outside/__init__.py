@@ -1,0 +1,1 @@
+"""The shares of stores that databases outside of PostgreSQL hold."""

@@ -1,1 +1,0 @@
-"""LightRAG's graph in Neo4j, which the ledger in PostgreSQL writes through its journal."""
