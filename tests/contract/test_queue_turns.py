@@ -80,7 +80,6 @@ async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts
         await asyncio.to_thread(dies_with_tasks_in_hand, make)
     (alone,) = await queue.receive(limit=10, wait=0)
     assert (alone.task, alone.attempt) == (task("doc-bad"), 1)
-    await queue.send([task("doc-3")])
     assert await tasks_of(queue) == []
     await queue.finish(alone)
     (other,) = await queue.receive(limit=10, wait=0)
@@ -113,6 +112,8 @@ async def test_a_task_that_killed_workers_waits_until_nothing_else_is_in_hand(
     assert await tasks_of(queue) == []
     await queue.finish(other)
     assert await tasks_of(queue) == [task("doc-bad")]
+    await queue.send([task("doc-3")])
+    assert await tasks_of(queue) == []
 
 
 async def test_a_worker_that_begins_again_gets_the_tasks_of_one_that_was_killed_meanwhile(
