@@ -40,7 +40,7 @@ FIRST = (
     ("LangGraph", ("langgraph.graph",)),
     ("the corrective graph", ("cragside.crag.graph",)),
     ("LightRAG", ("lightrag.lightrag",)),
-    ("its storages on SQLite", ("cragside.store.repository", "cragside.store.engine.engine")),
+    ("its storages on SQLite", ("cragside.store.repository", "cragside.store.engine")),
 )
 
 

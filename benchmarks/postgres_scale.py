@@ -92,7 +92,7 @@ async def measure(uri: str, sizes: tuple[int, ...]) -> dict[int, dict[str, float
 
 
 async def _measured(container: Container, sizes: tuple[int, ...]) -> dict[int, dict[str, float]]:
-    from cragside.store.storages.postgres import searches
+    from cragside.store.postgres import searching
 
     await _prepare(container, sizes)
     asked = {size: corpus.questions(size, min(size, ROUNDS * QUESTIONS + QUESTIONS)) for size in sizes}
@@ -110,15 +110,15 @@ async def _measured(container: Container, sizes: tuple[int, ...]) -> dict[int, d
         near = [await _nearest(container, size, asked[size][:QUESTIONS], by_index=way) for way in (True, False)]
         shown[size] = {"p50_ms": min(medians[size]), "nearest": _recall(*near)}
     # Without the names of indexes, searches are exact.
-    by_name = searches.index_of_passages, searches.index_of_rows
-    searches.index_of_passages = lambda _: "NULL"
-    searches.index_of_rows = lambda *_: "NULL"
+    by_name = searching.index_of_passages, searching.index_of_rows
+    searching.index_of_passages = lambda _: "NULL"
+    searching.index_of_rows = lambda *_: "NULL"
     try:
         for size in sizes:
             exact, slow = await _retrieved(container, size, asked[size][:QUESTIONS])
             shown[size] |= {"recall": _recall(found[size], exact), "exact_ms": statistics.median(slow)}
     finally:
-        searches.index_of_passages, searches.index_of_rows = by_name
+        searching.index_of_passages, searching.index_of_rows = by_name
     return shown
 
 

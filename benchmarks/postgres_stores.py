@@ -13,13 +13,13 @@ import numpy as np
 
 from benchmarks import corpus
 from cragside.bootstrap import Container
-from cragside.store.ledger.changes import GraphChange, VectorChange
-from cragside.store.ledger.postgres.driver import SEARCHED
-from cragside.store.ledger.postgres.words import counted
+from cragside.store.driver import GraphChange, VectorChange
+from cragside.store.postgres.ledger import SEARCHED
+from cragside.store.ranking import counted
 
 if TYPE_CHECKING:
-    from cragside.store.ledger.postgres.store import PostgresStore
-    from cragside.store.store import Store
+    from cragside.store.open_store import Store
+    from cragside.store.postgres.store import PostgresStore
 
 PASSAGES_A_DOCUMENT = 10
 _BATCH = 500

@@ -25,10 +25,10 @@ import numpy as np
 from benchmarks import corpus
 from benchmarks.harness import Target, machine, report, scratch, table
 from cragside.adapters.embedded.keywords import asked_words, searched_words
-from cragside.store.ledger.sqlite.database import Database
-from cragside.store.ledger.sqlite.lightrag_rows import write_vectors
-from cragside.store.storages.ranking import words_of
-from cragside.store.storages.sqlite.vectors import SqliteVectorStorage
+from cragside.store.ranking import words_of
+from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.driver import write_vectors
+from cragside.store.sqlite.vectors import SqliteVectorStorage
 from evals.lookalike_reports import questions, reports
 
 SIZES = (100, 3_000, 20_000, 100_000)

@@ -32,7 +32,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Ranking
 from cragside.ports.embedder import Embedder
-from cragside.store.ledger.entries import searched_text
+from cragside.store.chunking import searched_text
 
 STEPS = [round(0.05 * step, 2) for step in range(2, 16)]
 KEPT = 0.9

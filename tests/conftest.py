@@ -19,7 +19,7 @@ pytest_plugins = ("tests.services.fixtures",)
 # What takes longest to compile of all that the tests import.
 _LARGE = (
     "cragside.crag.graph", "pandas", "schemathesis", "qdrant_client", "hypothesis", "redis", "fastapi.openapi.models",
-    "cragside.store.lean", "moto", "neo4j", "openpyxl", "aiohttp", "PIL.Image", "rich.progress",
+    "cragside.store.lightrag", "moto", "neo4j", "openpyxl", "aiohttp", "PIL.Image", "rich.progress",
 )  # fmt: skip
 
 _STAGES = {

@@ -10,10 +10,10 @@ from cragside.ports.embedder import Embedder
 from cragside.ports.models import LanguageModel, RelevanceGrader
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
-from cragside.store.ledger.sqlite.database import Database
+from cragside.store.open_store import Store
 from cragside.store.opening import StoreOpener
 from cragside.store.repository import LightRagRepository
-from cragside.store.store import Store
+from cragside.store.sqlite.database import Database
 from cragside.store.workspaces import MOST_OPEN, PATIENCE_SECONDS, Workspaces
 from tests.fakes import as_written
 

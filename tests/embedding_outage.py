@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.store.engine.embedding_cache import CachedEmbedder
+from cragside.store.embeddings import CachedEmbedder
 
 
 @contextmanager

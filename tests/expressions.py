@@ -30,7 +30,7 @@ _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"
 MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Pattern[Any]]]]] = {
     ("cragside.domain.query", "_pattern"): (("match",), lambda: [_pattern("/rag")]),
     ("cragside.domain.neutral", "_label"): (("finditer",), lambda: [_label(SPEAKERS)]),
-    ("cragside.store.indexing.accepting", "_known"): (
+    ("cragside.store.library", "_known"): (
         ("fullmatch",),
         lambda: [re.compile(r"a \(\d+\)\.txt")],
     ),

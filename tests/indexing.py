@@ -6,8 +6,8 @@ from typing import Any
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Acceptance, Task
-from cragside.store.indexing.part_indexer import PartIndexer
 from cragside.store.library import Library
+from cragside.store.part_indexer import PartIndexer
 
 ARMSTRONG = "William Armstrong built Cragside in Northumberland. Joseph Swan lit Cragside with lamps."
 SWAN = "Joseph Swan lived in Gateshead. William Armstrong visited Joseph Swan in Gateshead."

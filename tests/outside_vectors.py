@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from cragside.store.ledger.postgres.journal import Fence
 from cragside.store.outside.vectors import ChangedRows, StoredRow, VectorTarget
+from cragside.store.postgres.journal import Fence
 
 
 @dataclass

@@ -12,7 +12,7 @@ from lightrag.utils import EmbeddingFunc
 
 if TYPE_CHECKING:
     from cragside.store.backends.interface import Backend
-    from cragside.store.ledger.ledger import Ledger
+    from cragside.store.ledger import Ledger
 
 DIMENSIONS = 16
 

@@ -20,7 +20,7 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
-from cragside.store.ledger.exchange import (
+from cragside.store.exchange import (
     DocumentRow,
     EdgeRow,
     FactsRow,

@@ -9,7 +9,8 @@ import pytest
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.store.backends.interface import Backend
-from cragside.store.ledger.changes import (
+from cragside.store.chunking import Entry, Piece, StoredPart
+from cragside.store.driver import (
     Always,
     ChangeGuard,
     GraphChange,
@@ -18,8 +19,7 @@ from cragside.store.ledger.changes import (
     VectorChange,
     WhileCurrent,
 )
-from cragside.store.ledger.entries import Entry, Piece, StoredPart
-from cragside.store.ledger.ledger import Ledger
+from cragside.store.ledger import Ledger
 from tests.contract.opened_storages import opened_ledger
 
 TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}

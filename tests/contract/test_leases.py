@@ -9,9 +9,9 @@ import pytest
 from cragside.databases.lease_holders import is_gone, new_holder
 from cragside.domain.errors import ServiceUnavailable
 from cragside.store.backends.interface import Backend
-from cragside.store.ledger.changes import Always, GraphChange
-from cragside.store.ledger.leases import LeaseLost
-from cragside.store.ledger.ledger import Ledger
+from cragside.store.driver import Always, GraphChange
+from cragside.store.errors import LeaseLost
+from cragside.store.ledger import Ledger
 
 
 @pytest.fixture

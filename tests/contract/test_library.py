@@ -21,8 +21,8 @@ from cragside.domain.query import Condition, Filter, SimilaritySearch
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
-from cragside.store.indexing.part_indexer import PartIndexer
 from cragside.store.library import Library
+from cragside.store.part_indexer import PartIndexer
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 from tests.services.backends import BACKENDS, SERVERS, THROUGH_POOLER, made
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from cragside.store.outside.vectors import VectorTarget
 from tests.outside_vectors import Memory, VectorsInMemory
 

@@ -10,7 +10,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
-from cragside.store.vocabulary import Vocabulary
+from cragside.store.repository import Vocabulary
 from tests.contract.test_similarity import searchable
 from tests.embedded_workspaces import store_of
 

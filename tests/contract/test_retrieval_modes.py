@@ -11,7 +11,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.query import Mode
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
-from cragside.store.ledger.changes import Always, GraphChange
+from cragside.store.driver import Always, GraphChange
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")
 # What the scripted extractor reads out of a text has nothing to do with its words, so that a passage that is found by

@@ -12,7 +12,7 @@ from cragside.domain.query import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
-from cragside.store.ledger.entries import Entry, Piece
+from cragside.store.chunking import Entry, Piece
 from tests.contract.opened_storages import opened_ledger
 from tests.contract.test_similarity import searchable
 

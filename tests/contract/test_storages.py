@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from lightrag.kg.factory import get_storage_class
 
-from cragside.store.ledger.changes import Always, GraphChange, VectorChange
-from cragside.store.ledger.ledger import Ledger
+from cragside.store.driver import Always, GraphChange, VectorChange
+from cragside.store.ledger import Ledger
 from tests.contract.opened_storages import embed, opened
 from tests.services.backends import BACKENDS, made
 

@@ -62,9 +62,7 @@ def test_variables_of_a_pipeline_are_none_of_make_s(monkeypatch: pytest.MonkeyPa
     assert "mine.toml" not in made("deploy")
 
 
-@pytest.mark.parametrize(
-    "source", ["settings/model.py", "store/storages/sqlite/graph.py", "adapters/embedded/embedder.py"]
-)
+@pytest.mark.parametrize("source", ["settings/model.py", "store/sqlite/storages.py", "adapters/embedded/embedder.py"])
 def test_the_demo_store_is_rebuilt_when_its_code_changes(source: str, tmp_path: Path) -> None:
     store = tmp_path / "baked.json"
     store.touch()

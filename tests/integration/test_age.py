@@ -14,7 +14,7 @@ from cragside.bootstrap import Container
 from cragside.composition.databases import examine, migrate
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.settings import load_settings
-from cragside.store.ledger.postgres.age import install_age
+from cragside.store.postgres.schema import install_age
 from tests.indexing import SWAN, take, text
 from tests.services.backends import migrated
 from tests.services.pgbouncer import PgbouncerServer

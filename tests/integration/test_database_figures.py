@@ -21,8 +21,7 @@ from cragside.entrypoints.proxy import server
 from cragside.ports.telemetry import Standing
 from cragside.settings import load_settings
 from cragside.store.backends.postgres_tables import is_complete, migrate
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.leases import LeaseLost
+from cragside.store.errors import LeaseLost, LedgerError
 from tests.embedded_workspaces import store_of
 from tests.figures import Counted, of, read
 from tests.services.backends import migrated

@@ -14,7 +14,7 @@ from cragside.bootstrap import Container
 from cragside.databases.redis import RedisFailure
 from cragside.entrypoints.log import trace_of
 from cragside.settings import load_settings
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from tests.services.qdrant_server import QdrantStandIn
 
 if TYPE_CHECKING:

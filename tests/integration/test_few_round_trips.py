@@ -11,9 +11,9 @@ import pytest
 from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
 from cragside.store import repository
-from cragside.store.engine.engine import Engine
-from cragside.store.lean import QueryParam
-from cragside.store.storages.postgres.vectors import PostgresVectors
+from cragside.store.engine import Engine
+from cragside.store.lightrag import QueryParam
+from cragside.store.postgres.vectors import PostgresVectors
 from tests.services.filled_store import Filled, filled, questions
 
 # With AGE and Neo4j, the graph is asked in a statement of its own.

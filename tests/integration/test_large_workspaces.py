@@ -15,10 +15,9 @@ from cragside.adapters.embedded.keywords import asked_words
 from cragside.domain.document import SourceText
 from cragside.store.backends.postgres import PostgresBackend
 from cragside.store.backends.sqlite import SqliteBackend
-from cragside.store.ledger.postgres.words import quoted
-from cragside.store.storages.postgres import near_indexes
-from cragside.store.storages.postgres.near_indexes import make_near_indexes
-from cragside.store.storages.postgres.searches import Values, with_words
+from cragside.store.postgres import searching
+from cragside.store.postgres.searching import Values, make_near_indexes, with_words
+from cragside.store.ranking import quoted
 from evals.lookalike_reports import questions as questions_about
 from evals.lookalike_reports import reports
 from tests.services.filled_store import Filled, container_on, filled, index, questions
@@ -38,7 +37,7 @@ async def store(postgres: Postgres, tmp_path: Path) -> AsyncIterator[Filled]:
 @pytest.fixture
 def soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A workspace of 200 rows is a large one."""
-    monkeypatch.setattr(near_indexes, "LARGE", 200)
+    monkeypatch.setattr(searching, "LARGE", 200)
 
 
 async def searched(store: Filled, most: int | None = 20) -> tuple[list[list[Any]], int]:

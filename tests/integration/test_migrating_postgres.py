@@ -15,8 +15,8 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.settings import Settings
 from cragside.store.backends.postgres_tables import is_complete, migrate
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.age import install_age
+from cragside.store.errors import LedgerError
+from cragside.store.postgres.schema import install_age
 from tests.services.backends import migrated
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase

@@ -13,12 +13,12 @@ from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.databases.server_addresses import Neo4jAddress
 from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
-from cragside.store.ledger.changes import Always, GraphChange
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres import journal, store
-from cragside.store.ledger.postgres.journal import ShareLost
-from cragside.store.ledger.postgres.ledger import PostgresLedger
+from cragside.store.driver import Always, GraphChange
+from cragside.store.errors import LedgerError
 from cragside.store.outside.neo4j import Neo4jGraphs
+from cragside.store.postgres import journal, store
+from cragside.store.postgres.journal import ShareLost
+from cragside.store.postgres.ledger import PostgresLedger
 from tests.contract.opened_storages import opened
 from tests.services.backends import migrated
 

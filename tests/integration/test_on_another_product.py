@@ -13,7 +13,7 @@ from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from tests.integration.test_lightrag_server import KEEPER, SWAN
 from tests.outside_vectors import Memory, VectorsInMemory
 from tests.services.backends import migrated

@@ -12,7 +12,7 @@ from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.names import memory_of
 from cragside.domain.query import Query
 from cragside.store.backends.postgres import PostgresBackend
-from cragside.store.ledger.ledger import Ledger
+from cragside.store.ledger import Ledger
 from tests.services.backends import migrated
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing_extensions import override
 from cragside.databases import gate
 from cragside.databases.qdrant import QdrantDatabase
 from cragside.databases.server_addresses import QdrantAddress
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.journal import FORGET_SECONDS
+from cragside.store.errors import LedgerError
 from cragside.store.outside import qdrant as driver
 from cragside.store.outside.qdrant import QdrantVectors, point_id
+from cragside.store.postgres.journal import FORGET_SECONDS
 from tests.contract.test_outside_vectors import SIZE, change, contents
 from tests.services.qdrant_server import LastingStandIn, QdrantStandIn
 

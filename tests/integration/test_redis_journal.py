@@ -15,7 +15,7 @@ from cragside.databases import gate
 from cragside.databases import redis as connections
 from cragside.databases.redis import RedisDatabase, RedisFailure
 from cragside.databases.server_addresses import RedisAddress
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from cragside.store.outside.redis import RedisListing, RedisValues
 from tests.services.redis_server import RedisServer
 

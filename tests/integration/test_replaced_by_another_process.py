@@ -9,9 +9,9 @@ import pytest
 
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
-from cragside.store.indexing import reindexing
-from cragside.store.indexing.accepting import accept
-from cragside.store.ledger.leases import StoreRemoved
+from cragside.store import part_indexer
+from cragside.store.errors import StoreRemoved
+from cragside.store.library import accept
 from tests.embedded_workspaces import store_of
 from tests.services.filled_store import Filled, backend_on, container_on, filled, questions
 from tests.services.postgres import Postgres
@@ -98,7 +98,7 @@ async def test_a_store_whose_reindex_fails_writes_to_lightrags_tables_as_before(
     async def failing(*_: object) -> int:
         raise ServiceUnavailable("knowledge_base", "The model is away.")
 
-    monkeypatch.setattr(reindexing, "rebuild", failing)
+    monkeypatch.setattr(part_indexer, "rebuild", failing)
     with pytest.raises(ServiceUnavailable, match="away"):
         await store.container.workspaces.reindex("default", lambda _: None)
     repository = (await store.container.workspaces.open("default")).passages

@@ -15,11 +15,11 @@ from anyio.from_thread import start_blocking_portal
 
 from cragside.bootstrap import Container, preload
 from cragside.domain.indexing import Task
-from cragside.store.ledger.postgres.answers import ANSWERS
-from cragside.store.ledger.postgres.journal import Target
 from cragside.store.outside.neo4j import Neo4jGraphs
 from cragside.store.outside.qdrant import QdrantVectors
 from cragside.store.outside.redis import RedisValues
+from cragside.store.postgres.journal import Target
+from cragside.store.postgres.lightrag_rows import ANSWERS
 from tests.integration.test_writers_side_by_side import LATER, SHORT, TEXTS, accept, assert_equal, build, do, run
 from tests.places import FORK, InNeo4j, InPostgres, InQdrant, InRedis, forked
 from tests.services.backends import migrated

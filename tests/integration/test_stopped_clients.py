@@ -20,7 +20,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.settings import Settings
 from cragside.store.backends.postgres import PostgresBackend
-from cragside.store.ledger.postgres import stores as directory
+from cragside.store.postgres import stores as directory
 from cragside.store.queues import postgres as queues
 from cragside.store.queues import sql, turns
 from cragside.store.queues.postgres import PostgresQueue

@@ -18,8 +18,8 @@ from cragside.databases.lease_holders import new_holder
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
-from cragside.store.ledger.changes import Always, GraphChange
-from cragside.store.store import part_lease
+from cragside.store.driver import Always, GraphChange
+from cragside.store.open_store import part_lease
 from tests.embedded_workspaces import store_of
 from tests.places import FORK, KINDS, InFiles, Place, forked, places
 

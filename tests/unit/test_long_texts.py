@@ -20,8 +20,7 @@ from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import neutralise
 from cragside.domain.query import question_of
 from cragside.domain.token_counts import count_tokens
-from cragside.store.chunking import chunker
-from cragside.store.storable import storable
+from cragside.store.chunking import chunker, storable
 from tests.bounds import TooSlow, read_within
 
 pytestmark = [pytest.mark.slow, pytest.mark.interpreter]

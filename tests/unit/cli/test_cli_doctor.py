@@ -17,7 +17,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints import component_checks
 from cragside.entrypoints.component_checks import FOR_OPERATORS
 from cragside.settings import Settings
-from cragside.store.ledger.sqlite.database import failure_of
+from cragside.store.sqlite.database import failure_of
 from tests.services.stub_searxng import StubSearxng
 
 

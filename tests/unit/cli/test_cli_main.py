@@ -12,7 +12,7 @@ from cragside.domain.errors import ConfigurationError, DeadlineExceeded, Process
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.reference import reference
-from cragside.store.ledger.sqlite.database import failure_of
+from cragside.store.sqlite.database import failure_of
 
 HEAVY = (
     *("lightrag", "langgraph", "langchain_core", "wordllama", "numpy", "fastapi", "pydantic", "rich.console"),

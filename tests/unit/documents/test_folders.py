@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file, source_of
-from cragside.store.storable import storable
+from cragside.store.chunking import storable
 
 
 def names(*paths):

@@ -12,7 +12,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.names import memory_of
 from cragside.entrypoints.http.health import FOR_CLIENTS, component_report
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
-from cragside.store.files.baking import Baking
+from cragside.store.baking import Baking
 from tests.clocks import MovedClock
 from tests.knowledge import Knowledge, answer_of
 

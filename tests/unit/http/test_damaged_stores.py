@@ -116,11 +116,11 @@ async def test_the_command_line_names_a_damaged_store(kind: str, command: str, h
 
 
 async def test_all_pages_are_read_once_in_ten_minutes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cragside.store.ledger.sqlite import checkup
+    from cragside.store.sqlite import upkeep
 
     read: list[Path] = []
-    pages = checkup._pages
-    monkeypatch.setattr(checkup, "_pages", lambda path, read_only: read.append(path) or pages(path, read_only))
+    pages = upkeep._pages
+    monkeypatch.setattr(upkeep, "_pages", lambda path, read_only: read.append(path) or pages(path, read_only))
     knowledge = Knowledge(home)
     for _ in range(5):
         assert json.loads((await knowledge.http.get("/health")).text)["status"] == "healthy"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cragside.domain.indexing import Task
-from cragside.store.ledger.sqlite import tidying
+from cragside.store.sqlite import upkeep
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ EMPTY = 600_000
 
 @pytest.fixture
 async def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Knowledge]:
-    monkeypatch.setattr(tidying, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(upkeep, "PAUSE_SECONDS", 0)
     async with Knowledge(tmp_path / "home") as made:
         yield made
 
@@ -74,7 +74,7 @@ async def test_a_kill_before_the_disk_is_given_back_leaves_it_to_the_next_worker
 ) -> None:
     document = await bring(knowledge, LARGE)
     with monkeypatch.context() as killed:
-        killed.setattr(tidying.Tidying, "ask", lambda *_: None)
+        killed.setattr(upkeep.Tidying, "ask", lambda *_: None)
         assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
         await knowledge.close()
     assert size(tmp_path / "home" / "default") > EMPTY
@@ -103,7 +103,7 @@ async def test_a_short_reader_does_not_keep_the_disk_space(
     with closing(sqlite3.connect(tmp_path / "home" / "default" / "store.sqlite3", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM chunk").fetchone()
-        monkeypatch.setattr(tidying, "_CUTS", 100_000)
+        monkeypatch.setattr(upkeep, "_CUTS", 100_000)
         await delete(knowledge, document)
         assert await asyncio.to_thread(refused.wait, 60)
     assert await shrunk(tmp_path / "home") < EMPTY
@@ -114,7 +114,7 @@ async def test_a_writer_after_the_cut_does_not_leave_the_store_untidy(
 ) -> None:
     document = await bring(knowledge, LARGE)
     store = tmp_path / "home" / "default" / "store.sqlite3"
-    cut = tidying._cut_log
+    cut = upkeep._cut_log
 
     def cut_and_write(connection: sqlite3.Connection) -> bool:
         done = cut(connection)
@@ -123,7 +123,7 @@ async def test_a_writer_after_the_cut_does_not_leave_the_store_untidy(
         threading.Timer(0.3, writer.close).start()
         return done
 
-    monkeypatch.setattr(tidying, "_cut_log", cut_and_write)
+    monkeypatch.setattr(upkeep, "_cut_log", cut_and_write)
     await delete(knowledge, document)
     await knowledge.container.close()
     with closing(sqlite3.connect(store)) as connection:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.store.files import spare_room
-from cragside.store.files.spare_room import SpareRoom
+from cragside.store import spare_room
+from cragside.store.spare_room import SpareRoom
 from tests.knowledge import Knowledge
 
 NOTE = "Sea otters eat urchins in the kelp forest."

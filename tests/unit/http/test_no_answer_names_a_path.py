@@ -16,9 +16,9 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.store.indexing.part_indexer import PartIndexer
-from cragside.store.ledger.leasing import Leasing
-from cragside.store.ledger.sqlite import database
+from cragside.store.part_indexer import PartIndexer
+from cragside.store.sqlite import database
+from cragside.store.versions import Leasing
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
-from cragside.store.files.manifest import misplaced, read_manifest
+from cragside.store.baked import misplaced, read_manifest
 from tests.knowledge import Knowledge, answer_of
 
 TEXT = "Sea otters eat urchins in the kelp forest."

@@ -8,7 +8,7 @@ from cragside.bootstrap import Container
 from cragside.composition.store_files import faults, outside_checks
 from cragside.entrypoints.http.health import SharedLook, reasons
 from cragside.settings import load_settings
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from tests.clocks import MovedClock
 from tests.unit.http.components import Component
 

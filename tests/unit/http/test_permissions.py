@@ -10,7 +10,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
-from cragside.store.files.baking import Baking
+from cragside.store.baking import Baking
 from tests.knowledge import Knowledge
 
 OTTER = {"text": "Sea otters eat urchins in the kelp forest.", "name": "otter.md"}

@@ -11,7 +11,7 @@ import pytest_asyncio
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.store.ledger.entries import searched_text
+from cragside.store.chunking import searched_text
 from tests.fakes import WordGrader
 from tests.knowledge import Knowledge, answer_of
 

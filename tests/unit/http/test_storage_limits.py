@@ -16,7 +16,7 @@ from cragside.domain.indexing import DocumentKey
 from cragside.domain.names import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.files import FetchedPage
-from cragside.store.ledger.sqlite.database import FILE_NAME
+from cragside.store.sqlite.database import FILE_NAME
 from tests.clocks import BEGIN
 from tests.embedded_workspaces import open_stores
 from tests.fakes import FolderUploadStore

@@ -15,7 +15,7 @@ from moto import mock_aws
 
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable
-from cragside.store.files.baking import Baking
+from cragside.store.baking import Baking
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge, answer_of
 

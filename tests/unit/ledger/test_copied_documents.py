@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cragside.domain.document import SourceText
-from cragside.store.ledger.entries import Entry, Piece
-from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.chunking import Entry, Piece
+from cragside.store.sqlite.ledger import SqliteLedger
 
 
 @pytest.fixture

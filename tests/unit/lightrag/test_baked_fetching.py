@@ -19,8 +19,8 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.knowledge import KnowledgeStatus
 from cragside.settings import load_settings
-from cragside.store.files.baking import Baking
-from cragside.store.files.fetching import fetch
+from cragside.store.baked import fetch
+from cragside.store.baking import Baking
 from tests.fakes import FolderObjectStore
 
 OTTER = SourceText("otter.md", "# Sea otter\n\nSea otters eat urchins in the kelp forest.", "Sea otter")

@@ -26,8 +26,8 @@ from cragside.entrypoints.cli.demo import PROMPTS
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.samples.documents import corpus
 from cragside.settings import load_settings
-from cragside.store.files.baking import Baking
-from cragside.store.files.manifest import read_manifest
+from cragside.store.baked import read_manifest
+from cragside.store.baking import Baking
 
 MERCURY = "Why did Mercury's orbit puzzle astronomers?"
 NOTE = SourceText("note.md", "# Note\n\nSomething new.", "Note")
@@ -306,7 +306,7 @@ async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.Monkey
         read.append(folder)
         return read_manifest(folder)
 
-    monkeypatch.setattr("cragside.store.files.home.read_manifest", counted)
+    monkeypatch.setattr("cragside.store.home.read_manifest", counted)
     for workspace in ("default", "unknown", "unknown"):
         await (await container.workspaces.open(workspace)).passages.retrieve(MERCURY, limit=1)
     assert read == [baked]

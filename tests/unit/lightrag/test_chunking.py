@@ -4,8 +4,7 @@ import pytest
 
 from cragside.domain.document import Mark
 from cragside.domain.token_counts import count_tokens
-from cragside.store.chunking import chunker, cut
-from cragside.store.storable import storable
+from cragside.store.chunking import chunker, cut, storable
 
 PARAGRAPH = "William Armstrong built a bridge over the river Coquet. " * 15 + "\n\n"
 SHAPES = {

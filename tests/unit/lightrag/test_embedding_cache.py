@@ -10,11 +10,11 @@ import pytest
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
-from cragside.store.engine import embedding_cache
-from cragside.store.engine.embedding_cache import CachedEmbedder
-from cragside.store.ledger.ledger import Ledger
-from cragside.store.ledger.sqlite.database import Database
-from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store import embeddings
+from cragside.store.embeddings import CachedEmbedder
+from cragside.store.ledger import Ledger
+from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
@@ -155,7 +155,7 @@ async def test_another_model_never_gets_a_vector(ledger: Ledger) -> None:
 
 
 async def test_the_oldest_make_room(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_cache, "MAX_BYTES", 10 * 8 * 4)
+    monkeypatch.setattr(embeddings, "MAX_BYTES", 10 * 8 * 4)
     cached = CachedEmbedder(CountingEmbedder(), ledger)
     for start in range(0, 40, 5):
         await cached.keep("d", [f"passage {n}" for n in range(start, start + 5)])

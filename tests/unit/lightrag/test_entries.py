@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cragside.store.ledger.entries import json_of, parsed, parsed_metadata, searched_text
+from cragside.store.chunking import json_of, parsed, parsed_metadata, searched_text
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
-        "import cragside.store.engine.engine",
-        "import cragside.store.indexing.drafts",
-        "import cragside.store.storages.interface",
+        "import cragside.store.engine",
+        "import cragside.store.drafts",
+        "import cragside.store.storages",
     ],
 )
 def test_lightrag_loads_without_unused_packages_which_others_can_still_load(script: str) -> None:
@@ -35,7 +35,7 @@ def other():
     return import_module("networkx").Graph and import_module("pypinyin").lazy_pinyin
 with ThreadPoolExecutor() as threads:
     loaded = threads.submit(other)
-    import cragside.store.lean
+    import cragside.store.lightrag
     assert loaded.result()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
@@ -50,8 +50,8 @@ def test_a_dotenv_file_of_the_working_directory_does_not_reach_the_environment(
     script = """
 import os
 before = dict(os.environ)
-import cragside.store.engine.engine, cragside.store.indexing.drafts
-import cragside.store.storages.postgres.lightrag_postgres
+import cragside.store.engine, cragside.store.drafts
+import cragside.store.postgres.lightrag_tables
 assert dict(os.environ) == before, dict(os.environ).items() - before.items()
 """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHON_DOTENV_DISABLED"} | own

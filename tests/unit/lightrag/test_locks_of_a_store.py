@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.store.ledger.sqlite.checkup import Checkup
-from cragside.store.ledger.sqlite.database import FILE_NAME, Database
+from cragside.store.sqlite.database import FILE_NAME, Database
+from cragside.store.sqlite.upkeep import Checkup
 
 _ANOTHER_PROCESS = """import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from cragside.store.ledger.postgres.journal import ShareLost, Target
 from cragside.store.outside.neo4j import Neo4jGraphs
 from cragside.store.outside.qdrant import QdrantVectors
 from cragside.store.outside.redis import RedisListing, RedisValues
+from cragside.store.postgres.journal import ShareLost, Target
 
 
 @pytest.mark.parametrize(

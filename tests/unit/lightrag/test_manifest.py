@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cragside.store.files.manifest import (
+from cragside.store.baked import (
     MAX_MANIFEST_BYTES,
     BakedWorkspace,
     Manifest,

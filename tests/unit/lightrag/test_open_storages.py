@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from cragside.store.ledger.changes import GraphChange
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.open_storages import OpenStorages
+from cragside.store.driver import GraphChange
+from cragside.store.errors import LedgerError
+from cragside.store.postgres.store import OpenStorages
 
 
 class Values:

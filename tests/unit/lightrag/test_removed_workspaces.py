@@ -13,7 +13,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.names import memory_of
 from cragside.store.backends.interface import Backend
 from cragside.store.backends.sqlite import SqliteBackend
-from cragside.store.ledger.sqlite.database import Database
+from cragside.store.sqlite.database import Database
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader

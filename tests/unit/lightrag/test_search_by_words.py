@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import corpus
 from benchmarks.words import WordSearch, recall
-from cragside.store.storages.ranking import Sought, sought
+from cragside.store.ranking import Sought, sought
 from evals.lookalike_reports import questions, reports
 
 SIZE = 1_500

@@ -18,13 +18,13 @@ from cragside.domain.document import Mark
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
-from cragside.store.indexing.drafts import Draft
-from cragside.store.indexing.part_indexer import PartIndexer
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.sqlite.database import Database
-from cragside.store.ledger.sqlite.driver import ANSWERS
-from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.drafts import Draft
+from cragside.store.errors import LedgerError
 from cragside.store.library import Library
+from cragside.store.part_indexer import PartIndexer
+from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.driver import ANSWERS
+from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
@@ -341,7 +341,7 @@ def _timeless(value: Any) -> Any:
 async def test_very_many_namesakes_are_labelled_with_their_full_sources(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cragside.store.ledger.documents.MOST_NAMESAKES", 2)
+    monkeypatch.setattr("cragside.store.documents.MOST_NAMESAKES", 2)
     sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
     for source in sources[:2]:
         await library.accept(text("todo.md", source, source=source))

@@ -13,16 +13,17 @@ import pytest
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentSort, DocumentStatus, Listing
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.store.ledger import documents, exchange, leasing, parts, passages, versions
-from cragside.store.ledger import ledger as whole
-from cragside.store.ledger.changes import Always, GraphChange, MentionChange, WhileCurrent
-from cragside.store.ledger.entries import Entry, Piece
-from cragside.store.ledger.sqlite.database import Database
-from cragside.store.ledger.sqlite.exchange import dump, load
-from cragside.store.ledger.sqlite.ledger import SqliteLedger
-from cragside.store.ledger.sqlite.translation import Untranslatable, bound, translated
+from cragside.store import documents, exchange, passages, versions
+from cragside.store import ledger as parts
+from cragside.store import ledger as whole
+from cragside.store.chunking import Entry, Piece
+from cragside.store.driver import Always, GraphChange, MentionChange, WhileCurrent
+from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.exchange import dump, load
+from cragside.store.sqlite.ledger import SqliteLedger
+from cragside.store.sqlite.translation import Untranslatable, bound, translated
 
-SUBJECTS = (documents, exchange, versions, leasing, parts, passages, whole)
+SUBJECTS = (documents, exchange, versions, versions, parts, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from cragside.store.indexing.sweeping import sweep_if_free
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
+from cragside.store.part_indexer import sweep_if_free
 
 
 class Store:

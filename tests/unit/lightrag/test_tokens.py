@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.store.engine.tokens import CharacterTokens
+from cragside.store.engine import CharacterTokens
 
 
 def test_a_token_is_the_same_wherever_its_characters_stand() -> None:

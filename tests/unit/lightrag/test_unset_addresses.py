@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.answers import values_of
-from cragside.store.ledger.postgres.journal import Journal
-from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.errors import LedgerError
 from cragside.store.outside import graph, vectors
+from cragside.store.postgres.journal import Journal
+from cragside.store.postgres.lightrag_rows import values_of
+from cragside.store.postgres.store import PostgresStore
 
 STORAGES = {"kv": "RedisKVStorage", "vector": "QdrantVectorDBStorage", "graph": "Neo4JStorage"}
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cragside.store.storages.sqlite.vectors import EXACT_BELOW, VectorIndex
+from cragside.store.sqlite.vectors import EXACT_BELOW, VectorIndex
 
 
 def unit_rows(count: int, dimensions: int, seed: int) -> np.ndarray:

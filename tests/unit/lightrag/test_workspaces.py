@@ -19,13 +19,13 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.models import LanguageModel
 from cragside.store.backends.sqlite import SqliteBackend
-from cragside.store.indexing.drafts import Draft
-from cragside.store.ledger.ledger import Ledger
-from cragside.store.ledger.sqlite import database
-from cragside.store.ledger.sqlite.ledger import SqliteLedger
+from cragside.store.drafts import Draft
+from cragside.store.ledger import Ledger
 from cragside.store.library import Library
+from cragside.store.open_store import Store
 from cragside.store.opening import StoreOpener
-from cragside.store.store import Store
+from cragside.store.sqlite import database
+from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.databases.neo4j import Neo4jFailure
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.errors import LedgerError
 from cragside.store.outside.neo4j import Neo4jGraphs
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.database import PostgresDatabase
-from cragside.store.storages.postgres import near_indexes
+from cragside.store.postgres import searching
 
 
 class Connection:
@@ -37,7 +37,7 @@ async def test_one_connection_is_open_at_a_time(monkeypatch: pytest.MonkeyPatch)
         return []
 
     monkeypatch.setattr(asyncpg, "connect", connect)
-    monkeypatch.setattr(near_indexes, "_rows", no_rows)
+    monkeypatch.setattr(searching, "_rows", no_rows)
     database = PostgresDatabase(PostgresAddress.parse("postgresql://user@127.0.0.1:1/knowledge"), most=1)
-    assert await asyncio.gather(*(near_indexes.make_near_indexes(database, store) for store in range(5))) == [0] * 5
+    assert await asyncio.gather(*(searching.make_near_indexes(database, store) for store in range(5))) == [0] * 5
     assert (Connection.most, Connection.open_ones) == (1, 0)

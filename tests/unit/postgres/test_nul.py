@@ -6,7 +6,7 @@ from typing import Any
 
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.database import PostgresDatabase
-from cragside.store.storable import storable
+from cragside.store.chunking import storable
 
 TEXT = "one\0two"
 

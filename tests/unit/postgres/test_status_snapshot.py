@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cragside.store.ledger.postgres.ledger import PostgresLedger
+from cragside.store.postgres.ledger import PostgresLedger
 
 
 class Tables:

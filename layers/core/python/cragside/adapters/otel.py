@@ -62,7 +62,7 @@ class OtelTracer:
 
     @contextmanager
     def run(self) -> Iterator["_Trace"]:
-        """See the port."""
+        """Open the span of a run, and mark it with the error that ends it."""
         tracer = self._provider.get_tracer("cragside", self._version)
         # The message of an exception may quote the request.
         with tracer.start_as_current_span(
@@ -80,7 +80,7 @@ class OtelTracer:
 
     @contextmanager
     def called(self, request_id: str, traceparent: str) -> Iterator[None]:
-        """See the port."""
+        """Continue the caller's trace while the block runs."""
         context = TraceContextTextMapPropagator().extract({"traceparent": traceparent} if traceparent else {})
         token = contexts.attach(contexts.set_value(_REQUEST_ID, request_id, context))
         try:
@@ -89,7 +89,7 @@ class OtelTracer:
             contexts.detach(token)
 
     def flush(self) -> None:
-        """See the port. A collector that was late is waited for again after a minute."""
+        """Send the spans that wait. After a collector was late, the next ones go after a minute."""
         if "_provider" not in vars(self) or self._clock.time() < self._waits_from:
             return
         sending = Thread(target=self._provider.force_flush, daemon=True)

@@ -13,8 +13,8 @@ from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageF
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 
 if TYPE_CHECKING:
-    from cragside.store.files.spare_room import SpareRoom
     from cragside.store.library import Library
+    from cragside.store.spare_room import SpareRoom
     from cragside.store.workspaces import Workspaces
 
 # The most documents that an error lists.

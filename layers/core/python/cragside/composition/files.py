@@ -128,7 +128,7 @@ class TextDigests:
 
 def text_digests(settings: "Settings") -> TextDigests:
     """Make the digests for commands that compare files with documents. RAG_HOME remembers them if it can be written."""
-    from cragside.store.files.manifest import is_baked
+    from cragside.store.baked import is_baked
 
     home = settings.home if isinstance(settings.home, Path) and not is_baked(settings.home) else None
     return TextDigests(settings.max_file_bytes, ocr_of(settings), home / _FILE if home else None)
@@ -144,7 +144,6 @@ def _refused(file: FoundFile, reason: str) -> Refused:
 
 
 def _stored_digest(text: SourceText) -> str:
-    from cragside.store.indexing.versions import digest_of
-    from cragside.store.storable import storable
+    from cragside.store.chunking import digest_of, storable
 
     return digest_of(replace(text, text=storable(text.text)))

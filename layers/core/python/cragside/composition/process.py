@@ -67,16 +67,15 @@ _FOR_REQUESTS = (
     "langchain_text_splitters",
 )
 _ON_SQLITE = (
-    "cragside.store.ledger.sqlite.ledger",
-    "cragside.store.storages.sqlite.graph",
-    "cragside.store.storages.sqlite.kv",
-    "cragside.store.storages.sqlite.vectors",
+    "cragside.store.sqlite.ledger",
+    "cragside.store.sqlite.storages",
+    "cragside.store.sqlite.vectors",
 )
 _ON_POSTGRES = (
-    "cragside.store.ledger.postgres.ledger",
-    "cragside.store.storages.postgres.graph",
-    "cragside.store.storages.postgres.values",
-    "cragside.store.storages.postgres.vectors",
+    "cragside.store.postgres.ledger",
+    "cragside.store.postgres.graph",
+    "cragside.store.postgres.lightrag_tables",
+    "cragside.store.postgres.vectors",
 )
 
 

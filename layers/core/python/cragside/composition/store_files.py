@@ -14,9 +14,9 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.faults import Fault
 from cragside.domain.names import memory_of
 from cragside.settings import Settings
-from cragside.store.files.baking import Baking
-from cragside.store.files.manifest import damage_of, is_baked, misplaced, read_manifest
-from cragside.store.ledger.failures import LedgerError
+from cragside.store.baked import damage_of, is_baked, misplaced, read_manifest
+from cragside.store.baking import Baking
+from cragside.store.errors import LedgerError
 
 if TYPE_CHECKING:
     from cragside.store.copying import Copier, Place
@@ -74,7 +74,7 @@ class Copies:
 
 def _place_of(container: Stores) -> "Place":
     from cragside.store.copying import Place
-    from cragside.store.files.home import Home
+    from cragside.store.home import Home
 
     pinned = container.settings.home_sha256
     return Place(

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from cragside.databases.redis import RedisDatabase
     from cragside.ports.rag_repository import RagRepository
     from cragside.store.backends.interface import Backend
-    from cragside.store.files.spare_room import SpareRoom
+    from cragside.store.open_store import StoreAccess
     from cragside.store.outside.neo4j import Neo4jGraphs
     from cragside.store.outside.qdrant import QdrantVectors
     from cragside.store.outside.redis import RedisTarget
-    from cragside.store.store import StoreAccess
+    from cragside.store.spare_room import SpareRoom
     from cragside.store.workspaces import Workspaces
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
@@ -85,7 +85,7 @@ class Stores(Models):
     @cached_property
     def spare_room(self) -> "SpareRoom | None":
         """The room on the disk that is kept for deletions, None where RAG_HOME has no store that is written."""
-        from cragside.store.files.spare_room import SpareRoom
+        from cragside.store.spare_room import SpareRoom
 
         return SpareRoom(self.folder) if self._writable() and not self.settings.on_postgres else None
 
@@ -288,6 +288,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Tell if RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.store.files.manifest import is_baked
+        from cragside.store.baked import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

@@ -149,18 +149,18 @@ class DatabaseCounts:
         )
 
     def connections(self, server: Server, *, most: int, in_use: int, waiting: int, opened: int | None = None) -> None:
-        """See the port."""
+        """Set how many connections of a server are allowed, open, in use and waited for."""
         counts = {"most": most, "in_use": in_use, "waiting": waiting, "open": opened}
         for state, count in counts.items():
             if count is not None:
                 self._connections.labels(server, state).set(count)
 
     def statement(self, kind: StatementKind, seconds: float) -> None:
-        """See the port."""
+        """Add the seconds that a statement took."""
         self._statements.labels(kind).observe(seconds)
 
     def lease_lost(self) -> None:
-        """See the port."""
+        """Count a write that was refused because its lease was lost."""
         self._lost.inc()
 
 

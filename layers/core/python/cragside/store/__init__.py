@@ -1,4 +1,4 @@
-"""The knowledge base on LightRAG. Nothing else in cragside imports LightRAG."""
+"""Everything that is kept: documents, passages, vectors, the graph and the queue. Nothing else imports LightRAG."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Copying workspaces between places, whatever database each of them has."""
+"""Copy workspaces between places, whatever database each of them has."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -11,15 +11,15 @@ from cragside.domain.indexing import Task
 from cragside.domain.names import is_memory, memory_of, owner_of, spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.store.backends.interface import Backend
-from cragside.store.building import being_built
-from cragside.store.files.home import Home
+from cragside.store.exchange import DocumentRow, SearchText
+from cragside.store.home import Home
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
-from cragside.store.ledger.exchange import DocumentRow, SearchText
 from cragside.store.library import unfinished
+from cragside.store.workspaces import being_built
 
 if TYPE_CHECKING:
-    from cragside.store.ledger.exchange import Batches
-    from cragside.store.ledger.ledger import Ledger
+    from cragside.store.exchange import Batches
+    from cragside.store.ledger import Ledger
 
 # The lease of whoever fills a store that is to replace another one.
 _COPYING = "copying"

@@ -8,9 +8,8 @@ from weakref import WeakValueDictionary
 
 from cragside.databases.lease_holders import new_holder
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.leases import Lease
-from cragside.store.ledger.ledger import Ledger
+from cragside.store.errors import Lease, LedgerError
+from cragside.store.ledger import Ledger
 
 # The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.
 GRAPH, DOCUMENTS = "graph", "documents"

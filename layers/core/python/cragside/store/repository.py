@@ -1,11 +1,14 @@
-"""Implements `RagRepository` on LightRAG's graph and vectors."""
+"""The knowledge base of one workspace: find passages by LightRAG's graph, by vectors and by words."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from cragside.domain.dating import date_of
@@ -21,15 +24,102 @@ from cragside.domain.verdict import DEFAULT_THRESHOLD, DecisionPolicy, document_
 from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.ports.models import RelevanceGrader
 from cragside.ports.rag_repository import RagRepository
-from cragside.store.indexing.accepting import accept
-from cragside.store.indexing.part_indexer import mark_failed, work_on
-from cragside.store.lean import QueryParam
-from cragside.store.ledger.failures import LedgerError, failing_as_unavailable
-from cragside.store.ledger.leases import StoreRemoved
+from cragside.store.errors import LedgerError, StoreRemoved, failing_as_unavailable
+from cragside.store.ledger import Ledger
+from cragside.store.library import accept
+from cragside.store.lightrag import QueryParam
+from cragside.store.open_store import Store, StoreAccess, StoreReplaced
+from cragside.store.part_indexer import mark_failed, work_on
 from cragside.store.reading import read_passages
-from cragside.store.similarity import SimilarPassages
-from cragside.store.store import Store, StoreAccess, StoreReplaced
-from cragside.store.vocabulary import Correct, Explain, Vocabulary
+from cragside.store.storages import VectorStorage
+
+Near = tuple[DocumentRecord, Passage, float]
+Vector = npt.NDArray[np.float32]
+
+# Passages that are read at a time when a filter may refuse them; reading one costs 30 µs or so.
+_BATCH = 100
+
+
+class SimilarPassages:
+    """Searches the passages of one store. Cosines are exact: every vector is looked at."""
+
+    def __init__(self, ledger: Ledger, vectors: VectorStorage) -> None:
+        self._ledger = ledger
+        self._vectors = vectors
+
+    async def find(self, search: SimilaritySearch) -> list[Near]:
+        """Find at most `limit` passages with their cosine (0..1), nearest first or as `mmr` chose them."""
+        question = await self._embedded(search.text)
+        # Similarities are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
+        least = search.threshold or -1.0
+        if search.strategy == "similarity":
+            return await self._admitted(question, least, search.filter, search.limit)
+        fetched = await self._admitted(question, least, search.filter, max(search.fetch, search.limit))
+        vectors = await self._vectors.get_vectors_by_ids([passage.id for _, passage, _ in fetched])
+        fetched = [found for found in fetched if found[1].id in vectors]
+        return [fetched[index] for index in _diverse(question, [vectors[each[1].id] for each in fetched], search)]
+
+    async def compare(self, text: str, passages: Sequence[str]) -> dict[str, float]:
+        """Return the cosine (0..1) of a text to each of these passages, by their ids."""
+        question = await self._embedded(text)
+        vectors = await self._vectors.get_vectors_by_ids(list(passages))
+        return {key: _bounded(float(vector @ question)) for key, vector in vectors.items()}
+
+    async def _embedded(self, text: str) -> Vector:
+        embedded = await self._vectors.embedding_func([text], context="query")
+        question: Vector = np.asarray(embedded, np.float32)[0]
+        return question
+
+    async def _admitted(self, question: Vector, least: float, wanted: Filter, limit: int) -> list[Near]:
+        """Return the first `limit` that the filter lets through; of equal texts the first one."""
+        found: dict[str, Near] = {}
+        size = _BATCH if wanted.must else max(limit, 1)
+        async for batch in self._vectors.nearest(question, least=least, wanted=wanted, size=size):
+            known = await self._ledger.passages_by_id([key for key, _ in batch])
+            for key, cosine in batch:
+                if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
+                    record, passage = known[key]
+                    found.setdefault(passage.text, (record, passage, _bounded(cosine)))
+                if len(found) >= limit:
+                    return list(found.values())
+        return list(found.values())
+
+
+def _bounded(cosine: float) -> float:
+    return min(max(cosine, 0.0), 1.0)
+
+
+def _diverse(question: Vector, vectors: list[Any], search: SimilaritySearch) -> list[int]:
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance  # few ask for it
+
+    if not vectors:
+        return []
+    chosen: Any = maximal_marginal_relevance(question, vectors, lambda_mult=search.balance, k=search.limit)
+    return [int(index) for index in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Knows the words of the passages in a store, as full-text search has them."""
+
+    store: Store
+
+    async def held(self, terms: Collection[str]) -> Mapping[str, int]:
+        """Count the passages that have each of these terms of full-text search. Terms that none has are left out."""
+        counts: Mapping[str, int] = await self.store.engine.chunks_vdb.held(terms)
+        return counts
+
+    async def passage_with(self, words: str) -> str:
+        """Return the passage that these words find first, "" if none has them."""
+        ids = await self.store.engine.chunks_vdb.worded(words, 1)
+        known = await self.store.ledger.passages_by_id(ids)
+        return next((passage.text for _, passage in known.values()), "")
+
+
+# Reads a question with the nearest words of the vocabulary in place of those that it lacks.
+Correct = Callable[[str, Vocabulary], Awaitable[Reading]]
+# Adds to a reading the abbreviations that these passages explain, and what they stand for.
+Explain = Callable[[Reading, Sequence[str]], Reading]
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3
@@ -75,7 +165,7 @@ class LightRagRepository(RagRepository):
 
     @override
     async def save_query(self, query: Query) -> None:
-        """See the port. Where there is no store to write, nothing is remembered."""
+        """Remember a query. Where there is no store to write, remember nothing."""
 
         async def save(store: Store) -> None:
             if store.ledger.read_only:
@@ -114,7 +204,7 @@ class LightRagRepository(RagRepository):
     async def retrieve(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> list[Document]:
-        """See the port.
+        """Find candidates, most promising first.
 
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
         are searched as in `naive`. While the embedding model fails, passages are found by their words.

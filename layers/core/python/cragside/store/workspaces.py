@@ -1,7 +1,8 @@
-"""Opens workspaces: each has a folder below one home, or they are in a baked store."""
+"""Open, build, rename and remove workspaces in a home or a baked store."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,21 +13,46 @@ from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
 from cragside.ports.files import ObjectStore
 from cragside.ports.rag_repository import RagRepository
-from cragside.store.building import being_built
-from cragside.store.files.home import Home
-from cragside.store.files.manifest import Manifest
+from cragside.store.backends.interface import Backend
+from cragside.store.baked import Manifest
+from cragside.store.errors import LeaseLost, LedgerDamaged, LedgerError, StoreFormatError, StoreRemoved
+from cragside.store.home import Home
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
-from cragside.store.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
-from cragside.store.ledger.leases import LeaseLost
-from cragside.store.opening import StoreOpener, damaged, out_of_reach, unopened
-from cragside.store.pool import StorePool
+from cragside.store.opening import StoreOpener, StorePool, damaged, out_of_reach, unopened
 
 if TYPE_CHECKING:
-    from cragside.store.indexing.part_indexer import PartIndexer
     from cragside.store.knowledge_graph import KnowledgeGraph
-    from cragside.store.ledger.ledger import Ledger
+    from cragside.store.ledger import Ledger
     from cragside.store.library import Library
-    from cragside.store.store import Store, StoreAccess
+    from cragside.store.open_store import Store, StoreAccess
+    from cragside.store.part_indexer import PartIndexer
+
+
+@asynccontextmanager
+async def being_built(
+    backend: Backend, folder: Path, open_ledger: "Callable[[], Awaitable[Ledger]]", *, lease: str, seconds: float
+) -> AsyncIterator["Ledger | None"]:
+    """The ledger of a store that nobody sweeps away meanwhile; None if somebody else holds the lease.
+
+    In the end, the store is removed from its folder. Raises as `open_ledger` does.
+    """
+    while True:
+        ledger = await open_ledger()
+        leases, mine = Leases(ledger, seconds), False
+        try:
+            mine = await leases.take_if_free(lease) is not None
+            yield ledger if mine else None
+            return
+        except StoreRemoved:
+            if mine:
+                raise
+            # A sweep was faster than the lease.
+        finally:
+            await leases.close()
+            ledger.release()
+            if mine:
+                await backend.remove(folder)
+
 
 # The lease of whoever builds a store that is to replace another one.
 REBUILDING = "rebuilding"
@@ -86,10 +112,10 @@ class Workspaces:
         Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request
         that times out does not cancel the opening.
         """
-        from cragside.store.indexing.part_indexer import PartIndexer
         from cragside.store.knowledge_graph import KnowledgeGraph
         from cragside.store.library import Library
-        from cragside.store.store import StoreAccess
+        from cragside.store.open_store import StoreAccess
+        from cragside.store.part_indexer import PartIndexer
 
         access = StoreAccess(
             name,
@@ -209,7 +235,7 @@ class Workspaces:
 
     async def _replaced(self, workspace: str, old: "Store", ledger: "Ledger", progress: Callable[[str], None]) -> int:
         """Build a store beside the old one, which nobody else writes to, and put it in its place."""
-        from cragside.store.indexing.reindexing import rebuild
+        from cragside.store.part_indexer import rebuild
 
         scratch = self._home.beside(workspace, "reindexing")
         await self._backend.remove(scratch)

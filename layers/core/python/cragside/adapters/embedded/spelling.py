@@ -15,7 +15,7 @@ from cragside.adapters.embedded.words import FRENCH, OTHER, SCAFFOLDING, STOPWOR
 from cragside.domain.reading import Reading, ReadWord
 
 if TYPE_CHECKING:
-    from cragside.store.vocabulary import Vocabulary
+    from cragside.store.repository import Vocabulary
 
 # One word in a hundred that is none passes.
 BITS, _HASHES = 10, 7

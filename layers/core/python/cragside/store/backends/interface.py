@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
-    from cragside.store.ledger.exchange import Batches
-    from cragside.store.ledger.ledger import Ledger
-    from cragside.store.storages.interface import GraphStorage, ValueStorage, VectorStorage
+    from cragside.store.exchange import Batches
+    from cragside.store.ledger import Ledger
+    from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,15 @@ from typing_extensions import override
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.store.backends.interface import Backend, Storages
+from cragside.store.exchange import Batches
 from cragside.store.leases import GRAPH, Leases
-from cragside.store.ledger.exchange import Batches
-from cragside.store.ledger.ledger import Ledger
-from cragside.store.ledger.postgres.age import AGE_STORAGE, make_graph
-from cragside.store.ledger.postgres.answers import values_of
-from cragside.store.ledger.postgres.journal import Journal, ShareLost, Target
-from cragside.store.ledger.postgres.ledger import PostgresLedger
-from cragside.store.ledger.postgres.store import NewStores, PostgresStore, place_of
-from cragside.store.ledger.postgres.stores import (
+from cragside.store.ledger import Ledger
+from cragside.store.postgres.journal import Journal, ShareLost, Target
+from cragside.store.postgres.ledger import PostgresLedger
+from cragside.store.postgres.lightrag_rows import values_of
+from cragside.store.postgres.schema import AGE_STORAGE, make_graph
+from cragside.store.postgres.store import NewStores, PostgresStore, place_of
+from cragside.store.postgres.stores import (
     abandoned_in,
     is_in,
     names_in,
@@ -29,7 +29,7 @@ from cragside.store.ledger.postgres.stores import (
 )
 
 if TYPE_CHECKING:
-    from cragside.store.storages.interface import GraphStorage, ValueStorage, VectorStorage
+    from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
 QDRANT_STORAGE = "QdrantVectorDBStorage"
@@ -135,7 +135,7 @@ class PostgresBackend(Backend):
     async def dump(self, folder: Path) -> Batches:
         """See the base. While other databases are read, nobody writes to the graph."""
         from cragside.store.outside.shares import with_shares
-        from cragside.store.storages.postgres.exchange import dump
+        from cragside.store.postgres.exchange import dump
 
         async with self._store(folder) as store, _still(store):
             values = values_of(store) if store.is_outside("kv") else None
@@ -145,7 +145,7 @@ class PostgresBackend(Backend):
     @override
     async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
         from cragside.store.outside.shares import without_shares
-        from cragside.store.storages.postgres.exchange import load
+        from cragside.store.postgres.exchange import load
 
         async with self._store(folder) as store:
             await load(store, without_shares(batches, store), search_text)
@@ -170,7 +170,7 @@ class PostgresBackend(Backend):
 
 def _values(name: str) -> "type[ValueStorage]":
     if name == DEFAULTS["kv"]:
-        from cragside.store.storages.postgres.values import PostgresValues
+        from cragside.store.postgres.lightrag_tables import PostgresValues
 
         return PostgresValues
     from cragside.store.outside.values import OutsideValues
@@ -180,7 +180,7 @@ def _values(name: str) -> "type[ValueStorage]":
 
 def _vectors(name: str) -> "type[VectorStorage]":
     if name == DEFAULTS["vector"]:
-        from cragside.store.storages.postgres.vectors import PostgresVectors
+        from cragside.store.postgres.vectors import PostgresVectors
 
         return PostgresVectors
     from cragside.store.outside.vectors import OutsideVectors
@@ -190,11 +190,11 @@ def _vectors(name: str) -> "type[VectorStorage]":
 
 def _graph(name: str) -> "type[GraphStorage]":
     if name == DEFAULTS["graph"]:
-        from cragside.store.storages.postgres.graph import PostgresGraph
+        from cragside.store.postgres.graph import PostgresGraph
 
         return PostgresGraph
     if name == AGE_STORAGE:
-        from cragside.store.storages.postgres.age_graph import AgeGraph
+        from cragside.store.postgres.age_graph import AgeGraph
 
         return AgeGraph
     from cragside.store.outside.graph import OutsideGraph

@@ -4,25 +4,25 @@ import asyncpg
 
 from cragside.databases.postgres.database import PostgresDatabase, ServerState, state_of
 from cragside.ports.telemetry import Standing
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.age import install_age
-from cragside.store.ledger.postgres.failing import translating
-from cragside.store.ledger.postgres.schema import (
+from cragside.store.errors import LedgerError
+from cragside.store.postgres.lightrag_tables import make_tables, make_vector_tables, missing_vector_tables
+from cragside.store.postgres.schema import (
     MIGRATING,
     PREFERENCES_TABLE,
     SCHEMA_VERSION,
     TABLES,
     check_version,
     complete,
+    install_age,
     record_version,
     tells_since_when,
+    translating,
     version_of,
 )
-from cragside.store.ledger.postgres.schema import SEARCH_TABLES as SEARCH_TABLES
-from cragside.store.ledger.postgres.stores import standing_in
+from cragside.store.postgres.schema import SEARCH_TABLES as SEARCH_TABLES
+from cragside.store.postgres.searching import make_near_indexes
+from cragside.store.postgres.stores import standing_in
 from cragside.store.queues.postgres import TABLES as QUEUE_TABLES
-from cragside.store.storages.postgres.near_indexes import make_near_indexes
-from cragside.store.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 
 
 async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:

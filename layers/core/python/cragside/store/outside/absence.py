@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cragside.domain.outcome import leave_out
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.errors import LedgerError
+from cragside.store.postgres.store import PostgresStore
 
 logger = logging.getLogger("cragside")
 

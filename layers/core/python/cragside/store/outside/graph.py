@@ -8,12 +8,12 @@ from typing import Any, ClassVar, TypeVar, final
 from typing_extensions import override
 
 from cragside.domain.names import owner_of
-from cragside.store.ledger.changes import Row
-from cragside.store.ledger.postgres.journal import Connections, Target
-from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.driver import Row
 from cragside.store.outside.absence import left_out
-from cragside.store.storages.interface import Expansion, ordered
-from cragside.store.storages.postgres.ledger_graph import ALL, LedgerGraph
+from cragside.store.postgres.graph import ALL, LedgerGraph
+from cragside.store.postgres.journal import Connections, Target
+from cragside.store.postgres.store import PostgresStore
+from cragside.store.storages import Expansion, ordered
 
 D = TypeVar("D", bound=Connections)
 

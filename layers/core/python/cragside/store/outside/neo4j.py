@@ -8,8 +8,8 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.databases.neo4j import Neo4jDatabase, Run
-from cragside.store.ledger.postgres.journal import CLOSED, FORGET_SECONDS, Fence, translating_failures
 from cragside.store.outside.graph import GraphTarget
+from cragside.store.postgres.journal import CLOSED, FORGET_SECONDS, Fence, translating_failures
 
 # One node for each store. Writing to it locks it until the transaction ends.
 _FENCE = """MATCH (fence:CragsideFence {workspace: $key}) SET fence.locked = true

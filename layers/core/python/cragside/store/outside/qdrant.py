@@ -11,9 +11,9 @@ from qdrant_client import AsyncQdrantClient, models
 from typing_extensions import override
 
 from cragside.databases.qdrant import QdrantDatabase, QdrantFailure
-from cragside.store.ledger.failures import LedgerError
-from cragside.store.ledger.postgres.journal import CLOSED, FORGET_SECONDS, Fence, translating_failures
+from cragside.store.errors import LedgerError
 from cragside.store.outside.vectors import ChangedRows, StoredRow, VectorTarget
+from cragside.store.postgres.journal import CLOSED, FORGET_SECONDS, Fence, translating_failures
 
 T = TypeVar("T")
 

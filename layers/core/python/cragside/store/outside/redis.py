@@ -9,7 +9,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.databases.redis import RedisDatabase
-from cragside.store.ledger.postgres.journal import CLOSED, FORGET_SECONDS, Fence, Target, translating_failures
+from cragside.store.postgres.journal import CLOSED, FORGET_SECONDS, Fence, Target, translating_failures
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -1,8 +1,7 @@
 """The graph and the vectors that other databases have of a store: copying them, and comparing them with the documents.
 
-In a copy, the rows of all databases come as one stream: see `ledger/exchange.py`. Nobody may write to the other
-databases meanwhile.
-"""
+In a copy, the rows of all databases come as one stream (`exchange.py`). Nobody may write to the other databases
+meanwhile."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from cragside.store.ledger.exchange import (
+from cragside.store.exchange import (
     Batch,
     Batches,
     EdgeRow,
@@ -24,10 +23,10 @@ from cragside.store.ledger.exchange import (
     inserted,
     rows_at_once,
 )
-from cragside.store.ledger.postgres.store import PostgresStore
-from cragside.store.ledger.postgres.stores import searched_in
 from cragside.store.outside import graph, vectors
-from cragside.store.storages.interface import ordered
+from cragside.store.postgres.store import PostgresStore
+from cragside.store.postgres.stores import searched_in
+from cragside.store.storages import ordered
 
 _AFTER = (MentionRow, EmbeddingRow, QueryRow)
 

@@ -7,10 +7,10 @@ from typing import Any, final
 import orjson
 from typing_extensions import override
 
-from cragside.store.ledger.entries import TEXTS
-from cragside.store.ledger.postgres.answers import note_values, texts_by_id, values_of
-from cragside.store.ledger.postgres.store import PostgresStore
-from cragside.store.storages.interface import ValueStorage
+from cragside.store.chunking import TEXTS
+from cragside.store.postgres.lightrag_rows import note_values, texts_by_id, values_of
+from cragside.store.postgres.store import PostgresStore
+from cragside.store.storages import ValueStorage
 
 
 @final

@@ -15,14 +15,14 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.ports.embedder import Vectors
-from cragside.store.ledger.changes import Row, VectorChange
-from cragside.store.ledger.postgres.journal import CLOSED, Connections, Fence, Target
-from cragside.store.ledger.postgres.store import PostgresStore
+from cragside.store.driver import Row, VectorChange
 from cragside.store.outside.absence import left_out
-from cragside.store.storages.interface import Found, Rows, Search
-from cragside.store.storages.postgres.finding import find
-from cragside.store.storages.postgres.tables import vector_table
-from cragside.store.storages.postgres.vectors import PASSAGES, PostgresVectors
+from cragside.store.postgres.journal import CLOSED, Connections, Fence, Target
+from cragside.store.postgres.lightrag_tables import vector_table
+from cragside.store.postgres.searching import find
+from cragside.store.postgres.store import PostgresStore
+from cragside.store.postgres.vectors import PASSAGES, PostgresVectors
+from cragside.store.storages import Found, Rows, Search
 
 D = TypeVar("D", bound=Connections)
 

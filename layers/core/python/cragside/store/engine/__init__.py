@@ -1,1 +1,0 @@
-"""Runs LightRAG in process, with our models and storages."""

@@ -1,1 +1,0 @@
-"""Keeps the folder of the stores: one that is written, or a baked one."""

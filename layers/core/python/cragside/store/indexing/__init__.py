@@ -1,1 +1,0 @@
-"""Indexes texts: accept, cut, merge into the graph, and sweep out of it."""

@@ -1,1 +1,0 @@
-"""The catalogue of a workspace: its statements, written once, and a driver for each database."""

@@ -1,1 +1,0 @@
-"""The ledger of a workspace in one SQLite file."""

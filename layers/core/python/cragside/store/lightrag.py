@@ -1,0 +1,90 @@
+"""Import the parts of LightRAG that cragside uses. All modules import them from here.
+
+LightRAG's modules put what a `.env` of the working directory says into the environment, where it would reach every
+library and child process. They are loaded without that: cragside reads its settings itself, and checks whose file it is.
+
+Left out are the packages that serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of
+texts. They take more time and memory to load than all of LightRAG, which does without them where they are not
+installed. Other code of the process can still import them."""
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+
+# python-dotenv's own switch.
+_NO_DOTENV = "PYTHON_DOTENV_DISABLED"
+
+
+@contextmanager
+def without_dotenv() -> Iterator[None]:
+    """Have modules that are imported in this block read no `.env`."""
+    before = os.environ.get(_NO_DOTENV)
+    os.environ[_NO_DOTENV] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_DOTENV]
+        else:
+            os.environ[_NO_DOTENV] = before
+
+
+_UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters"}
+
+
+class _Absent(MetaPathFinder):
+    """Hides packages from the thread that loads LightRAG. Others may import them at the same time."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname in _UNUSED and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{fullname} is not loaded with LightRAG", name=fullname)
+
+
+_absent = _Absent()
+sys.meta_path.insert(0, _absent)
+try:
+    with without_dotenv():
+        from lightrag import LightRAG, QueryParam, utils
+        from lightrag.base import (
+            BaseGraphStorage,
+            BaseKVStorage,
+            BaseVectorStorage,
+            DocStatusStorage,
+            StoragesStatus,
+        )
+        from lightrag.constants import GRAPH_FIELD_SEP
+        from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
+        from lightrag.operate import merge_nodes_and_edges
+        from lightrag.prompt import PROMPTS
+        from lightrag.utils import EmbeddingFunc, Tokenizer
+finally:
+    sys.meta_path.remove(_absent)
+
+# It reports each step of a query. Writing these reports takes longer than the steps.
+utils.logger.setLevel(logging.ERROR)
+
+__all__ = [
+    "GRAPH_FIELD_SEP",
+    "PROMPTS",
+    "STORAGES",
+    "STORAGE_ENV_REQUIREMENTS",
+    "STORAGE_IMPLEMENTATIONS",
+    "BaseGraphStorage",
+    "BaseKVStorage",
+    "BaseVectorStorage",
+    "DocStatusStorage",
+    "EmbeddingFunc",
+    "LightRAG",
+    "QueryParam",
+    "StoragesStatus",
+    "Tokenizer",
+    "merge_nodes_and_edges",
+    "utils",
+]

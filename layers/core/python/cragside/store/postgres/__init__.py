@@ -1,0 +1,1 @@
+"""Stores in PostgreSQL: the ledger's tables, and LightRAG's storages beside them."""

@@ -1,1 +1,0 @@
-"""The storages that LightRAG works on."""

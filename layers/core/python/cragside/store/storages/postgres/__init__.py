@@ -1,1 +1,0 @@
-"""LightRAG's own storages in PostgreSQL, on the connections and in the transactions of the ledger."""
