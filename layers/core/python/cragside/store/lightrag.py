@@ -1,7 +1,8 @@
 """Import the parts of LightRAG that cragside uses. All modules import them from here.
 
 LightRAG's modules put what a `.env` of the working directory says into the environment, where it would reach every
-library and child process. They are loaded without that: cragside reads its settings itself, and checks whose file it is.
+library and child process. They are loaded without that: cragside reads its settings itself, and checks whose file it
+is.
 
 Left out are the packages that serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of
 texts. They take more time and memory to load than all of LightRAG, which does without them where they are not
