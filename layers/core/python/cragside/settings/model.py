@@ -85,9 +85,7 @@ class Settings(BaseModel):
         "without a second opinion: of TEI, vLLM, llama.cpp's server, Cohere or Jina. docs/model-hosts.md tells more.",
     )
     rerank_model: str | None = Field(None, description="The model that RAG_RERANK_URL is asked for. Unset: its own.")
-    rerank_api_key: ApiKey | None = Field(
-        None, description="The key of RAG_RERANK_URL. It is sent to that address alone."
-    )
+    rerank_api_key: ApiKey | None = Field(None, description="The key of RAG_RERANK_URL. It is sent there alone.")
     rerank_api_key_secret: str | None = _secret("RAG_RERANK_API_KEY")
     rerank_scores: Literal["probability", "logit"] = Field(
         "probability",
