@@ -82,7 +82,7 @@ class Run:
     evidence: Sequence[Document]
     request: Mapping[str, Any]
 
-    def told(self) -> Iterator[str]:
+    def report(self) -> Iterator[str]:
         """Tell the steps, a line each."""
         yield f"retrieve  {counted(len(self.graded), 'passage')} for: {self.reading.text}"
         for passage in self.graded:
@@ -169,7 +169,7 @@ async def main(question: str) -> None:
             run = await Core(container).run({"prompt": f"/rag {question}"})
         finally:
             await container.close()
-    print(*run.told(), "", run.request["prompt"], sep="\n")
+    print(*run.report(), "", run.request["prompt"], sep="\n")
 
 
 if __name__ == "__main__":

@@ -228,7 +228,7 @@ class Intake:
         return None
 
     async def backlog(self, workspace: str) -> QueueStats:
-        """Return the unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
+        """Count the unfinished tasks of a workspace and its memory."""
         documents, memory = [await self._queue.stats_of(name) for name in (workspace, memory_of(workspace))]
         return QueueStats(
             documents.pending + memory.pending,

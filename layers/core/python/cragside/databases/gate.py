@@ -21,7 +21,7 @@ WAIT_SECONDS = 10.0
 
 
 class ServerFailure(Exception):
-    """A server failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
+    """Tells why a server failed. `unusable` ends the sentence "The store …". Neither text quotes the request."""
 
     def __init__(self, reason: str, unusable: str) -> None:
         super().__init__(reason)
@@ -88,7 +88,7 @@ class Gate:
             self.answered()
 
     def answered(self) -> None:
-        """Return the server has answered, be it that it failed. Nobody is kept from it any more."""
+        """Note that the server has answered, even with a failure. Nobody is kept from it any more."""
         self._outage = None
 
     def silence(self) -> ServerFailure:
@@ -143,7 +143,7 @@ class Gate:
             self._next_try = now + PAUSE_SECONDS
 
     def _suspect(self, limit: asyncio.Timeout) -> None:
-        """Return a caller has waited for a second.
+        """Note that a caller has waited for a second.
 
         One task asks the server for a sign of life on behalf of all, even if this caller gives up.
         """

@@ -120,7 +120,7 @@ def pack(
 
 @lru_cache(maxsize=64)
 def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
-    """Return the tokens of the instruction and the delimiters, with a code of digits: no other takes more tokens."""
+    """Count the tokens of instruction and delimiters, with a code of digits: no other code takes more tokens."""
     code = "2" * CODE_LENGTH
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 

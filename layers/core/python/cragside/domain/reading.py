@@ -17,10 +17,10 @@ class ReadWord:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A question in words that the documents have: `text` is searched for.
+    """Holds a question in the words of the documents. A search looks for `text`.
 
-    `words` says what was read otherwise than it is written. `equal` are words of the text, and what the documents say
-    they stand for: a passage may have either. Documents may explain the same words differently.
+    `words` are corrected words. `equal` are abbreviations in the text with what the documents say they stand for, or
+    the reverse: a passage may have either form. Documents may explain one abbreviation differently.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Everything that is kept: documents, passages, vectors, the graph and the queue. Nothing else imports LightRAG."""
+"""What is known of documents: passages, vectors, the graph and the queue. Nothing else imports LightRAG."""
 
 import logging
 

@@ -221,7 +221,7 @@ def _written(element: Any, hidden: Callable[[Any], bool]) -> str:
 
 
 def _part(part: Any, hidden: Callable[[Any], bool]) -> str:
-    """Return a part of an element. The row of a matrix has commas between its cells."""
+    """Write a child of a formula. Commas separate the cells of a matrix row."""
     if part.tag == f"{M}mr":
         return ", ".join(_inner(cell, hidden).strip() for cell in part)
     return _inner(part, hidden).strip()

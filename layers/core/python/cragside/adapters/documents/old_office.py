@@ -155,7 +155,7 @@ def _of_sheet(stream: bytes, start: int, written: list[str]) -> Formats:
 
 
 def _records(stream: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the records of the part that begins here, without those of charts in it."""
+    """Yield the records of the part that begins here, without those of its charts."""
     depth = 0
     while start + 4 <= len(stream):
         kind, size = struct.unpack_from("<HH", stream, start)

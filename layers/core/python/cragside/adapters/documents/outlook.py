@@ -108,7 +108,7 @@ def _set(message: EmailMessage, header: str, value: str | datetime) -> None:
 
 
 def _recipients(item: _Item) -> tuple[str, str]:
-    """Return the receivers of a message and of its copies, as headers have them."""
+    """Return the recipients of To and of Cc as texts of headers."""
     kinds: dict[int, list[str]] = {}
     for storage in item.storage.storages("__recip_version1.0_#")[:MAX_LISTED]:
         one = _Item(storage, _PART, item.encoding)

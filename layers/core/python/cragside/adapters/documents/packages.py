@@ -150,7 +150,7 @@ def relations(archive: zipfile.ZipFile, path: str) -> dict[str, Relation]:
 
 
 def parts(archive: zipfile.ZipFile, related: Mapping[str, Relation], kind: str) -> Iterator[str]:
-    """Yield the paths of related parts of a kind that the archive has."""
+    """Yield the paths in the archive to which relations of this kind lead."""
     known = set(archive.namelist())
     for each in related.values():
         if each.kind == kind and not each.external and each.target in known:

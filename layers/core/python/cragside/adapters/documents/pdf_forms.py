@@ -282,7 +282,7 @@ class FieldColumns:
         return name, above is None
 
     def add(self, each: Written, name: Piece) -> None:
-        """Keep a value that has no label but the name of its column."""
+        """Keep a value whose only label is the heading of its column."""
         if not self._rows or not self._rows[-1][-1][0].box.beside(each.box):
             self._rows.append([])
         self._rows[-1].append((each, name))

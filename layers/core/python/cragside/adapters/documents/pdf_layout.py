@@ -60,7 +60,7 @@ class Box(NamedTuple):
         return self.left <= (other.left + other.right) / 2 <= self.right and self.bottom <= other.middle <= self.top
 
     def meets(self, other: "Box") -> bool:
-        """Tell if both have a part in common."""
+        """Tell if the boxes overlap."""
         return (
             self.left < other.right and self.right > other.left and self.bottom < other.top and self.top > other.bottom
         )
@@ -327,7 +327,7 @@ def _without_margins(rows: Sequence[Row], start: int, end: int, edge: float) -> 
 
 
 def _gaps(rows: Sequence[Row]) -> list[float]:
-    """Return the ends of the parts of these rows that stand beside each other, but for the last one."""
+    """Return where each column of these rows ends, except the last."""
     spans = sorted((piece.box.left, piece.box.right) for row in rows for piece in row)
     gutter = _GUTTER * median(piece.box.height for row in rows for piece in row)
     ends, reached = list[float](), spans[0][1]

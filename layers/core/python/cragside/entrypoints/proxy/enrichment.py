@@ -131,7 +131,7 @@ def _positive(value: object) -> int | None:
 
 
 def tokens_of(request: Mapping[str, Any], count_tokens: CountTokens) -> int:
-    """The size of a request's prompt: texts, tools, images, earlier context and the frames of messages."""
+    """Estimate the tokens of a prompt: texts, tools, images, earlier context and the frames of messages."""
     total = sum(count_tokens(text) for name in _TEXT_FIELDS if isinstance(text := request.get(name), str))
     if tools := request.get("tools"):
         total += count_tokens(json.dumps(tools))

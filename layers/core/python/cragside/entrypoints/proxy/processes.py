@@ -272,7 +272,7 @@ class Receiver:
         self._channel.send(_SIGN)
 
     async def close(self) -> None:
-        """Stop receiving. Return when all received connections have their protocols."""
+        """Stop receiving, and wait until each received connection is served."""
         self._stop_reading()
         if self._pause is not None:
             self._pause.cancel()

@@ -52,7 +52,7 @@ async def is_in(database: PostgresDatabase, workspace: str) -> bool:
 
 
 async def standing_in(database: PostgresDatabase) -> Standing:
-    """List the stores of a database. Raises `LedgerError`."""
+    """Count the leases and the waiting changes of all stores. Raises `LedgerError`."""
     async with translating():
         held, expired = await database.one(_LEASES)
         waiting = await database.all(_WAITING_BY_ROLE) if await tells_since_when(database) else []

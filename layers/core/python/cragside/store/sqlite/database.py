@@ -31,7 +31,7 @@ BATCH = 500
 
 
 def failure_of(error: sqlite3.Error) -> LedgerError:
-    """Raise failures of SQLite as the ledger's own exception."""
+    """Return the ledger's own exception for a failure of SQLite."""
     return (LedgerDamaged if is_damage(error) else LedgerError)(without_paths(error), unusable(error))
 
 

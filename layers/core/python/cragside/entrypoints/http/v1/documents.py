@@ -410,7 +410,7 @@ async def reprocess_document(
 
 
 async def _streams(request: Request, workspace: QueryWorkspace) -> AsyncIterator[ProgressStreams]:
-    """The open streams, among them that of this request until it ends."""
+    """Count the stream of this request as open, and yield the open streams."""
     streams: ProgressStreams = request.app.state.progress_streams
     with streams.opened(taking_turns(workspace)):
         yield streams
