@@ -1,4 +1,4 @@
-"""What is known of documents: passages, vectors, the graph and the queue. Nothing else imports LightRAG."""
+"""Documents as they are kept: passages, vectors, the graph and the queue. Nothing else imports LightRAG."""
 
 import logging
 
