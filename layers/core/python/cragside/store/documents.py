@@ -113,9 +113,10 @@ def label_of(row: Sequence[Any], labels: Mapping[str, Mapping[str, str]]) -> str
     return labels[name][source or name]
 
 
+# Returns true if any part of a document failed, as `DocumentRecord.status` has it.
+FAILED = "bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded))"
 # What `DocumentRecord.status` says of the parts of a document.
-_CASE = """CASE
-    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+_CASE = f"""CASE WHEN {FAILED} THEN 'failed'
     WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
     ELSE 'searchable' END"""
 STATUS = f"""SELECT document.version, {_CASE} AS status FROM crag.document LEFT JOIN crag.part USING (version)

@@ -8,7 +8,7 @@ from typing import Any
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 from cragside.store.chunking import StoredPart, parsed, searched_title, sections_in
-from cragside.store.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.store.documents import DOCUMENT, FAILED, FIELDS, DocumentReads
 
 _PARTS = "crag.part JOIN crag.document USING (version) WHERE document.store = $1"
 # As `Progress` has it: first what each document's parts say together, then all of them.
@@ -18,7 +18,7 @@ _PROGRESS = f"""SELECT count(*) FILTER (WHERE NOT failed AND NOT begun),
     coalesce(sum(given_up), 0)::bigint FROM (
         SELECT bool_or(embedded) AS begun,
             bool_and(embedded) AND (bool_and(enrichment = 'enriched') OR bool_and(enrichment = 'none')) AS done,
-            bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) AS failed,
+            {FAILED} AS failed,
             count(*) FILTER (WHERE error = '' AND NOT embedded)
                 + count(*) FILTER (WHERE error = '' AND enrichment IN ('pending', 'processing')) AS tasks,
             count(*) FILTER (WHERE error = '' AND enrichment = 'processing') AS processing,
