@@ -50,11 +50,11 @@ async def fill(container: Container, workspace: str, passages: Sequence[corpus.P
 
 
 async def _write(store: "Store", texts: Sequence[str], start: int, graph: "_Graph") -> None:
-    database: PostgresDriver = store.ledger.driver  # type: ignore[attr-defined]
+    database: PostgresDriver = store.ledger.driver  # type: ignore[assignment]
     names = [f"doc-{(start + n) // PASSAGES_A_DOCUMENT:06d}" for n in range(len(texts))]
     ids = [f"{name}-0-{start + n}-x-y" for n, name in enumerate(names)]
     vectors = await store.embedder.embed_questions(texts)
-    search_text = store.ledger._search_text  # type: ignore[attr-defined]
+    search_text = store.ledger._search_text
     words = [counted(search_text(text), database.number) for text in texts]
     async with database.transaction():
         await database.bind(store.embedding_model, vectors.shape[1])
@@ -97,7 +97,7 @@ class _Graph:
 
     async def write(self, store: "Store") -> None:
         """Write entities and relations with their vectors."""
-        database: PostgresDriver = store.ledger.driver  # type: ignore[attr-defined]
+        database: PostgresDriver = store.ledger.driver  # type: ignore[assignment]
         items: list[tuple[str, ...]] = [*((name,) for name in self.sources), *self.pairs]
         items.sort(key=len)
         for start in range(0, len(items), 2 * _BATCH):

@@ -302,13 +302,10 @@ class DocumentReads:
         return await self._records(await self.driver.all(f"{_CURRENT} AND {condition}", *values))
 
     async def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
-        return [record for _, record in await self._with_rows(rows)]
-
-    async def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
         if not rows:
             return []
         parts = await self.driver.all(PARTS, [row[0] for row in rows])
-        return await self._joined(rows, parts, await self._shared_names(rows))
+        return [record for _, record in await self._joined(rows, parts, await self._shared_names(rows))]
 
     async def _joined(
         self, rows: Sequence[Sequence[Any]], parts: Iterable[Sequence[Any]], shared: Collection[str]

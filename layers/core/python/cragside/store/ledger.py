@@ -186,7 +186,7 @@ class Ledger(DocumentWrites):
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     async def copy_facts_from(self, other: "Ledger") -> None:
-        """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
+        """Take over the recorded queries of another ledger. This one has to be empty."""
         queries = await self._driver_of(other).all(_QUERIES)
         async with self._transaction():
             await self.driver.many(_ADD_QUERY, [tuple(query) for query in queries])

@@ -83,8 +83,7 @@ class PassageReads(DocumentReads):
 
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
         """Return passages of any version with their documents."""
-        tables = await self.driver.passages_with_documents(list(dict.fromkeys(ids)))
-        found, owners, parts, shared = tables
+        found, owners, parts, shared = await self.driver.passages_with_documents(list(dict.fromkeys(ids)))
         records = {row[0]: record for row, record in await self._joined(owners, parts, shared)}
         return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
