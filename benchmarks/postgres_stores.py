@@ -14,12 +14,12 @@ import numpy as np
 from benchmarks import corpus
 from cragside.bootstrap import Container
 from cragside.store.driver import GraphChange, VectorChange
-from cragside.store.postgres.ledger import SEARCHED
+from cragside.store.postgres.driver import SEARCHED
 from cragside.store.ranking import counted
 
 if TYPE_CHECKING:
     from cragside.store.open_store import Store
-    from cragside.store.postgres.store import PostgresStore
+    from cragside.store.postgres.driver import PostgresDriver
 
 PASSAGES_A_DOCUMENT = 10
 _BATCH = 500
@@ -40,7 +40,7 @@ async def fill(container: Container, workspace: str, passages: Sequence[corpus.P
     store = await container.workspaces._created(workspace)
     await store.embedder.prepare()
     # Indexes that are made at the end take a third of the time.
-    store.ledger._store._writes = -len(passages)  # type: ignore[attr-defined]
+    store.ledger.driver._writes = -len(passages)  # type: ignore[attr-defined]
     graph = _Graph()
     for start in range(0, len(passages), _BATCH):
         await _write(store, [passage.text for passage in passages[start : start + _BATCH]], start, graph)
@@ -50,14 +50,14 @@ async def fill(container: Container, workspace: str, passages: Sequence[corpus.P
 
 
 async def _write(store: "Store", texts: Sequence[str], start: int, graph: "_Graph") -> None:
-    database: PostgresStore = store.ledger._store  # type: ignore[attr-defined]
+    database: PostgresDriver = store.ledger.driver  # type: ignore[assignment]
     names = [f"doc-{(start + n) // PASSAGES_A_DOCUMENT:06d}" for n in range(len(texts))]
     ids = [f"{name}-0-{start + n}-x-y" for n, name in enumerate(names)]
     vectors = await store.embedder.embed_questions(texts)
-    search_text = store.ledger._search_text  # type: ignore[attr-defined]
+    search_text = store.ledger._search_text
     words = [counted(search_text(text), database.number) for text in texts]
     async with database.transaction():
-        await store.ledger._driver.bind(store.embedding_model, vectors.shape[1])
+        await database.bind(store.embedding_model, vectors.shape[1])
         rows = await database.all(_DOCUMENT, list(dict.fromkeys(names)))
         versions = {name: version for version, name in rows}
         await database.execute(_PART, list(versions.values()), PASSAGES_A_DOCUMENT - 1)
@@ -97,7 +97,7 @@ class _Graph:
 
     async def write(self, store: "Store") -> None:
         """Write entities and relations with their vectors."""
-        database: PostgresStore = store.ledger._store  # type: ignore[attr-defined]
+        database: PostgresDriver = store.ledger.driver  # type: ignore[assignment]
         items: list[tuple[str, ...]] = [*((name,) for name in self.sources), *self.pairs]
         items.sort(key=len)
         for start in range(0, len(items), 2 * _BATCH):

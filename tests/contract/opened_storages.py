@@ -31,10 +31,10 @@ async def opened_ledger(backend: "Backend", folder: Path) -> "AsyncIterator[Ledg
     """The ledger of a new store, whose storages are open: a ledger in a database writes to them."""
     ledger = await backend.open_ledger(folder, "w", search_text=str.lower)
     ours = backend.storages()
-    place = backend.place_of(folder, (await ledger.opened_with())[1])
+    place = backend.place_of(folder, (await ledger.driver.opened_with())[1])
     async with opened(ours.values, ours.vectors, ours.graph, folder, place):
         yield ledger
-        ledger.release()
+        ledger.driver.release()
 
 
 @asynccontextmanager

@@ -83,10 +83,10 @@ async def tidied(container: Container) -> None:
     """Wait until the store is tidied, which happens beside its use and changes rows."""
     ledger = await container.backend.open_ledger(container.folder / "w", "w", search_text=str.lower)
     for _ in range(200):
-        if not await ledger.is_untidy():
+        if not await ledger.driver.is_untidy():
             break
         await asyncio.sleep(0.05)
-    ledger.release()
+    ledger.driver.release()
 
 
 async def fill(container: Container) -> None:

@@ -68,8 +68,8 @@ async def test_naive_uses_no_graph(container: Container, tmp_path: Path, backend
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
     ledger = await backend.open_ledger(tmp_path / "default", "default", search_text=str.lower)
-    assert await ledger.apply(gone, Always(), await ledger.embedding_model() or "")
-    ledger.release()
+    assert await ledger.apply(gone, Always(), await ledger.driver.embedding_model() or "")
+    ledger.driver.release()
     assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]
 

@@ -27,11 +27,11 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     with made(request) as backend:
         ours = backend.storages()
         ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-        store = backend.place_of(tmp_path, (await ledger.opened_with())[1])
+        store = backend.place_of(tmp_path, (await ledger.driver.opened_with())[1])
         async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store) as built:
             built.write = LedgerWriter(built, ledger)
             yield built
-            ledger.release()
+            ledger.driver.release()
 
 
 class FileWriter:

@@ -110,9 +110,9 @@ async def test_leases_and_waiting_changes_are_those_of_all_processes(
         async with asked(uri, tmp_path, folder) as (container, client):
             await container.intake.text(SourceText("otters.md", "Sea otters eat urchins."), workspace="zoo")
             store = await store_of(container.workspaces, "zoo")
-            lease = await store.ledger.take_lease("graph", new_holder(), 60)
+            lease = await store.ledger.driver.take_lease("graph", new_holder(), 60)
             assert lease is not None
-            await store.ledger.take_lease("documents", new_holder(), -1)
+            await store.ledger.driver.take_lease("documents", new_holder(), -1)
             assert container.database is not None
             await container.database.value("INSERT INTO crag.outside SELECT id, 'graph', 2 FROM crag.store")
             await container.database.value(

@@ -15,10 +15,11 @@ from cragside.databases.server_addresses import Neo4jAddress
 from cragside.store.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 from cragside.store.driver import Always, GraphChange
 from cragside.store.errors import LedgerError
+from cragside.store.ledger import Ledger
 from cragside.store.outside.neo4j import Neo4jGraphs
 from cragside.store.postgres import journal, store
+from cragside.store.postgres.driver import PostgresDriver
 from cragside.store.postgres.journal import ShareLost
-from cragside.store.postgres.ledger import PostgresLedger
 from tests.contract.opened_storages import opened
 from tests.services.backends import migrated
 
@@ -51,7 +52,7 @@ class Place:
         self.target = Failing(self.graphs)
         self.backend = PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": self.target})
         self.journal = self.backend._journal
-        self.key = ""
+        self.key, self.number = "", 0
 
     async def names(self) -> list[str]:
         """The entities in Neo4j."""
@@ -75,25 +76,25 @@ async def place(postgres: "Postgres", neo4j: "Neo4j") -> AsyncIterator[Place]:
 
 
 @pytest.fixture
-async def ledger(place: Place, tmp_path: Path) -> AsyncIterator[PostgresLedger]:
+async def ledger(place: Place, tmp_path: Path) -> AsyncIterator[Ledger]:
     ledger = await place.backend.open_ledger(tmp_path, "w", search_text=str.lower)
-    assert isinstance(ledger, PostgresLedger)
-    place.key = ledger._store.key
+    assert isinstance(ledger.driver, PostgresDriver)
+    place.key, place.number = ledger.driver.key, ledger.driver.number
     ours = place.backend.storages()
-    store = place.backend.place_of(tmp_path, (await ledger.opened_with())[1])
+    store = place.backend.place_of(tmp_path, (await ledger.driver.opened_with())[1])
     async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store):
         yield ledger
-        ledger.release()
+        ledger.driver.release()
 
 
-async def add(ledger: PostgresLedger, name: str) -> None:
+async def add(ledger: Ledger, name: str) -> None:
     """Merge an entity."""
     await ledger.apply(GraphChange(nodes={name: {"description": f"about {name}"}}), Always(), "m")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_the_next_holder_of_the_lease_finishes_an_interrupted_change(
-    place: Place, ledger: PostgresLedger, when: str
+    place: Place, ledger: Ledger, when: str
 ) -> None:
     await add(ledger, "Swan")
     setattr(place.target, when, True)
@@ -102,25 +103,23 @@ async def test_the_next_holder_of_the_lease_finishes_an_interrupted_change(
     assert await place.names() == (["Swan"] if when == "before" else ["Lamp", "Swan"])
 
     setattr(place.target, when, False)
-    await ledger.catch_up()
+    await ledger.driver.catch_up()
     assert await place.waiting() == 0
     assert await place.names() == ["Lamp", "Swan"]
 
 
-async def test_nobody_goes_on_while_the_graph_cannot_be_written(place: Place, ledger: PostgresLedger) -> None:
+async def test_nobody_goes_on_while_the_graph_cannot_be_written(place: Place, ledger: Ledger) -> None:
     place.target.before = True
     await add(ledger, "Swan")
     with pytest.raises(LedgerError, match="stopped"):
-        await ledger.catch_up()
+        await ledger.driver.catch_up()
 
     place.target.before = False
-    await ledger.catch_up()
+    await ledger.driver.catch_up()
     assert await place.names() == ["Swan"]
 
 
-async def test_a_writer_that_was_stopped_changes_nothing_once_others_have_gone_on(
-    place: Place, ledger: PostgresLedger
-) -> None:
+async def test_a_writer_that_was_stopped_changes_nothing_once_others_have_gone_on(place: Place, ledger: Ledger) -> None:
     await add(ledger, "Swan")
     await add(ledger, "Lamp")
     late = {"nodes": [["Swan", None], ["Late", {"description": "too late"}]], "edges": []}
@@ -128,7 +127,7 @@ async def test_a_writer_that_was_stopped_changes_nothing_once_others_have_gone_o
     assert await place.names() == ["Lamp", "Swan"]
 
 
-async def test_a_change_is_refused_by_a_graph_that_lacks_earlier_ones(place: Place, ledger: PostgresLedger) -> None:
+async def test_a_change_is_refused_by_a_graph_that_lacks_earlier_ones(place: Place, ledger: Ledger) -> None:
     await add(ledger, "Swan")
     late = {"nodes": [["Late", {"description": "x"}]], "edges": []}
     assert not await place.target.write(place.key, 3, uuid4(), late)
@@ -156,33 +155,33 @@ async def rewound(place: Place) -> None:
 
 @pytest.mark.parametrize("happens", [wiped, restored, rewound])
 async def test_a_graph_of_another_time_is_noticed_by_the_next_change_and_by_a_check(
-    place: Place, ledger: PostgresLedger, happens: Callable[[Place], Awaitable[None]]
+    place: Place, ledger: Ledger, happens: Callable[[Place], Awaitable[None]]
 ) -> None:
     await add(ledger, "Swan")
     await add(ledger, "Lamp")
-    await place.journal.check(ledger._store.number, place.key)
+    await place.journal.check(place.number, place.key)
     await happens(place)
     names = await place.names()
     await add(ledger, "Owl")
     with pytest.raises(ShareLost, match="cragside repair"):
-        await ledger.catch_up()
+        await ledger.driver.catch_up()
     with pytest.raises(ShareLost, match="cragside repair"):
-        await place.journal.check(ledger._store.number, place.key)
+        await place.journal.check(place.number, place.key)
     assert await place.names() == names  # what is wrong is not written on
 
 
 @pytest.mark.parametrize("happens", [wiped, restored, rewound])
 async def test_a_check_notices_a_graph_of_another_time_before_any_change(
-    place: Place, ledger: PostgresLedger, happens: Callable[[Place], Awaitable[None]]
+    place: Place, ledger: Ledger, happens: Callable[[Place], Awaitable[None]]
 ) -> None:
     await add(ledger, "Swan")
     await add(ledger, "Lamp")
     await happens(place)
     with pytest.raises(ShareLost):
-        await place.journal.check(ledger._store.number, place.key)
+        await place.journal.check(place.number, place.key)
 
 
-async def test_neo4j_refuses_a_second_node_of_an_entity(place: Place, ledger: PostgresLedger, neo4j: "Neo4j") -> None:
+async def test_neo4j_refuses_a_second_node_of_an_entity(place: Place, ledger: Ledger, neo4j: "Neo4j") -> None:
     await add(ledger, "Swan")
     database = Neo4jDatabase(Neo4jAddress.parse(neo4j.uri), most=1)
     try:
@@ -193,7 +192,7 @@ async def test_neo4j_refuses_a_second_node_of_an_entity(place: Place, ledger: Po
 
 
 async def test_an_index_that_lightrags_server_made_before_the_first_change_gives_way_to_the_constraint(
-    place: Place, ledger: PostgresLedger
+    place: Place, ledger: Ledger
 ) -> None:
     await place.graphs.execute(f"CREATE INDEX IF NOT EXISTS FOR (n:`{place.key}`) ON (n.entity_id)")
     await add(ledger, "Swan")
@@ -204,7 +203,7 @@ async def test_an_index_that_lightrags_server_made_before_the_first_change_gives
 
 
 async def test_the_graph_of_a_removed_workspace_goes_even_if_its_removal_was_interrupted(
-    place: Place, ledger: PostgresLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add(ledger, "Swan")
 
@@ -223,7 +222,7 @@ async def test_the_graph_of_a_removed_workspace_goes_even_if_its_removal_was_int
 
 
 async def test_whoever_publishes_waits_for_a_slow_write_no_longer_than_a_bound_and_it_is_written_all_the_same(
-    place: Place, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+    place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "PUBLISH_SECONDS", 0.1)
     monkeypatch.setattr(store, "GRAPH_SECONDS", 0.1)
@@ -237,17 +236,15 @@ async def test_whoever_publishes_waits_for_a_slow_write_no_longer_than_a_bound_a
     async with asyncio.timeout(5):
         await add(ledger, "Swan")
         with pytest.raises(LedgerError, match="still being written"):
-            await ledger.catch_up_graph()
+            await ledger.driver.catch_up_graph()
     assert await place.waiting() == 1
     goes_on.set()
-    await ledger.catch_up()
+    await ledger.driver.catch_up()
     assert await place.names() == ["Swan"]
     assert await place.waiting() == 0
 
 
-async def test_a_long_journal_is_read_bit_by_bit(
-    place: Place, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_journal_is_read_bit_by_bit(place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     place.target.before = True
     names = [f"Swan {number}" for number in range(6)]
     for name in names:
@@ -264,7 +261,7 @@ async def test_a_long_journal_is_read_bit_by_bit(
         return rows
 
     monkeypatch.setattr(place.database, "all", counted)
-    await asyncio.gather(ledger.catch_up(), ledger.catch_up_graph())
+    await asyncio.gather(ledger.driver.catch_up(), ledger.driver.catch_up_graph())
     assert await place.names() == names
     assert sum(fetched) == 6  # nobody reads what another one has in hand
     assert max(fetched) == 2

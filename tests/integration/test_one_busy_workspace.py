@@ -43,8 +43,8 @@ async def test_many_queries_of_a_locked_workspace_hold_up_no_other_one(postgres:
             assert await watching.fetchval(_WAITING) == 5
         await asyncio.gather(*crowd)
         for ledger in (locked, memory, calm):
-            await ledger.close()
-            ledger.release()
+            await ledger.driver.close()
+            ledger.driver.release()
         await other.close()
         await watching.close()
         await backend.close()

@@ -89,7 +89,7 @@ async def test_a_request_that_has_the_old_store_writes_nothing_into_the_new_one(
             old, SourceText("new.txt", "Nobody but this new text knows."), enrich=False, track="", rename=False
         )
     assert await fresh.named("new.txt") == []
-    fresh.release()
+    fresh.driver.release()
 
 
 async def test_a_store_whose_reindex_fails_writes_to_lightrags_tables_as_before(

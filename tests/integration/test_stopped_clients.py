@@ -162,12 +162,12 @@ async def test_a_store_that_a_killed_process_was_building_is_removed(
         backend = backend_of(uri)
         abandoned = await backend.open_ledger(tmp_path / ".reindexing-w", "w", search_text=str.lower)
         built = await backend.open_ledger(tmp_path / ".copying-w", "w", search_text=str.lower)
-        assert await built.take_lease("copying", "a living process", 60) is not None
+        assert await built.driver.take_lease("copying", "a living process", 60) is not None
         await backend.sweep(tmp_path)
         assert not await backend.has_store(tmp_path / ".reindexing-w")
         assert await backend.has_store(tmp_path / ".copying-w")
         for ledger in (abandoned, built):
-            ledger.release()
+            ledger.driver.release()
         await backend.close()
 
 
@@ -183,10 +183,10 @@ async def test_a_store_that_got_its_lease_after_it_was_found_without_one_stays(
         found = await directory.abandoned_in(backend._database)
         assert found == [".copying-w"]
         monkeypatch.setattr(directory, "abandoned_in", AsyncMock(return_value=found))
-        assert await built.take_lease("copying", "a living process", 60) is not None
+        assert await built.driver.take_lease("copying", "a living process", 60) is not None
         await backend.sweep(tmp_path)
         assert await backend.has_store(tmp_path / ".copying-w")
-        built.release()
+        built.driver.release()
         await backend.close()
 
 
@@ -215,7 +215,7 @@ async def test_removing_a_workspace_removes_what_was_being_built_of_it(
         backend = backend_of(uri)
         container = Container(Settings(home=tmp_path), backend=backend)
         await (await container.workspaces.open("w")).passages.save_documents([SourceText("a.md", "A secret.")])
-        (await backend.open_ledger(tmp_path / ".reindexing-w", "w", search_text=str.lower)).release()
+        (await backend.open_ledger(tmp_path / ".reindexing-w", "w", search_text=str.lower)).driver.release()
         assert await container.workspaces.remove("w")
         assert not await backend.has_store(tmp_path / ".reindexing-w")
         await container.close()

@@ -200,10 +200,10 @@ async def test_a_document_that_is_deleted_while_it_is_enriched_leaves_no_lease(p
     workspace = await container.workspaces.open("library")
     assert await workspace.work.begin_enrichment(enriching)
     ledger = (await store_of(container.workspaces, "library")).ledger
-    assert await ledger.take_lease(part_lease(enriching), new_holder(), 1) is None
+    assert await ledger.driver.take_lease(part_lease(enriching), new_holder(), 1) is None
     assert await workspace.documents.delete(enriching.document_id)
     await workspace.work.extend_graph(enriching)
-    assert await ledger.take_lease(part_lease(enriching), new_holder(), 1) is not None
+    assert await ledger.driver.take_lease(part_lease(enriching), new_holder(), 1) is not None
     await container.close()
 
 

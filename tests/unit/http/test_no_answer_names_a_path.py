@@ -18,7 +18,7 @@ from test_no_route_reads_another_workspace import ATTEMPTS
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.store.part_indexer import PartIndexer
 from cragside.store.sqlite import database
-from cragside.store.versions import Leasing
+from cragside.store.sqlite.driver import SqliteDriver
 from tests.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow
@@ -91,7 +91,7 @@ BROKEN: dict[str, Break] = {
     "the store's folder may not be made": _raising(database, "make_folder", _denied),
     "the locks may not be taken": _raising(filelock.BaseFileLock, "acquire", _denied),
     "the locks are held": _raising(filelock.BaseFileLock, "acquire", lambda path: filelock.Timeout(str(path))),
-    "no lease may be taken": _raising(Leasing, "take_lease", _denied),
+    "no lease may be taken": _raising(SqliteDriver, "take_lease", _denied),
     "SQLite names its file": _raising(
         database.Database, "all", lambda path: database.failure_of(sqlite3.OperationalError(f"unable to open {path}"))
     ),

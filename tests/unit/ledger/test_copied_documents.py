@@ -8,20 +8,22 @@ import pytest
 
 from cragside.domain.document import SourceText
 from cragside.store.chunking import Entry, Piece
-from cragside.store.sqlite.ledger import SqliteLedger
+from cragside.store.ledger import Ledger
+from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.driver import SqliteDriver
 
 
 @pytest.fixture
-async def ledgers(tmp_path: Path) -> AsyncIterator[list[SqliteLedger]]:
+async def ledgers(tmp_path: Path) -> AsyncIterator[list[Ledger]]:
     """One with a document, and an empty one."""
-    made = [SqliteLedger.open(tmp_path / name, "w") for name in ("old", "new")]
+    made = [Ledger(SqliteDriver(Database.acquire(tmp_path / name)), "w", str.lower) for name in ("old", "new")]
     source = SourceText("a.md", "Swan made a lamp.")
     passage = Piece(source.text, 4, None, "", ())
     await made[0].enter(Entry("doc-a", "digest", "digest", source, [passage], part_passages=20, enrich=True))
     yield made
     for ledger in made:
-        await ledger.close()
-        ledger.release()
+        await ledger.driver.close()
+        ledger.driver.release()
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ async def ledgers(tmp_path: Path) -> AsyncIterator[list[SqliteLedger]]:
     ],
 )
 async def test_a_copy_keeps_the_reason_of_what_is_not_done_again(
-    ledgers: list[SqliteLedger], stage: str, status: str, error: str
+    ledgers: list[Ledger], stage: str, status: str, error: str
 ) -> None:
     old, new = ledgers
     task = next(each for each in await old.tasks() if each.stage == "embed")

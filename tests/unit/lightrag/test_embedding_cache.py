@@ -14,7 +14,7 @@ from cragside.store import embeddings
 from cragside.store.embeddings import CachedEmbedder
 from cragside.store.ledger import Ledger
 from cragside.store.sqlite.database import Database
-from cragside.store.sqlite.ledger import SqliteLedger
+from cragside.store.sqlite.driver import SqliteDriver
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
@@ -46,9 +46,9 @@ class CountingEmbedder:
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    ledger = SqliteLedger.open(tmp_path / "alone", "alone")
+    ledger = Ledger(SqliteDriver(Database.acquire(tmp_path / "alone")), "alone", str.lower)
     yield ledger
-    ledger.release()
+    ledger.driver.release()
 
 
 def opened(home: Path, embedder: CountingEmbedder) -> Workspaces:

@@ -20,11 +20,11 @@ from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from cragside.store.drafts import Draft
 from cragside.store.errors import LedgerError
+from cragside.store.ledger import Ledger
 from cragside.store.library import Library
 from cragside.store.part_indexer import PartIndexer
 from cragside.store.sqlite.database import Database
 from cragside.store.sqlite.driver import ANSWERS
-from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
@@ -206,13 +206,13 @@ async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
     for number in range(20):
         record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
     assert record.name == "memory (20).txt"
-    asked, has_source = [], SqliteLedger.has_source
+    asked, has_source = [], Ledger.has_source
 
-    def counted(self: SqliteLedger, source: str) -> bool:
+    def counted(self: Ledger, source: str) -> bool:
         asked.append(source)
         return has_source(self, source)
 
-    monkeypatch.setattr(SqliteLedger, "has_source", counted)
+    monkeypatch.setattr(Ledger, "has_source", counted)
     assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
     assert 0 < len(asked) < 12
 

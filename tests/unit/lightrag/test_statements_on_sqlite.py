@@ -13,17 +13,17 @@ import pytest
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import DocumentSort, DocumentStatus, Listing
 from cragside.ports.clock import SYSTEM_CLOCK
-from cragside.store import documents, exchange, passages, versions
-from cragside.store import ledger as parts
+from cragside.store import documents, driver, exchange, passages, versions
 from cragside.store import ledger as whole
 from cragside.store.chunking import Entry, Piece
 from cragside.store.driver import Always, GraphChange, MentionChange, WhileCurrent
+from cragside.store.ledger import Ledger
 from cragside.store.sqlite.database import Database
+from cragside.store.sqlite.driver import SqliteDriver
 from cragside.store.sqlite.exchange import dump, load
-from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.sqlite.translation import Untranslatable, bound, translated
 
-SUBJECTS = (documents, exchange, versions, versions, parts, passages, whole)
+SUBJECTS = (documents, driver, exchange, versions, passages, whole)
 _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 
@@ -38,11 +38,11 @@ def statements_of(module: ModuleType) -> list[str]:
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[SqliteLedger]:
-    ledger = SqliteLedger.open(tmp_path / "w", "w")
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    ledger = Ledger(SqliteDriver(Database.acquire(tmp_path / "w")), "w", str.lower)
     yield ledger
-    await ledger.close()
-    ledger.release()
+    await ledger.driver.close()
+    ledger.driver.release()
 
 
 @pytest.mark.parametrize("module", SUBJECTS, ids=lambda module: module.__name__.rpartition(".")[2])
@@ -100,31 +100,31 @@ def test_lists_are_values_whatever_is_in_them(tmp_path: Path) -> None:
     database.release()
 
 
-async def stepped(ledger: SqliteLedger, writing: Coroutine[Any, Any, Any]) -> Any:
+async def stepped(ledger: Ledger, writing: Coroutine[Any, Any, Any]) -> Any:
     """The result of a coroutine that may wait, but never within a transaction."""
     task = asyncio.ensure_future(writing)
     while not task.done():
         await asyncio.sleep(0)
-        assert not ledger._database.in_transaction
+        assert not ledger.driver.database.in_transaction
     return await task
 
 
-async def test_rows_are_taken_in_without_suspending_within_a_transaction(ledger: SqliteLedger, tmp_path: Path) -> None:
+async def test_rows_are_taken_in_without_suspending_within_a_transaction(ledger: Ledger, tmp_path: Path) -> None:
     entry = Entry(
         "doc-a", "one", "one", SourceText("a.md", "Swan."), [Piece("Swan.", 2, None, "", ())], 20, enrich=True
     )
     await ledger.enter(entry)
-    other = SqliteLedger.open(tmp_path / "other", "w")
+    other = Ledger(SqliteDriver(Database.acquire(tmp_path / "other")), "w", str.lower)
     await stepped(other, load(tmp_path / "other", dump(tmp_path / "w"), str.lower, SYSTEM_CLOCK))
     assert await other.record("doc-a") == await ledger.record("doc-a")
     assert await other.tasks() == await ledger.tasks() != []
-    other.release()
+    other.driver.release()
 
 
-async def test_no_write_suspends_within_its_transaction(ledger: SqliteLedger) -> None:
+async def test_no_write_suspends_within_its_transaction(ledger: Ledger) -> None:
     source = SourceText("a.md", "Swan made a lamp.")
     passage = Piece(source.text, 4, None, "", ())
-    lease = await stepped(ledger, ledger.take_lease("documents", "me", 30))
+    lease = await stepped(ledger, ledger.driver.take_lease("documents", "me", 30))
     assert lease is not None
     writer = ledger.with_leases(lease)
     for digest in ("one", "two"):
@@ -150,5 +150,5 @@ async def test_no_write_suspends_within_its_transaction(ledger: SqliteLedger) ->
     assert await stepped(writer, writer.retire("doc-a"))
     assert await stepped(writer, writer.apply(GraphChange(), Always(), "m"))
     await stepped(writer, writer.drop_swept())
-    assert await stepped(ledger, ledger.renew_lease(lease, 30))
-    await stepped(ledger, ledger.return_lease(lease))
+    assert await stepped(ledger, ledger.driver.renew_lease(lease, 30))
+    await stepped(ledger, ledger.driver.return_lease(lease))

@@ -25,7 +25,6 @@ from cragside.store.library import Library
 from cragside.store.open_store import Store
 from cragside.store.opening import StoreOpener
 from cragside.store.sqlite import database
-from cragside.store.sqlite.ledger import SqliteLedger
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
@@ -387,13 +386,13 @@ async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_on
 ) -> None:
     store = build()
     await (await store.open("w")).passages.save_documents([OTTER, PUMP])
-    copy = SqliteLedger.copy_document_from
+    copy = Ledger.copy_document_from
 
-    async def forgets(fresh: SqliteLedger, old: Ledger, identifier: str) -> None:
+    async def forgets(fresh: Ledger, old: Ledger, identifier: str) -> None:
         if (await old.names())[identifier] != PUMP.name:
             await copy(fresh, old, identifier)
 
-    monkeypatch.setattr(SqliteLedger, "copy_document_from", forgets)
+    monkeypatch.setattr(Ledger, "copy_document_from", forgets)
     with pytest.raises(ServiceUnavailable, match="as it was"):
         await store.reindex("w", lambda _: None)
     assert (await (await store.open("w")).passages.status()).documents == 2
@@ -708,13 +707,13 @@ async def test_closing_a_store_to_make_room_completes_even_if_the_waiter_gives_u
     store = build(most_open=1, patience=0.05)
     await asyncio.create_task(filled(store, "a"))
     ledger = (await asyncio.create_task(store_of(store, "a"))).ledger
-    tidied, close = asyncio.Event(), ledger.close
+    tidied, close = asyncio.Event(), ledger.driver.close
 
     async def slowly() -> None:
         await tidied.wait()
         await close()
 
-    ledger.close = slowly  # type: ignore[method-assign]
+    ledger.driver.close = slowly  # type: ignore[method-assign]
     with pytest.raises(ServiceUnavailable, match="Too many workspaces"):
         await asyncio.create_task(filled(store, "b"))
     assert open_stores() == {"a"}

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from cragside.store.postgres.ledger import PostgresLedger
+from cragside.store.ledger import Ledger
+from cragside.store.postgres.driver import PostgresDriver
 
 
-class Tables:
+class Tables(PostgresDriver):
     """Notes whether the graph is asked for within the snapshot."""
 
-    key = "w0"
-
     def __init__(self, graph: str) -> None:
+        self.key = "w0"
         self._graph = graph
         self._in_snapshot = False
         self.asked: list[bool] = []
@@ -32,16 +32,16 @@ class Tables:
         self.asked.append(self._in_snapshot)
         return 0, 0
 
-    async def value(self, _: str) -> int:
+    async def value(self, sql: str, *values: Any) -> int:
         return 1
 
-    async def all(self, _: str) -> list[Any]:
+    async def all(self, sql: str, *values: Any) -> list[Any]:
         return []
 
 
 @pytest.mark.parametrize(("graph", "within"), [("Neo4JStorage", False), ("PGTableGraphStorage", True)])
 async def test_a_graph_is_counted_in_the_snapshot_only_where_the_documents_are(graph: str, *, within: bool) -> None:
-    tables: Any = Tables(graph)
-    status = await PostgresLedger(tables, "w", str.lower).status("m")
+    tables = Tables(graph)
+    status = await Ledger(tables, "w", str.lower).status("m")
     assert (status.documents, status.entities, status.relations) == (1, 0, 0)
     assert tables.asked == [within]

@@ -67,12 +67,12 @@ _FOR_REQUESTS = (
     "langchain_text_splitters",
 )
 _ON_SQLITE = (
-    "cragside.store.sqlite.ledger",
+    "cragside.store.sqlite.driver",
     "cragside.store.sqlite.storages",
     "cragside.store.sqlite.vectors",
 )
 _ON_POSTGRES = (
-    "cragside.store.postgres.ledger",
+    "cragside.store.postgres.driver",
     "cragside.store.postgres.graph",
     "cragside.store.postgres.lightrag_tables",
     "cragside.store.postgres.vectors",

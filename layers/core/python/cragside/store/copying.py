@@ -57,7 +57,7 @@ class Place:
         try:
             return await unfinished(ledger)
         finally:
-            ledger.release()
+            ledger.driver.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +136,16 @@ class Copier:
     async def _put_in_place(self, name: str, fresh: "Ledger", *, replace: bool) -> None:
         folder = self.target.home.folder_of(name)
         ledger = await self.target.backend.open_ledger(folder, name, search_text=self.search_text)
-        leases = Leases(ledger, self.lease_seconds, self.clock)
+        leases = Leases(ledger.driver, self.lease_seconds, self.clock)
         try:
             async with leases.held(GRAPH) as graph, leases.held(DOCUMENTS) as documents:
                 if not replace:  # somebody may have written meanwhile
                     await self._refuse_existing(name)
                 await ledger.with_leases(graph, documents).replace_by(fresh)
-                await ledger.flush()
+                await ledger.driver.flush()
         finally:
             await leases.close()
-            ledger.release()
+            ledger.driver.release()
 
 
 class _Count:

@@ -113,9 +113,10 @@ def label_of(row: Sequence[Any], labels: Mapping[str, Mapping[str, str]]) -> str
     return labels[name][source or name]
 
 
+# Returns true if any part of a document failed, as `DocumentRecord.status` has it.
+FAILED = "bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded))"
 # What `DocumentRecord.status` says of the parts of a document.
-_CASE = """CASE
-    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+_CASE = f"""CASE WHEN {FAILED} THEN 'failed'
     WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
     ELSE 'searchable' END"""
 STATUS = f"""SELECT document.version, {_CASE} AS status FROM crag.document LEFT JOIN crag.part USING (version)
@@ -192,8 +193,8 @@ _NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
 _OF_NAMES = """SELECT name FROM crag.document WHERE store = $1 AND state = 'current'
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
-_SHARED_NAMES = f"{_OF_NAMES} HAVING count(*) > 1"
-_PARTS = f"""SELECT {PART_COLUMNS} FROM crag.part
+SHARED_NAMES = f"{_OF_NAMES} HAVING count(*) > 1"
+PARTS = f"""SELECT {PART_COLUMNS} FROM crag.part
     WHERE version IN (SELECT version FROM crag.document WHERE store = $1) AND version = ANY($2)
     ORDER BY version, number"""
 _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin.source FROM {DOCUMENT}
@@ -204,7 +205,7 @@ class DocumentReads:
     """Reads whole documents."""
 
     def __init__(self, driver: Driver, workspace: str) -> None:
-        self._driver = driver
+        self.driver = driver
         self._workspace = workspace
 
     async def record(self, document_id: str) -> DocumentRecord | None:
@@ -235,18 +236,18 @@ class DocumentReads:
 
     async def has_source(self, source: str) -> bool:
         """Return True if a current document has this source."""
-        return await self._driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
+        return await self.driver.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
 
     async def names(self) -> dict[str, str]:
         """Return the names of all current documents by their ids, in the order of the names."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             "SELECT id, name FROM crag.document WHERE store = $1 AND state = 'current' ORDER BY name"
         )
         return {row[0]: row[1] for row in rows}
 
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
         """Return the labels by which lists show the current documents of these ids."""
-        rows = await self._driver.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
+        rows = await self.driver.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
         labels = await self._labels(rows, await self._shared_names(rows))
         return {row[1]: label_of(row, labels) for row in rows}
 
@@ -255,28 +256,28 @@ class DocumentReads:
     ) -> tuple[list[DocumentRecord], int]:
         """Current documents in the order of the list, and how many there are."""
         versions, counted, values = chosen(listing, status, track)
-        async with self._driver.snapshot():
+        async with self.driver.snapshot():
             if listing.search:  # reading all that it finds costs less than searching twice
-                found = [row[0] for row in await self._driver.all(versions, *values)]
+                found = [row[0] for row in await self.driver.all(versions, *values)]
                 shown, total = found[offset : offset + limit], len(found)
             else:
                 limits = f"LIMIT ${len(values) + 2} OFFSET ${len(values) + 3}"
-                shown = [row[0] for row in await self._driver.all(f"{versions} {limits}", *values, limit, offset)]
-                total = int(await self._driver.value(counted, *values))
-            rows = {row[0]: row for row in await self._driver.all(_OF_VERSIONS, shown)}
+                shown = [row[0] for row in await self.driver.all(f"{versions} {limits}", *values, limit, offset)]
+                total = int(await self.driver.value(counted, *values))
+            rows = {row[0]: row for row in await self.driver.all(_OF_VERSIONS, shown)}
             return await self._records([rows[version] for version in shown]), total
 
     async def file_types(self) -> dict[str, int]:
         """Count the current documents of each type of file, in the order of the types."""
-        return {str(kind): int(count) for kind, count in await self._driver.all(FILE_TYPES)}
+        return {str(kind): int(count) for kind, count in await self.driver.all(FILE_TYPES)}
 
     async def languages(self) -> dict[str | None, int]:
         """Count the passages of current documents in each language; see `domain.languages`."""
-        return {language: int(count) for language, count in await self._driver.all(LANGUAGES)}
+        return {language: int(count) for language, count in await self.driver.all(LANGUAGES)}
 
     async def source(self, document_id: str) -> SourceText | None:
         """Return the whole text of a current document."""
-        row = await self._driver.one(_SOURCE, document_id)
+        row = await self.driver.one(_SOURCE, document_id)
         if row is None:
             return None
         name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin = row
@@ -294,20 +295,17 @@ class DocumentReads:
         )
 
     async def _statuses(self) -> dict[str, int]:
-        rows = await self._driver.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
+        rows = await self.driver.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
         return {str(status): int(count) for status, count in rows}
 
     async def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:
-        return await self._records(await self._driver.all(f"{_CURRENT} AND {condition}", *values))
+        return await self._records(await self.driver.all(f"{_CURRENT} AND {condition}", *values))
 
     async def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
-        return [record for _, record in await self._with_rows(rows)]
-
-    async def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
         if not rows:
             return []
-        parts = await self._driver.all(_PARTS, [row[0] for row in rows])
-        return await self._joined(rows, parts, await self._shared_names(rows))
+        parts = await self.driver.all(PARTS, [row[0] for row in rows])
+        return [record for _, record in await self._joined(rows, parts, await self._shared_names(rows))]
 
     async def _joined(
         self, rows: Sequence[Sequence[Any]], parts: Iterable[Sequence[Any]], shared: Collection[str]
@@ -318,7 +316,7 @@ class DocumentReads:
 
     async def _shared_names(self, rows: Sequence[Sequence[Any]]) -> set[str]:
         names = list({row[2] for row in rows})
-        return {row[0] for row in await self._driver.all(_SHARED_NAMES, names)}
+        return {row[0] for row in await self.driver.all(SHARED_NAMES, names)}
 
     async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[str, dict[str, str]]:
         return {
@@ -329,11 +327,11 @@ class DocumentReads:
         }
 
     async def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
-        namesakes = {source or name for (source,) in await self._driver.all(_NAMESAKES, name)}
+        namesakes = {source or name for (source,) in await self.driver.all(_NAMESAKES, name)}
         if len(namesakes) > MOST_NAMESAKES:
             return {source: in_full(name, source) for source in wanted}
         longer = {each for source in {*wanted, *namesakes} for each in names_below(source)}
-        taken = {row[0] for row in await self._driver.all(_OF_NAMES, list(longer))}
+        taken = {row[0] for row in await self.driver.all(_OF_NAMES, list(longer))}
         return distinct_labels(
             name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken]
         )

@@ -116,7 +116,7 @@ class CachedEmbedder:
 
     async def _wanted_dimensions(self) -> int | None:
         if self._stored_dimensions is None:
-            self._stored_dimensions = await self._ledger.dimensions()
+            self._stored_dimensions = await self._ledger.driver.stored_dimensions()
         return self.dimensions
 
     async def _known(self, texts: Sequence[str]) -> dict[str, Vectors]:

@@ -165,7 +165,7 @@ class KnowledgeGraph:
         """Return the store, with all of its graph."""
         store = await self._access.existing()
         if store is not None:
-            await store.ledger.catch_up_graph()
+            await store.ledger.driver.catch_up_graph()
         return store
 
 

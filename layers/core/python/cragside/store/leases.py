@@ -8,8 +8,8 @@ from weakref import WeakValueDictionary
 
 from cragside.databases.lease_holders import new_holder
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.store.driver import Driver
 from cragside.store.errors import Lease, LedgerError
-from cragside.store.ledger import Ledger
 
 # The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.
 GRAPH, DOCUMENTS = "graph", "documents"
@@ -19,10 +19,10 @@ logger = logging.getLogger("cragside")
 
 
 class Leases:
-    """Takes leases of a ledger, and renews them until they are returned."""
+    """Takes leases of a store, and renews them until they are returned."""
 
-    def __init__(self, ledger: Ledger, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._ledger = ledger
+    def __init__(self, driver: Driver, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._driver = driver
         self._seconds = seconds
         self._clock = clock
         self._holder = new_holder()
@@ -68,7 +68,7 @@ class Leases:
         """Take a lease and keep it until it is given back. None if anybody holds it, another task of this store too."""
         if name in self._held:
             return None
-        lease = await self._ledger.take_lease(name, self._holder, self._seconds)
+        lease = await self._driver.take_lease(name, self._holder, self._seconds)
         if lease is not None:
             self._held[name] = lease
             if self._renewing is None or self._renewing.done():
@@ -99,7 +99,7 @@ class Leases:
     async def _returned(self, lease: Lease) -> None:
         # What was written is written: others get the lease when it expires.
         try:
-            await self._ledger.return_lease(lease)
+            await self._driver.return_lease(lease)
         except LedgerError as error:
             logger.warning("The lease %s could not be returned: %s", lease.name, error.reason)
 
@@ -108,7 +108,7 @@ class Leases:
             await self._clock.sleep(self._seconds / 3)
             for lease in list(self._held.values()):
                 try:
-                    if not await self._ledger.renew_lease(lease, self._seconds) and lease in self._held.values():
+                    if not await self._driver.renew_lease(lease, self._seconds) and lease in self._held.values():
                         logger.warning("Another process has taken over the lease %s", lease.name)
                 except LedgerError as error:
                     logger.warning("The lease %s could not be renewed: %s", lease.name, error.reason)

@@ -1,10 +1,9 @@
 """The ledger of a workspace: the steps of indexing a part, and all that documents and passages keep."""
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -49,12 +48,33 @@ _MENTIONED = f"{insert('mention', MentionRow._fields)} ON CONFLICT DO NOTHING"
 _OF_NAME = "store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3"
 _REMOVED = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND passage = ANY($4)"
 _OTHERS = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND NOT passage = ANY($4) ORDER BY passage LIMIT $5"
+_KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
+_KEEP = f"""{insert("embedding", EmbeddingRow._fields)}
+    ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
+_TRIM = """DELETE FROM crag.embedding WHERE store = $1
+    AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)"""
+_QUERY = "SELECT id, text, created_at FROM crag.query WHERE store = $1 AND id = $2"
+_QUERIES, _ADD_QUERY = select(QueryRow), insert("query", QueryRow._fields)
+_DOCUMENT = select(DocumentRow, " AND state = 'current' AND id = $2")
+_ADD_DOCUMENT = f"{insert('document', DocumentRow._fields[1:])} RETURNING version"
+# The graph is empty yet.
+_PARTS = """SELECT number, key, first, last, false,
+    CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END,
+    CASE WHEN embedded THEN error ELSE '' END, tier3, enriched_at
+    FROM crag.part WHERE version = $2 AND $1::bigint IS NOT NULL"""
+_ADD_PART = insert("part", PartRow._fields)
+_ORIGINS, _ADD_ORIGIN = select(OriginRow, " AND document_id = $2"), insert("origin", OriginRow._fields)
+_DOCUMENTS = "SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current'"
 
 
-class PartWrites(DocumentWrites):
-    """Writes parts: their states, their vectors and their share of the graph."""
+class Ledger(DocumentWrites):
+    """The documents of a workspace, their versions, parts and passages, and what is known of them.
+
+    Each method that writes is one transaction. All may raise `LedgerError`.
+    """
 
     def __init__(self, driver: Driver, workspace: str, search_text: SearchText) -> None:
+        """`search_text` gives the words of a text for full-text search."""
         super().__init__(driver, workspace)
         self._search_text = search_text
 
@@ -78,10 +98,10 @@ class PartWrites(DocumentWrites):
         async with self._transaction():
             ids = await self.chunk_ids(part)
             described = [(json.dumps(dict(tier)), key) for key, tier in zip(ids, tier2, strict=True)]
-            await self._driver.many("UPDATE crag.passage SET tier2 = $2 WHERE store = $1 AND id = $3", described)
+            await self.driver.many("UPDATE crag.passage SET tier2 = $2 WHERE store = $1 AND id = $3", described)
             if tier3 is not None:
                 facts = json.dumps(dict(tier3))
-                await self._driver.execute(
+                await self.driver.execute(
                     f"UPDATE crag.part SET tier3 = $4 WHERE {_PART}", part.version, part.number, facts
                 )
 
@@ -96,16 +116,16 @@ class PartWrites(DocumentWrites):
         async with self._transaction() as changed:
             changed.status_of_version = part.version
             await self._check_model(model)
-            await self._driver.bind(model, vectors.shape[1])
+            await self.driver.bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
-            await self._driver.write_passage_vectors(rows, words, vectors)
-            await self._driver.execute(
+            await self.driver.write_passage_vectors(rows, words, vectors)
+            await self.driver.execute(
                 f"UPDATE crag.part SET embedded = true, error = {ERROR_OF_ENRICHING} WHERE {_PART}",
                 part.version,
                 part.number,
             )
             waiting = "SELECT 1 FROM crag.part JOIN crag.document USING (version)"
-            if not await self._driver.one(
+            if not await self.driver.one(
                 f"{waiting} WHERE store = $1 AND version = $2 AND NOT embedded LIMIT 1", part.version
             ):
                 await self._retire("state = 'replaced'", task.document_id)
@@ -121,113 +141,24 @@ class PartWrites(DocumentWrites):
                 if not await self._mark_enriched(guard):
                     return False
                 changed.status_of_version = guard.part.version
-                await self._driver.bind(model, None)
+                await self.driver.bind(model, None)
             if isinstance(guard, OnceGone) and not await self._remove(guard.part):
                 return False
-            await self._driver.change_graph(change, model)
+            await self.driver.change_graph(change, model)
             for mentions in change.mentions:
                 await self._write_mentions(mentions)
             return True
 
     async def passages_for_rebuild(self, kind: str, name: str, removed: Collection[str], most: int) -> list[str]:
         """Return the `removed` passages that mention an entity or a relation, and at most `most` others."""
-        these = await self._driver.all(_REMOVED, kind, name, list(removed))
-        others = await self._driver.all(_OTHERS, kind, name, list(removed), most)
+        these = await self.driver.all(_REMOVED, kind, name, list(removed))
+        others = await self.driver.all(_OTHERS, kind, name, list(removed), most)
         return [row[0] for row in (*these, *others)]
-
-    async def embedding_model(self) -> str | None:
-        """Return the model that built the store, None while it has no vectors."""
-        return await self._driver.embedding_model()
-
-    async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
-        async with self._transaction() as changed:
-            changed.status_of_version = part.version
-            await self._driver.execute(
-                f"UPDATE crag.part SET {changes} WHERE {_PART}", part.version, part.number, *values
-            )
-
-    async def _check_model(self, model: str) -> None:
-        """Refuse another model than the store's. The next try opens the store anew."""
-        if await self.embedding_model() not in (None, model):
-            raise ServiceUnavailable(
-                "knowledge_base", "The store has been built anew with another embedding model meanwhile."
-            )
-
-    async def _mark_enriched(self, guard: WhileCurrent) -> bool:
-        """Mark a part as enriched. False if its version went meanwhile, which must not come back into the graph."""
-        part, now = guard.part, datetime.now(UTC).isoformat()
-        tally = json.dumps(dict(guard.tally))
-        return await self._driver.value(_ENRICHED, part.version, part.number, now, tally) is not None
-
-    async def _remove(self, part: StoredPart) -> bool:
-        """Remove the rows of a part whose version is gone. False when it is not."""
-        state = "SELECT 1 FROM crag.document WHERE store = $1 AND version = $2 AND state = 'gone'"
-        if await self._driver.one(state, part.version) is None:
-            return False
-        await self._driver.erase_texts(await self.chunk_ids(part))
-        await self._driver.execute(
-            "DELETE FROM crag.passage WHERE store = $1 AND version = $2 AND part = $3",
-            part.version,
-            part.number,
-        )
-        await self._driver.execute(f"DELETE FROM crag.part WHERE {_PART}", part.version, part.number)
-        return True
-
-    async def _write_mentions(self, change: MentionChange) -> None:
-        kind = change.kind
-        await self._driver.execute(
-            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND passage = ANY($3)",
-            kind,
-            list(change.without_passages),
-        )
-        await self._driver.execute(
-            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND name = ANY($3)",
-            kind,
-            list(change.without_names),
-        )
-        await self._driver.many(_MENTIONED, [(kind, *mention) for mention in change.added])
-
-
-_KEPT = "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3::bytea[])"
-_KEEP = f"""{insert("embedding", EmbeddingRow._fields)}
-    ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
-_TRIM = """DELETE FROM crag.embedding WHERE store = $1
-    AND seq <= (SELECT seq FROM crag.embedding WHERE store = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)"""
-_QUERY = "SELECT id, text, created_at FROM crag.query WHERE store = $1 AND id = $2"
-_QUERIES, _ADD_QUERY = select(QueryRow), insert("query", QueryRow._fields)
-_DOCUMENT = select(DocumentRow, " AND state = 'current' AND id = $2")
-_ADD_DOCUMENT = f"{insert('document', DocumentRow._fields[1:])} RETURNING version"
-# The graph is empty yet.
-_PARTS = """SELECT number, key, first, last, false,
-    CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END,
-    CASE WHEN embedded THEN error ELSE '' END, tier3, enriched_at
-    FROM crag.part WHERE version = $2 AND $1::bigint IS NOT NULL"""
-_ADD_PART = insert("part", PartRow._fields)
-_ORIGINS, _ADD_ORIGIN = select(OriginRow, " AND document_id = $2"), insert("origin", OriginRow._fields)
-
-
-class Since(NamedTuple):
-    """A store's state, the model that its vectors are of, and its generation."""
-
-    state: str
-    embedding_model: str | None
-    generation: str
-
-
-class Ledger(PartWrites, ABC):
-    """The documents of a workspace, their versions, parts and passages, and what is known of them.
-
-    Each method that writes is one transaction. All may raise `LedgerError`.
-    """
-
-    async def dimensions(self) -> int | None:
-        """Return the length of the vectors, None while there are none."""
-        return await self._driver.vector_length()
 
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         """Return the vectors that the cache has, by their texts."""
         by_hash = {text_hash(text): text for text in texts}
-        rows = await self._driver.all(_KEPT, model, list(by_hash))
+        rows = await self.driver.all(_KEPT, model, list(by_hash))
         return {by_hash[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
 
     async def keep_vectors(
@@ -239,26 +170,26 @@ class Ledger(PartWrites, ABC):
             for text, vector in zip(texts, vectors, strict=True)
         ]
         async with self._transaction():
-            await self._driver.many(_KEEP, kept)
-            await self._driver.execute(_TRIM, most)
+            await self.driver.many(_KEEP, kept)
+            await self.driver.execute(_TRIM, most)
 
     async def save_query(self, query: Query, *, most: int) -> None:
         """Record a query without waiting for other writers; beyond `most`, 1 or more, the oldest are forgotten.
 
         May raise `StoreRemoved` if the store is no longer there.
         """
-        await self._driver.save_query(storable(query.id), storable(query.text), query.created_at.isoformat(), most)
+        await self.driver.save_query(storable(query.id), storable(query.text), query.created_at.isoformat(), most)
 
     async def query(self, query_id: str) -> Query | None:
         """Return a recorded query, or None."""
-        row = await self._driver.one(_QUERY, storable(query_id))
+        row = await self.driver.one(_QUERY, storable(query_id))
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     async def copy_facts_from(self, other: "Ledger") -> None:
-        """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
+        """Take over the recorded queries of another ledger. This one has to be empty."""
         queries = await self._driver_of(other).all(_QUERIES)
         async with self._transaction():
-            await self._driver.many(_ADD_QUERY, [tuple(query) for query in queries])
+            await self.driver.many(_ADD_QUERY, [tuple(query) for query in queries])
 
     async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
         """Take over a current document of another ledger, with what models said of it.
@@ -271,96 +202,76 @@ class Ledger(PartWrites, ABC):
         origins = await old.all(_ORIGINS, document_id)
         async with self._transaction() as changed:
             changed.document = document_id
-            version = await self._driver.value(_ADD_DOCUMENT, *facts)
-            await self._driver.many(_ADD_PART, [(version, *part) for part in parts])
-            await self._driver.copy_passages(old, old_version, version)
-            await self._driver.many(_ADD_ORIGIN, [tuple(origin) for origin in origins])
+            version = await self.driver.value(_ADD_DOCUMENT, *facts)
+            await self.driver.many(_ADD_PART, [(version, *part) for part in parts])
+            await self.driver.copy_passages(old, old_version, version)
+            await self.driver.many(_ADD_ORIGIN, [tuple(origin) for origin in origins])
 
-    @abstractmethod
-    def _driver_of(self, other: "Ledger") -> Driver:
-        """Return the driver of another ledger, which has to be in the same database. Raises `TypeError`."""
-
-    @abstractmethod
-    async def catch_up(self) -> None:
-        """Have other databases hold all that was committed. Whoever changes the graph calls this first.
-
-        Raises `LedgerError` while one of them is out of reach, and when it has what was there at another time.
-        """
-
-    @abstractmethod
-    async def catch_up_graph(self) -> None:
-        """Have the graph be all that was committed. Whoever shows it calls this first.
-
-        The graph lags behind where another database has it. Raises `LedgerError` as `catch_up` does, and when it takes
-        more than a few seconds.
-        """
-
-    @abstractmethod
-    async def replace_by(self, other: "Ledger") -> None:
-        """Take over another store, graph and vectors included, for every process that reads this one."""
-
-    @abstractmethod
     async def status(self, model: str) -> KnowledgeStatus:
         """Count the contents at one moment. `model` is the embedding model that is in use."""
+        async with self.driver.sizes() as sizes:
+            return KnowledgeStatus(
+                workspace=self._workspace,
+                embedding_model=model,
+                documents=await self.driver.value(_DOCUMENTS),
+                by_status=await self._statuses(),
+                **sizes._asdict(),
+            )
 
-    @abstractmethod
-    async def state(self) -> str:
-        """Return a token that changes whenever content changes, whoever writes it."""
+    async def replace_by(self, other: "Ledger") -> None:
+        """Take over another store, graph and vectors included, for every process that reads this one."""
+        await self.driver.replace_by(self._driver_of(other), self._leases)
 
-    @abstractmethod
-    async def generation(self) -> str:
-        """Return a token that changes when the whole content was replaced."""
+    def _driver_of(self, other: "Ledger") -> Driver:
+        """Return the driver of another ledger, which has to be in the same kind of database."""
+        if type(other.driver) is not type(self.driver):
+            raise TypeError("A ledger takes over another one in the same kind of database alone.")
+        return other.driver
 
-    async def since(self, state: str) -> "Since | None":
-        """Return the state of the store, None if it is still `state`."""
-        if (now := await self.state()) == state:
-            return None
-        return Since(now, await self.embedding_model(), await self.generation())
+    async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
+        async with self._transaction() as changed:
+            changed.status_of_version = part.version
+            await self.driver.execute(
+                f"UPDATE crag.part SET {changes} WHERE {_PART}", part.version, part.number, *values
+            )
 
-    async def opened_with(self) -> tuple[str | None, str]:
-        """Return the embedding model and the generation, as they are when the ledger is opened."""
-        return await self.embedding_model(), await self.generation()
+    async def _check_model(self, model: str) -> None:
+        """Refuse another model than the store's. The next try opens the store anew."""
+        if await self.driver.embedding_model() not in (None, model):
+            raise ServiceUnavailable(
+                "knowledge_base", "The store has been built anew with another embedding model meanwhile."
+            )
 
-    @abstractmethod
-    async def flush(self) -> None:
-        """Have everything on the disk that was written, so that not even a power cut takes it."""
+    async def _mark_enriched(self, guard: WhileCurrent) -> bool:
+        """Mark a part as enriched. False if its version went meanwhile, which must not come back into the graph."""
+        part, now = guard.part, datetime.now(UTC).isoformat()
+        tally = json.dumps(dict(guard.tally))
+        return await self.driver.value(_ENRICHED, part.version, part.number, now, tally) is not None
 
-    @abstractmethod
-    async def damage(self, *, whole: bool = False) -> str:
-        """Describe the damage, "" for none. With `whole` everything is read now, however long it takes."""
+    async def _remove(self, part: StoredPart) -> bool:
+        """Remove the rows of a part whose version is gone. False when it is not."""
+        state = "SELECT 1 FROM crag.document WHERE store = $1 AND version = $2 AND state = 'gone'"
+        if await self.driver.one(state, part.version) is None:
+            return False
+        await self.driver.erase_texts(await self.chunk_ids(part))
+        await self.driver.execute(
+            "DELETE FROM crag.passage WHERE store = $1 AND version = $2 AND part = $3",
+            part.version,
+            part.number,
+        )
+        await self.driver.execute(f"DELETE FROM crag.part WHERE {_PART}", part.version, part.number)
+        return True
 
-    @abstractmethod
-    def tidy(self) -> None:
-        """Free unused disk space soon."""
-
-    @abstractmethod
-    async def is_untidy(self) -> bool:
-        """Return True if removed rows still hold disk space, even after a process was killed."""
-
-    @property
-    @abstractmethod
-    def is_tidying(self) -> bool:
-        """Return True if tidying is asked for or under way."""
-
-    @property
-    @abstractmethod
-    def place(self) -> str:
-        """Return the place of the ledger, for an operator."""
-
-    @property
-    def storages(self) -> Mapping[str, str]:
-        """LightRAG's classes that the store was made for, by their roles; empty where there is no choice."""
-        return {}
-
-    @property
-    @abstractmethod
-    def read_only(self) -> bool:
-        """Return True if nothing can be written."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """End what is under way. `release` follows when nobody reads any more."""
-
-    @abstractmethod
-    def release(self) -> None:
-        """Give the connection back."""
+    async def _write_mentions(self, change: MentionChange) -> None:
+        kind = change.kind
+        await self.driver.execute(
+            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND passage = ANY($3)",
+            kind,
+            list(change.without_passages),
+        )
+        await self.driver.execute(
+            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND name = ANY($3)",
+            kind,
+            list(change.without_names),
+        )
+        await self.driver.many(_MENTIONED, [(kind, *mention) for mention in change.added])

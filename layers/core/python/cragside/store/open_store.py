@@ -11,11 +11,12 @@ from cragside.domain.indexing import Task
 from cragside.domain.languages import Languages
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.store.chunking import Chunker
+from cragside.store.driver import Since
 from cragside.store.embeddings import CachedEmbedder
 from cragside.store.engine import Engine
 from cragside.store.errors import Lease
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
-from cragside.store.ledger import Ledger, Since
+from cragside.store.ledger import Ledger
 
 Answer = TypeVar("Answer")
 
@@ -67,11 +68,11 @@ class Store:
         self._generation = generation
         self._state = ""
         self._languages: tuple[str, Languages] | None = None
-        self.leases = Leases(ledger, lease_seconds, clock)
+        self.leases = Leases(ledger.driver, lease_seconds, clock)
 
     async def is_replaced(self) -> bool:
         """Return True if the store has to be opened anew: its content was replaced, or another model began it."""
-        return not self._is_still(await self.ledger.since(self._state))
+        return not self._is_still(await self.ledger.driver.since(self._state))
 
     @property
     def searches_tell_replacement(self) -> bool:
@@ -81,7 +82,7 @@ class Store:
 
     async def check(self, now: Since | None) -> None:
         """Raise `StoreReplaced` if the store is replaced. `now` is what a search read of it, if it did."""
-        if not self._is_still(now or await self.ledger.since(self._state)):
+        if not self._is_still(now or await self.ledger.driver.since(self._state)):
             raise StoreReplaced
 
     def _is_still(self, now: Since | None) -> bool:
@@ -94,7 +95,7 @@ class Store:
 
     async def languages(self) -> Languages:
         """Count the passages of each language, once for each state of the store."""
-        state = await self.ledger.state()
+        state = await self.ledger.driver.state()
         if self._languages is None or self._languages[0] != state:
             counted = await self.ledger.languages()
             if None in counted:  # annotating a passage does not change the state
@@ -104,13 +105,13 @@ class Store:
 
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""
-        self.ledger.tidy()
+        self.ledger.driver.tidy()
 
     @asynccontextmanager
     async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
         async with self.leases.held(GRAPH) as lease:
-            await self.ledger.catch_up()
+            await self.ledger.driver.catch_up()
             yield self._under(lease, task)
 
     @asynccontextmanager
@@ -118,7 +119,7 @@ class Store:
         """Keep writers out as `writing` does, but yield None if somebody is writing."""
         async with self.leases.held_if_free(GRAPH) as lease:
             if lease:
-                await self.ledger.catch_up()
+                await self.ledger.driver.catch_up()
             yield self.ledger.with_leases(lease) if lease else None
 
     @asynccontextmanager
@@ -139,13 +140,13 @@ class Store:
     async def close(self) -> None:
         """Flush and close the store."""
         try:
-            await self.ledger.close()
+            await self.ledger.driver.close()
         finally:
             try:
                 await self.leases.close()
                 await self.engine.finalize_storages()
             finally:
-                self.ledger.release()
+                self.ledger.driver.release()
 
 
 def part_lease(task: Task) -> str:

@@ -166,7 +166,7 @@ class StorePool:
         idle = [workspace for workspace in self._admitted if self._is_idle(workspace)]
         if not idle:
             return False
-        quick = (workspace for workspace in idle if not self._open[workspace].result().ledger.is_tidying)
+        quick = (workspace for workspace in idle if not self._open[workspace].result().ledger.driver.is_tidying)
         workspace = next(quick, idle[0])
         closing = asyncio.create_task(self._open.pop(workspace).result().close())
         del self._admitted[workspace]
@@ -226,14 +226,14 @@ class StoreOpener:
 
         ledger = await self.ledger(workspace, folder, read_only=read_only)
         try:
-            stored, generation = await ledger.opened_with()
+            stored, generation = await ledger.driver.opened_with()
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
             remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
             embedder = CachedEmbedder(model, ledger, self.question_seconds)
             storages = self.backend.storages()
             if check:
-                _check_storages(workspace, ledger.storages, storages.names)
+                _check_storages(workspace, ledger.driver.storages, storages.names)
             place = self.backend.place_of(folder, generation)
             engine = build_engine(
                 place,
@@ -247,7 +247,7 @@ class StoreOpener:
             )
             await engine.initialize_storages()
         except BaseException as error:
-            ledger.release()
+            ledger.driver.release()
             if isinstance(error, LedgerError):
                 raise unopened(workspace, error, read_only=read_only) from error.__cause__
             raise

@@ -268,7 +268,7 @@ async def give_back_all(store: Store) -> None:
     """Have all parts wait again that are marked as being enriched, but for those that other workers hold."""
     for task in await store.ledger.being_enriched():
         await give_back(store, task)
-    if await store.ledger.is_untidy():
+    if await store.ledger.driver.is_untidy():
         store.tidy()
 
 

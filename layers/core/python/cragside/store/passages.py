@@ -8,7 +8,7 @@ from typing import Any
 from cragside.domain.dating import BEGINNING
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 from cragside.store.chunking import StoredPart, parsed, searched_title, sections_in
-from cragside.store.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.store.documents import DOCUMENT, FAILED, FIELDS, DocumentReads
 
 _PARTS = "crag.part JOIN crag.document USING (version) WHERE document.store = $1"
 # As `Progress` has it: first what each document's parts say together, then all of them.
@@ -18,7 +18,7 @@ _PROGRESS = f"""SELECT count(*) FILTER (WHERE NOT failed AND NOT begun),
     coalesce(sum(given_up), 0)::bigint FROM (
         SELECT bool_or(embedded) AS begun,
             bool_and(embedded) AND (bool_and(enrichment = 'enriched') OR bool_and(enrichment = 'none')) AS done,
-            bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) AS failed,
+            {FAILED} AS failed,
             count(*) FILTER (WHERE error = '' AND NOT embedded)
                 + count(*) FILTER (WHERE error = '' AND enrichment IN ('pending', 'processing')) AS tasks,
             count(*) FILTER (WHERE error = '' AND enrichment = 'processing') AS processing,
@@ -31,9 +31,10 @@ _FIELDS = (
 PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
     JOIN crag.document ON document.version = passage.version
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
+FOUND = f"{PASSAGE} AND passage.id = ANY($2)"
 BEGINNING_OF_TEXT = f"""(SELECT left(opening.text, {BEGINNING}) FROM crag.passage AS opening
     WHERE opening.version = document.version AND opening.number = 0)"""
-_OWNERS = f"""SELECT {FIELDS}, {BEGINNING_OF_TEXT} FROM {DOCUMENT}
+OWNERS = f"""SELECT {FIELDS}, {BEGINNING_OF_TEXT} FROM {DOCUMENT}
     WHERE document.store = $1 AND state <> 'gone' AND document.version = ANY($2)"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
@@ -72,7 +73,7 @@ class PassageReads(DocumentReads):
 
     async def passages(self, document_id: str, part: int | None) -> list[Passage]:
         """List the passages of a current document in their order."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             f"{PASSAGE} AND document.id = $2 AND document.state = 'current'"
             " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
             document_id,
@@ -82,41 +83,40 @@ class PassageReads(DocumentReads):
 
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
         """Return passages of any version with their documents."""
-        found = await self._driver.all(f"{PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
-        owners = await self._driver.all(_OWNERS, list({row[8] for row in found}))
-        records = {row[0]: record for row, record in await self._with_rows(owners)}
+        found, owners, parts, shared = await self.driver.passages_with_documents(list(dict.fromkeys(ids)))
+        records = {row[0]: record for row, record in await self._joined(owners, parts, shared)}
         return {row[0]: (records[row[8]], passage_of(row)) for row in found if row[8] in records and row[7] is not None}
 
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """Count the passages of current documents in each state of enrichment."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
         )
         return {row[0]: row[1] for row in rows}
 
     async def progress(self) -> Progress:
         """Return the progress of current documents."""
-        return Progress(*await self._driver.one(_PROGRESS))
+        return Progress(*await self.driver.one(_PROGRESS))
 
     async def tasks(self, document_id: str | None = None) -> list[Task]:
         """Return the tasks of current documents that are left, embedding first."""
-        rows = await self._driver.all(_TASKS, document_id)
+        rows = await self.driver.all(_TASKS, document_id)
         embed = [row for row in rows if not row[3] or row[5]]
         enrich = [row for row in rows if row[4] in ("pending", "processing")]
         return [self._task(row, "embed") for row in embed] + [self._task(row, "enrich") for row in enrich]
 
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
         """Tasks that remove deleted versions from the graph."""
-        return [self._task(row, "enrich") for row in await self._driver.all(_SWEEPS, document_id)]
+        return [self._task(row, "enrich") for row in await self.driver.all(_SWEEPS, document_id)]
 
     async def given_up(self) -> set[tuple[str, int]]:
         """Return the ids of documents and the numbers of their parts for the current parts that failed."""
-        rows = await self._driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
+        rows = await self.driver.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
     async def part(self, task: Task) -> StoredPart | None:
         """Return the part of a task, None when its version is not the current one."""
-        row = await self._driver.one(
+        row = await self.driver.one(
             f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
             task.document_id,
             task.content_hash,
@@ -126,23 +126,23 @@ class PassageReads(DocumentReads):
 
     async def chunk_ids(self, part: StoredPart) -> list[str]:
         """List the ids of a part's passages in their order."""
-        return [row[0] for row in await self._driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
+        return [row[0] for row in await self.driver.all(_CHUNK_IDS, part.version, part.first, part.last)]
 
     async def being_enriched(self) -> list[Task]:
         """Tasks of the parts that are marked as being enriched."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             f"SELECT id, content_hash, number FROM {_PARTS} AND state = 'current' AND enrichment = 'processing'"
         )
         return [self._task(row, "enrich") for row in rows]
 
     async def removed_parts(self) -> list[StoredPart]:
         """List the parts of all versions that are to be removed."""
-        rows = await self._driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
+        rows = await self.driver.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
         return [_stored(row) for row in rows]
 
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
         """Count the passages that mention each of these entities. Entities without one are left out."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
             list(names),
         )
@@ -150,7 +150,7 @@ class PassageReads(DocumentReads):
 
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the entities that passages mention: pairs of a passage's id and a name."""
-        rows = await self._driver.all(
+        rows = await self.driver.all(
             "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
         )
@@ -161,7 +161,7 @@ class PassageReads(DocumentReads):
 
         The value says whether a passage that is still there names it too.
         """
-        rows = await self._driver.all(_FADING, kind, list(names))
+        rows = await self.driver.all(_FADING, kind, list(names))
         return {name: bool(stays) for name, stays in rows}
 
     async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
@@ -169,12 +169,12 @@ class PassageReads(DocumentReads):
 
         Those of removed documents do not count.
         """
-        rows = await self._driver.all(_PASSAGES_MENTIONING, kind, name, limit)
+        rows = await self.driver.all(_PASSAGES_MENTIONING, kind, name, limit)
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
     async def documents_mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
         """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""
-        return [(row[0], row[1], row[2]) for row in await self._driver.all(_DOCUMENTS_MENTIONING, name, limit)]
+        return [(row[0], row[1], row[2]) for row in await self.driver.all(_DOCUMENTS_MENTIONING, name, limit)]
 
     def _task(self, row: Sequence[Any], stage: Any) -> Task:
         return Task(self._workspace, row[0], row[1], row[2], stage)

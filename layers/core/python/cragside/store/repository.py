@@ -168,7 +168,7 @@ class LightRagRepository(RagRepository):
         """Remember a query. Where there is no store to write, remember nothing."""
 
         async def save(store: Store) -> None:
-            if store.ledger.read_only:
+            if store.ledger.driver.read_only:
                 return
             try:
                 await store.ledger.save_query(query, most=self._saved_queries)
@@ -295,7 +295,7 @@ class LightRagRepository(RagRepository):
     async def version(self) -> str:
         store = await self._access.existing()
         try:
-            return await store.ledger.state() if store else ""
+            return await store.ledger.driver.state() if store else ""
         except LedgerError as error:
             message = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", message) from error.__cause__

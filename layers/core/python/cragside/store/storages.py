@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from cragside.domain.query import Filter
 from cragside.ports.embedder import Vectors
-from cragside.store.ledger import Since
+from cragside.store.driver import Since
 from cragside.store.lightrag import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
 
 Properties = dict[str, Any]

@@ -9,62 +9,10 @@ from typing import Self
 from cragside.domain.document import SourceText
 from cragside.store.chunking import Entry, json_of, parts_of, searched_title, title_of
 from cragside.store.documents import columns_of
-from cragside.store.driver import HELD, Changed
-from cragside.store.errors import Lease, LeaseLost, LedgerDamaged
+from cragside.store.driver import Changed
+from cragside.store.errors import Lease, LedgerDamaged
 from cragside.store.exchange import OriginRow, insert
 from cragside.store.passages import PassageReads
-
-# Whoever takes the lease waits until this transaction has ended.
-_CHECK = f"SELECT 1 FROM crag.lease WHERE {HELD} FOR SHARE"
-
-
-class Leasing(PassageReads):
-    """Takes leases, and checks them in the transaction of each write."""
-
-    _leases: tuple[Lease, ...] = ()
-
-    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
-        """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
-
-        `is_gone` says which holders no longer live.
-        """
-        epoch = await self._driver.take_lease(name, holder, seconds)
-        return None if epoch is None else Lease(name, holder, epoch)
-
-    async def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        """Have a lease last for some seconds from now. False if it was taken by another since."""
-        return await self._driver.renew_lease(lease, seconds)
-
-    async def return_lease(self, lease: Lease) -> None:
-        """Let others take a lease from now on. Does nothing if it was taken by another since."""
-        await self._driver.return_lease(lease)
-
-    def with_leases(self, *leases: Lease) -> Self:
-        """Return this ledger for a holder of leases: its writes raise `LeaseLost` once another has taken one.
-
-        A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
-        """
-        other = copy(self)
-        other._leases = (*self._leases, *leases)
-        return other
-
-    @asynccontextmanager
-    async def _transaction(self, *, keep: bool = False) -> AsyncIterator[Changed]:
-        """Write everything in the block or nothing, and nothing once a lease is lost."""
-        changed = Changed()
-        async with self._driver.transaction():
-            await self._check_leases()
-            yield changed
-            await self._driver.show(changed)
-        if keep:
-            await self._driver.keep()
-
-    async def _check_leases(self) -> None:
-        for lease in self._leases:
-            if await self._driver.one(_CHECK, lease.name, lease.holder, lease.epoch) is None:
-                self._driver.note_lost_lease()
-                raise LeaseLost
-
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
@@ -95,8 +43,30 @@ _SWEPT = """DELETE FROM crag.document WHERE store = $1 AND state = 'gone'
     AND NOT EXISTS (SELECT 1 FROM crag.part WHERE part.version = document.version)"""
 
 
-class DocumentWrites(Leasing):
-    """Writes documents and their versions."""
+class DocumentWrites(PassageReads):
+    """Writes documents and their versions. Each write checks the leases of its writer in its own transaction."""
+
+    _leases: tuple[Lease, ...] = ()
+
+    def with_leases(self, *leases: Lease) -> Self:
+        """Return this ledger for a holder of leases: its writes raise `LeaseLost` once another has taken one.
+
+        A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
+        """
+        other = copy(self)
+        other._leases = (*self._leases, *leases)
+        return other
+
+    @asynccontextmanager
+    async def _transaction(self, *, keep: bool = False) -> AsyncIterator[Changed]:
+        """Write everything in the block or nothing, and nothing once a lease is lost."""
+        changed = Changed()
+        async with self.driver.transaction():
+            await self.driver.check_leases(self._leases)
+            yield changed
+            await self.driver.show(changed)
+        if keep:
+            await self.driver.keep()
 
     async def enter(self, entry: Entry) -> None:
         """Make a text the current version of its document, and give the document the source and name of the text.
@@ -104,13 +74,13 @@ class DocumentWrites(Leasing):
         The version that was current stays searchable until the new one is. If an earlier version of this text still
         exists, its passages are reused. Otherwise the text is indexed again.
         """
-        if damage := self._driver.damage:
+        if damage := self.driver.reported_damage:
             raise LedgerDamaged(damage, "is damaged")
         async with self._transaction(keep=True) as changed:
             changed.document = entry.identifier
             version = await self._make_current(entry)
             if entry.enrich:
-                await self._driver.execute(_WANT_ENRICHMENT, version)
+                await self.driver.execute(_WANT_ENRICHMENT, version)
             await self._claim(entry.identifier, entry.source.source, entry.source.name)
 
     async def retire(self, document_id: str) -> bool:
@@ -123,7 +93,7 @@ class DocumentWrites(Leasing):
                 return False
             changed.removed = document_id
             await self._retire("state <> 'gone'", document_id)
-            await self._driver.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
+            await self.driver.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
             return True
 
     async def claim(self, document_id: str, source: str, name: str) -> None:
@@ -143,23 +113,23 @@ class DocumentWrites(Leasing):
         """
         async with self._transaction(keep=True) as changed:
             changed.document = document_id
-            for (version,) in await self._driver.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
+            for (version,) in await self.driver.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
                 await self._embed_again_if_retitled(version, source)
             await self._claim(document_id, source.source, source.name)
             facts = (title_of(source), json_of(source.metadata), track, datetime.now(UTC).isoformat())
-            await self._driver.execute(_DESCRIBE, document_id, *facts)
+            await self.driver.execute(_DESCRIBE, document_id, *facts)
 
     async def want_enrichment(self, document_id: str) -> None:
         """Have a current document enriched that was accepted without."""
         async with self._transaction(keep=True) as changed:
             changed.status_of_document = document_id
-            version = await self._driver.value(
+            version = await self.driver.value(
                 "UPDATE crag.document SET enrich = true"
                 " WHERE store = $1 AND id = $2 AND state = 'current' RETURNING version",
                 document_id,
             )
             if version is not None:
-                await self._driver.execute(_WANT_ENRICHMENT, version)
+                await self.driver.execute(_WANT_ENRICHMENT, version)
 
     async def requeue(self, document_id: str | None, *, force: bool) -> None:
         """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
@@ -175,21 +145,21 @@ class DocumentWrites(Leasing):
         async with self._transaction(keep=True) as changed:
             changed.status_of_document, changed.status_of_all = document_id, document_id is None
             for change in changes:
-                await self._driver.execute(f"UPDATE crag.{change}", document_id)
+                await self.driver.execute(f"UPDATE crag.{change}", document_id)
 
     async def drop_swept(self) -> None:
         """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
         async with self._transaction():
-            await self._driver.execute(_SWEPT)
-            await self._driver.mark_untidy()
+            await self.driver.execute(_SWEPT)
+            await self.driver.mark_untidy()
 
     async def _make_current(self, entry: Entry) -> int:
-        created_at = await self._driver.value(
+        created_at = await self.driver.value(
             "SELECT min(created_at) FROM crag.document WHERE store = $1 AND id = $2 AND state <> 'gone'",
             entry.identifier,
         )
         await self._put_aside(entry.identifier)
-        known = await self._driver.one(_KNOWN, entry.identifier, entry.digest)
+        known = await self.driver.one(_KNOWN, entry.identifier, entry.digest)
         if known is not None:
             version, state, key = known
             if state == "replaced":
@@ -201,7 +171,7 @@ class DocumentWrites(Leasing):
                 return int(version)
             # Its share of the graph is still to be taken out, by the passages that it had.
             aside = "content_hash = content_hash || '-' || version"
-            await self._driver.execute(f"UPDATE crag.document SET {aside} WHERE store = $1 AND version = $2", version)
+            await self.driver.execute(f"UPDATE crag.document SET {aside} WHERE store = $1 AND version = $2", version)
         version = await self._add(entry, created_at)
         await self._add_parts(version, entry)
         return version
@@ -212,11 +182,11 @@ class DocumentWrites(Leasing):
         if current is None:
             return
         if current.searchable and current.parts:
-            await self._driver.execute(
+            await self.driver.execute(
                 "UPDATE crag.document SET state = 'replaced' WHERE store = $1 AND id = $2 AND state = 'current'",
                 identifier,
             )
-            await self._driver.execute(_FORGET_VECTORS, identifier)
+            await self.driver.execute(_FORGET_VECTORS, identifier)
         else:
             await self._retire("state = 'current'", identifier)
 
@@ -224,23 +194,23 @@ class DocumentWrites(Leasing):
         """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
         found."""
         chosen = f"SELECT version, state FROM crag.document WHERE store = $1 AND id = $2 AND {which}"
-        for version, state in await self._driver.all(chosen, document_id):
-            rows = await self._driver.all("SELECT id FROM crag.passage WHERE store = $1 AND version = $2", version)
-            await self._driver.erase_texts([row[0] for row in rows])
+        for version, state in await self.driver.all(chosen, document_id):
+            rows = await self.driver.all("SELECT id FROM crag.passage WHERE store = $1 AND version = $2", version)
+            await self.driver.erase_texts([row[0] for row in rows])
             for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
-                await self._driver.execute(clear, version)
+                await self.driver.execute(clear, version)
             if state == "current":
-                await self._driver.execute(_FORGET_VECTORS, document_id)
+                await self.driver.execute(_FORGET_VECTORS, document_id)
 
     async def _claim(self, document_id: str, source: str, name: str) -> None:
-        await self._driver.execute(_CLAIM, document_id, source)
-        await self._driver.execute(_RENAME, document_id, name)
+        await self.driver.execute(_CLAIM, document_id, source)
+        await self.driver.execute(_RENAME, document_id, name)
 
     async def _add(self, entry: Entry, created_at: str | None) -> int:
         facts = columns_of(entry, created_at)
         marks = ", ".join(f"${number}" for number in range(4, len(facts) + 4))
         return int(
-            await self._driver.value(
+            await self.driver.value(
                 f"INSERT INTO crag.document (store, id, content_hash, {', '.join(facts)})"
                 f" VALUES ($1, $2, $3, {marks}) RETURNING version",
                 entry.identifier,
@@ -254,16 +224,16 @@ class DocumentWrites(Leasing):
         await self._embed_again_if_retitled(version, entry.source)
         facts = columns_of(entry, created_at)
         changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(facts, start=3))
-        await self._driver.execute(
+        await self.driver.execute(
             f"UPDATE crag.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
         )
 
     async def _embed_again_if_retitled(self, version: int, source: SourceText) -> None:
-        title, name = await self._driver.one(
+        title, name = await self.driver.one(
             "SELECT title, name FROM crag.document WHERE store = $1 AND version = $2", version
         )
         if searched_title(title, name) != searched_title(title_of(source), source.name):
-            await self._driver.execute(
+            await self.driver.execute(
                 f"UPDATE crag.part SET embedded = false WHERE {_OF_STORE} AND version = $2", version
             )
 
@@ -272,5 +242,5 @@ class DocumentWrites(Leasing):
         enrichment = "pending" if entry.enrich else "none"
         parts = list(parts_of(entry))
         rows = [(version, part.number, part.key, part.first, part.last, enrichment) for part in parts]
-        await self._driver.many(_ADD_PART, rows)
-        await self._driver.add_passages(version, parts)
+        await self.driver.many(_ADD_PART, rows)
+        await self.driver.add_passages(version, parts)

@@ -38,7 +38,7 @@ async def being_built(
     """
     while True:
         ledger = await open_ledger()
-        leases, mine = Leases(ledger, seconds), False
+        leases, mine = Leases(ledger.driver, seconds), False
         try:
             mine = await leases.take_if_free(lease) is not None
             yield ledger if mine else None
@@ -49,7 +49,7 @@ async def being_built(
             # A sweep was faster than the lease.
         finally:
             await leases.close()
-            ledger.release()
+            ledger.driver.release()
             if mine:
                 await backend.remove(folder)
 
@@ -145,8 +145,8 @@ class Workspaces:
         Cheap: it reports the last known state. With `whole` it reads everything that is stored.
         """
         store = await self._existing(workspace)
-        if store and (how := await store.ledger.damage(whole=whole)):
-            raise damaged(workspace, how, read_only=store.ledger.read_only).at(store.ledger.place)
+        if store and (how := await store.ledger.driver.damage(whole=whole)):
+            raise damaged(workspace, how, read_only=store.ledger.driver.read_only).at(store.ledger.driver.place)
 
     async def names(self) -> list[str]:
         """Return the workspaces that have a store, in order."""
@@ -273,12 +273,12 @@ class Workspaces:
             raise unopened(workspace, error, read_only=False) from error.__cause__
         finally:
             if ledger is not None:
-                ledger.release()
+                ledger.driver.release()
         await self._pool.drop(workspace)
         return True
 
     async def _taken_away_alone(self, ledger: "Ledger", folder: Path) -> None:
-        leases = Leases(ledger, self._opener.lease_seconds, self._opener.clock)
+        leases = Leases(ledger.driver, self._opener.lease_seconds, self._opener.clock)
         try:
             async with leases.held(GRAPH), leases.held(DOCUMENTS):
                 await self._backend.take_away(folder)

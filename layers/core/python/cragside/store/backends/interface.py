@@ -79,7 +79,7 @@ class Backend(ABC):
     async def take_away(self, folder: Path) -> None:
         """Remove a store that others may have open, whole or not at all, while the caller holds its leases.
 
-        They notice it by `Ledger.state`, and get no lease of it any more. Raises `OSError`.
+        They notice it by `Driver.state`, and get no lease of it any more. Raises `OSError`.
         """
 
     @abstractmethod

@@ -14,11 +14,11 @@ from cragside.store.backends.interface import Backend, Storages
 from cragside.store.exchange import Batches
 from cragside.store.leases import GRAPH, Leases
 from cragside.store.ledger import Ledger
+from cragside.store.postgres.driver import PostgresDriver
 from cragside.store.postgres.journal import Journal, ShareLost, Target
-from cragside.store.postgres.ledger import PostgresLedger
 from cragside.store.postgres.lightrag_rows import values_of
 from cragside.store.postgres.schema import AGE_STORAGE, make_graph
-from cragside.store.postgres.store import NewStores, PostgresStore, place_of
+from cragside.store.postgres.store import NewStores, place_of
 from cragside.store.postgres.stores import (
     abandoned_in,
     is_in,
@@ -84,8 +84,8 @@ class PostgresBackend(Backend):
     ) -> Ledger:
         make = make_graph if self._names["graph"] == AGE_STORAGE else None
         new = None if read_only else NewStores(self._names, make)
-        store = await PostgresStore.acquire(folder, self._database, self._journal, new)
-        return PostgresLedger(store, workspace, search_text)
+        store = await PostgresDriver.acquire(folder, self._database, self._journal, new)
+        return Ledger(store, workspace, search_text)
 
     @override
     def storages(self) -> Storages:
@@ -151,8 +151,8 @@ class PostgresBackend(Backend):
             await load(store, without_shares(batches, store), search_text)
 
     @asynccontextmanager
-    async def _store(self, folder: Path) -> AsyncIterator[PostgresStore]:
-        store = await PostgresStore.acquire(folder, self._database, self._journal)
+    async def _store(self, folder: Path) -> AsyncIterator[PostgresDriver]:
+        store = await PostgresDriver.acquire(folder, self._database, self._journal)
         try:
             yield store
         finally:
@@ -203,12 +203,12 @@ def _graph(name: str) -> "type[GraphStorage]":
 
 
 @asynccontextmanager
-async def _still(store: PostgresStore) -> AsyncIterator[None]:
+async def _still(store: PostgresDriver) -> AsyncIterator[None]:
     """Nobody writes to what other databases have of a store. Raises `LedgerError`."""
     if not any(store.is_outside(role) for role in ("kv", "vector", "graph")):
         yield
         return
-    leases = Leases(PostgresLedger(store, store.workspace, str), _LEASE_SECONDS)
+    leases = Leases(store, _LEASE_SECONDS)
     try:
         async with leases.held(GRAPH):
             await store.catch_up()

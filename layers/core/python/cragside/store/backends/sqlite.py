@@ -19,7 +19,7 @@ from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.store.backends.interface import Backend, Storages
 from cragside.store.exchange import Batches
 from cragside.store.ledger import Ledger
-from cragside.store.sqlite.database import FILE_NAME
+from cragside.store.sqlite.database import FILE_NAME, Database
 
 
 class WorkspaceFolders:
@@ -153,11 +153,12 @@ class SqliteBackend(Backend):
     async def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> Ledger:
-        from cragside.store.sqlite.ledger import SqliteLedger
+        from cragside.store.sqlite.driver import SqliteDriver
 
         check_store_file(folder)
         with nullcontext() if read_only else _at_rest(folder.parent, alone=False):
-            return SqliteLedger.open(folder, workspace, search_text=search_text, read_only=read_only, clock=self._clock)
+            driver = SqliteDriver(Database.acquire(folder, read_only=read_only), self._clock)
+            return Ledger(driver, workspace, search_text)
 
     @override
     def storages(self) -> Storages:

@@ -27,7 +27,7 @@ from cragside.store.exchange import (
     read_rows,
 )
 from cragside.store.postgres.age_graph import EDGES, EQUAL, VERTICES, has_name, name_of, properties_of
-from cragside.store.postgres.ledger import SEARCHED, PostgresDriver
+from cragside.store.postgres.driver import SEARCHED, PostgresDriver
 from cragside.store.postgres.lightrag_rows import ANSWERS, PASSAGES, TEXT, KeptValues, list_all, note_values, text_row
 from cragside.store.postgres.lightrag_tables import NAMESPACE_TABLE_MAP, VECTORS, make_vector_tables, vector_table
 from cragside.store.postgres.schema import AGE_STORAGE, graph_of, translating
@@ -183,7 +183,7 @@ def _vector(namespace: str, key: str, value: str, sent: bytes, searched: str | N
     return VectorRow(namespace, key, value, np.frombuffer(sent, ">f4", offset=4).astype("<f4").tobytes(), searched)
 
 
-async def load(store: PostgresStore, batches: Batches, search_text: SearchText) -> None:
+async def load(store: PostgresDriver, batches: Batches, search_text: SearchText) -> None:
     """Write rows into a store that is empty and that nobody else uses. Raises `LedgerError`."""
     writing, noted = _Writing(store, search_text), store.journal.noted
     async for batch in batches:
@@ -199,7 +199,7 @@ async def load(store: PostgresStore, batches: Batches, search_text: SearchText) 
 
 
 class _Writing(Writing):
-    def __init__(self, store: PostgresStore, search_text: SearchText) -> None:
+    def __init__(self, store: PostgresDriver, search_text: SearchText) -> None:
         self._store = store
         self._database = store.database
         self._search_text = search_text
@@ -213,7 +213,7 @@ class _Writing(Writing):
             EdgeRow: self._graph_rows,
             VectorRow: self._vectors,
         }
-        super().__init__(PostgresDriver(store), own)
+        super().__init__(store, own)
 
     async def _facts(self, batch: Any) -> None:
         model, dimensions, untidy = batch[0]

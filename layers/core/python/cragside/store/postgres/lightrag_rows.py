@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from cragside.store.chunking import TEXTS
+from cragside.store.documents import FAILED
 from cragside.store.driver import Changed
 from cragside.store.errors import LedgerError
 
@@ -163,8 +164,7 @@ async def _answers(
 
 
 _KEY = "(SELECT key FROM crag.store WHERE id = $1)"
-_STATUS = """CASE
-    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+_STATUS = f"""CASE WHEN {FAILED} THEN 'failed'
     WHEN NOT bool_and(embedded) THEN 'pending'
     WHEN bool_or(enrichment IN ('pending', 'processing')) THEN 'processing'
     ELSE 'processed' END"""

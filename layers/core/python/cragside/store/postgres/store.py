@@ -8,16 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.names import owner_of
 from cragside.store.chunking import TEXTS
-from cragside.store.driver import GraphChange, Row, VectorChange
+from cragside.store.driver import GraphChange, Row, Since, VectorChange
 from cragside.store.errors import LedgerError, StoreRemoved
-from cragside.store.ledger import Since
 from cragside.store.postgres.schema import check_version, translating
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ class PostgresStore(OpenStorages):
     `$1` of each statement is the store's number.
     """
 
-    _open: ClassVar[dict[str, "PostgresStore"]] = {}
+    _open: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal", number: int, place: str) -> None:
         super().__init__()
@@ -203,7 +202,7 @@ class PostgresStore(OpenStorages):
     @classmethod
     async def acquire(
         cls, folder: Path, database: PostgresDatabase, journal: "Journal", new: NewStores | None = None
-    ) -> "PostgresStore":
+    ) -> Self:
         """Return the store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
         Raises `LedgerError`, also for tables of another version of cragside.
@@ -217,7 +216,7 @@ class PostgresStore(OpenStorages):
         if number is None:
             raise LedgerError("there is no such store", "is not there")
         place = place_of(database, folder, str(number))
-        known = cls._open.setdefault(place, cls(database, folder, journal, number, place))
+        known: Self = cls._open.setdefault(place, cls(database, folder, journal, number, place))
         known.key, storages, known.model, known.dimensions = facts
         known.storages = json.loads(storages)
         known._users += 1
@@ -226,7 +225,7 @@ class PostgresStore(OpenStorages):
     @classmethod
     def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
         """Return the store of a storage's configuration, which its ledger has opened; it needs its `release`."""
-        known = cls._open[global_config["vector_db_storage_cls_kwargs"]["store"]]
+        known: PostgresStore = cls._open[global_config["vector_db_storage_cls_kwargs"]["store"]]
         known._users += 1
         return known
 
@@ -333,7 +332,7 @@ class PostgresStore(OpenStorages):
         if await self.database.value(_TOUCH, self.number) is None:
             raise StoreRemoved
 
-    async def settle(self) -> None:
+    async def close(self) -> None:
         """Have the workspace indexed as it is now."""
         if self._indexing is not None:
             await asyncio.wait([self._indexing])

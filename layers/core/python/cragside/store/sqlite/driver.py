@@ -16,15 +16,17 @@ from typing_extensions import override
 
 from cragside.databases.lease_holders import is_gone
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.ports.clock import Clock
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.embedder import Vectors
 from cragside.store.chunking import TEXTS, CutPart
-from cragside.store.documents import stored_of
-from cragside.store.driver import HELD, Changed, Driver, GraphChange, Row
+from cragside.store.documents import PARTS, SHARED_NAMES, stored_of
+from cragside.store.driver import HELD, Changed, Driver, GraphChange, Row, Sizes
 from cragside.store.errors import Lease, LeaseLost, StoreRemoved
+from cragside.store.passages import FOUND, OWNERS
 from cragside.store.sqlite.database import Database, failure_of
 from cragside.store.sqlite.schema import UNTIDY
 from cragside.store.sqlite.translation import bound, translated
+from cragside.store.sqlite.upkeep import Checkup, Tidying
 
 
 def write_values(database: Database, namespace: str, data: Mapping[str, dict[str, Any]]) -> None:
@@ -102,19 +104,27 @@ _PUT_EDGE = "INSERT INTO edge VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value =
 # Longer than any lease.
 _LONGEST_SECONDS = 120
 _HELD = translated(HELD)
+_SIZES = "SELECT (SELECT count(*) FROM passage), (SELECT count(*) FROM node), (SELECT count(*) FROM edge)"
 
 
 class SqliteDriver(Driver):
     """Statements for one workspace, on the connection that LightRAG's storages share."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK) -> None:
         self.database = database
         self._clock = clock
+        self._checkup = Checkup(database, clock)
+        self._tidying = Tidying(database)
 
     @property
     @override
-    def damage(self) -> str:
-        return self.database.damage
+    def place(self) -> str:
+        return str(self.database.path)
+
+    @property
+    @override
+    def read_only(self) -> bool:
+        return self.database.read_only
 
     @override
     async def all(self, sql: str, *values: Any) -> list[Any]:
@@ -153,11 +163,78 @@ class SqliteDriver(Driver):
         """Figures are of servers."""
 
     @override
+    async def state(self) -> str:
+        return self.database.state()
+
+    @override
+    async def generation(self) -> str:
+        return self.database.generation()
+
+    @override
+    @asynccontextmanager
+    async def sizes(self) -> AsyncIterator[Sizes]:
+        with self.database.snapshot():
+            passages, entities, relations = self.database.one(_SIZES)
+            yield Sizes(passages, entities, relations, size=_size_of(self.database.path))
+
+    @override
+    async def replace_by(self, other: Self, leases: Sequence[Lease]) -> None:
+        def check(content: Connection) -> None:
+            for lease in leases:
+                if content.execute(f"SELECT 1 FROM lease WHERE {_HELD}", _key(lease)).fetchone() is None:
+                    raise LeaseLost
+
+        self.database.replace_by(other.database, check)
+
+    @override
+    async def catch_up(self) -> None:
+        """No other database has a share of it."""
+
+    @override
+    async def catch_up_graph(self) -> None:
+        """The graph is in the file too."""
+
+    @override
+    async def flush(self) -> None:
+        self.database.flush()
+
+    @property
+    @override
+    def reported_damage(self) -> str:
+        return self.database.damage
+
+    @override
+    async def damage(self, *, whole: bool = False) -> str:
+        return await self._checkup.damage(whole=whole)
+
+    @override
+    def tidy(self) -> None:
+        self._tidying.ask()
+
+    @override
+    async def is_untidy(self) -> bool:
+        return self.database.meta(UNTIDY) is not None
+
+    @property
+    @override
+    def is_tidying(self) -> bool:
+        return self._tidying.busy
+
+    @override
+    async def close(self) -> None:
+        await self._tidying.close()
+        await self._checkup.close()
+
+    @override
+    def release(self) -> None:
+        self.database.release()
+
+    @override
     async def mark_untidy(self) -> None:
         self.database.all("INSERT OR REPLACE INTO meta VALUES (?, hex(randomblob(8)))", (UNTIDY,))
 
     @override
-    async def take_lease(self, name: str, holder: str, seconds: float) -> int | None:
+    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
         """Each taking is a row of its own, and its number is the epoch; returning deletes the row."""
         await self.database.turn()
         now = self._clock.time()
@@ -169,7 +246,7 @@ class SqliteDriver(Driver):
             if row and row[0] != holder and _is_current(row[0], row[1], now):
                 return None
             put = "INSERT OR REPLACE INTO lease (name, holder, expires) VALUES (?, ?, ?)"
-            return connection.execute(put, (name, holder, now + seconds)).lastrowid or 0
+            return Lease(name, holder, connection.execute(put, (name, holder, now + seconds)).lastrowid or 0)
 
     @override
     async def renew_lease(self, lease: Lease, seconds: float) -> bool:
@@ -185,28 +262,28 @@ class SqliteDriver(Driver):
         with self.database.note() as connection:
             connection.execute(f"DELETE FROM lease WHERE {_HELD}", _key(lease))
 
-    def replace_by(self, other: Self, leases: Sequence[Lease]) -> None:
-        """Take over another store. Raises `LeaseLost` if one of the leases was taken by another since."""
-
-        def check(content: Connection) -> None:
-            for lease in leases:
-                if content.execute(f"SELECT 1 FROM lease WHERE {_HELD}", _key(lease)).fetchone() is None:
-                    raise LeaseLost
-
-        self.database.replace_by(other.database, check)
-
     @override
     async def embedding_model(self) -> str | None:
         return self.database.meta("embedding_model")
 
     @override
-    async def vector_length(self) -> int | None:
+    async def stored_dimensions(self) -> int | None:
         stored = self.database.one("SELECT length(vector) / 4 FROM vector LIMIT 1")
         return int(stored[0]) if stored else None
 
     @override
     async def bind(self, model: str, dimensions: int | None) -> None:
         self.database.all("INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)", (model,))
+
+    @override
+    async def passages_with_documents(
+        self, ids: Sequence[str]
+    ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any], Collection[str]]:
+        found = await self.all(FOUND, ids)
+        owners = await self.all(OWNERS, list({row[8] for row in found}))
+        parts = await self.all(PARTS, [row[0] for row in owners])
+        shared = await self.all(SHARED_NAMES, list({row[2] for row in owners}))
+        return found, owners, parts, {row[0] for row in shared}
 
     @override
     async def add_passages(self, version: int, parts: Sequence[CutPart]) -> None:
@@ -259,6 +336,12 @@ def _is_current(holder: object, expires: object, now: float) -> bool:
     """Return True if a lease still runs. One that ends too far in the future, by a wrong clock, does not."""
     runs = isinstance(expires, float | int) and now < expires <= now + _LONGEST_SECONDS
     return runs and not is_gone(str(holder))
+
+
+def _size_of(path: Path) -> int:
+    """Measure a store's file in bytes, with those beside it that wait to be written into it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _key(lease: Lease) -> tuple[str, str, int]:

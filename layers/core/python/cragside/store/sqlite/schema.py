@@ -75,8 +75,6 @@ CREATE TABLE embedding (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, text_hash BLOB NOT NULL, document_id TEXT NOT NULL,
     vector BLOB NOT NULL, UNIQUE (model, text_hash));
 CREATE INDEX embedding_by_document ON embedding (document_id);
-CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
-BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
 # The source of each document. A document that an older version of cragside took in has none until it is brought again:
 # its name stands for its source.
