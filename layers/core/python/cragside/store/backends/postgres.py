@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
-QDRANT_STORAGE = "QdrantVectorDBStorage"
-REDIS_KV_STORAGE, REDIS_DOC_STATUS_STORAGE = "RedisKVStorage", "RedisDocStatusStorage"
 _LEASE_SECONDS = 30.0
 DEFAULTS = {
     "kv": "PGKVStorage",

@@ -10,6 +10,7 @@ from cragside.store.postgres.schema import (
     MIGRATING,
     PREFERENCES_TABLE,
     SCHEMA_VERSION,
+    SEARCH_TABLES,
     TABLES,
     check_version,
     complete,
@@ -19,7 +20,6 @@ from cragside.store.postgres.schema import (
     translating,
     version_of,
 )
-from cragside.store.postgres.schema import SEARCH_TABLES as SEARCH_TABLES
 from cragside.store.postgres.searching import make_near_indexes
 from cragside.store.postgres.stores import standing_in
 from cragside.store.queues.postgres import TABLES as QUEUE_TABLES
