@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, Indexer, reason_of
-from cragside.application.worker import Worker
+from cragside.application.worker import Sweeper, Worker
 from cragside.domain.errors import (
     ConfigurationError,
     InputRefused,
@@ -58,7 +58,9 @@ def attempts_of(queue: HastyQueue, workspaces: MemoryWorkspaces, **given: Any) -
 
 def worker_of(queue: HastyQueue, workspaces: MemoryWorkspaces, **given: Any) -> Worker:
     attempts = given.pop("attempts", None) or attempts_of(queue, workspaces)
-    return Worker(queue, attempts, workspaces, **{"parallel": 8, "grace": 5.0, "clock": queue.clock, **given})
+    return Worker(
+        queue, attempts, Sweeper(queue, workspaces), **{"parallel": 8, "grace": 5.0, "clock": queue.clock, **given}
+    )
 
 
 def failing(*errors: Exception) -> Callable[[Task], None]:

@@ -80,7 +80,7 @@ class Worker:
         self,
         queue: "TaskQueue",
         attempts: Attempts,
-        workspaces: "Workspaces",
+        sweeper: Sweeper,
         *,
         parallel: int,
         grace: float = 5.0,
@@ -88,7 +88,7 @@ class Worker:
     ) -> None:
         self._queue = queue
         self._attempts = attempts
-        self._sweeper = Sweeper(queue, workspaces)
+        self._sweeper = sweeper
         self._parallel = parallel
         self._grace = grace
         self._clock = clock
