@@ -141,7 +141,7 @@ class PostgresBackend(Backend):
                 yield batch
 
     @override
-    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+    async def load(self, folder: Path, batches: Batches, *, search_text: Callable[[str], str]) -> None:
         from cragside.store.outside.shares import without_shares
         from cragside.store.postgres.exchange import load
 
