@@ -15,9 +15,10 @@ from moto import mock_aws
 from cragside.adapters.aws.sqs import SqsMessages
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.postgres.database import PostgresDatabase
-from cragside.ports.index_queue import IndexQueue, TaskMessages
-from cragside.store.queues.local import LocalQueue
-from cragside.store.queues.postgres import PostgresQueue
+from cragside.ports.task_messages import TaskMessages
+from cragside.store.queues.local import local_queue
+from cragside.store.queues.postgres import postgres_queue
+from cragside.store.queues.sql import TaskQueue
 from tests.clocks import MovedClock
 from tests.services.backends import migrated
 
@@ -28,13 +29,13 @@ LEASE_SECONDS = 2
 class Queues:
     """Makes queues that are one, and lets time pass for them."""
 
-    make: Callable[[], IndexQueue]
+    make: Callable[[], TaskQueue]
     pass_by: Callable[[float], Awaitable[None]]
 
 
 def file_queues(folder: Path, messages: TaskMessages | None = None) -> Queues:
     clock = MovedClock()
-    make = partial(LocalQueue, folder, messages=messages, lease_seconds=LEASE_SECONDS, clock=clock)
+    make = partial(local_queue, folder, messages=messages, lease_seconds=LEASE_SECONDS, clock=clock)
     return Queues(make, _moving(clock))
 
 
@@ -53,8 +54,8 @@ def postgres_queues(postgres: Any) -> Iterator[Queues]:
             )
             clock.move(seconds)
 
-        def make() -> IndexQueue:  # in forked processes too, which need connections of their own
-            return PostgresQueue(PostgresDatabase(address, most=2), lease_seconds=LEASE_SECONDS, clock=clock)
+        def make() -> TaskQueue:  # in forked processes too, which need connections of their own
+            return postgres_queue(PostgresDatabase(address, most=2), lease_seconds=LEASE_SECONDS, clock=clock)
 
         yield Queues(make, pass_by)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from cragside.domain.indexing import Stage, Task
-from cragside.ports.index_queue import Delivery, IndexQueue
+from cragside.domain.indexing import Delivery, Stage, Task
+from cragside.store.queues.sql import TaskQueue
 from tests.queues import Queues, file_queues, postgres_queues
 
 FORK = multiprocessing.get_context("fork")
 DEATHS_TOLERATED = 3
-Make = Callable[[], IndexQueue]
+Make = Callable[[], TaskQueue]
 
 
 def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspace: str = "library") -> Task:
@@ -39,13 +39,13 @@ def make(queues: Queues) -> Make:
 
 
 @pytest.fixture
-async def queue(make: Make) -> AsyncIterator[IndexQueue]:
+async def queue(make: Make) -> AsyncIterator[TaskQueue]:
     made = make()
     yield made
     await made.close()
 
 
-async def tasks_of(queue: IndexQueue, limit: int = 10) -> list[Task]:
+async def tasks_of(queue: TaskQueue, limit: int = 10) -> list[Task]:
     return [delivery.task for delivery in await queue.receive(limit=limit, wait=0)]
 
 
@@ -65,7 +65,7 @@ def dies_with_tasks_in_hand(make: Make, limit: int = 10) -> None:
 
 
 async def test_tasks_of_a_killed_worker_return_at_once_without_counting_an_attempt(
-    queue: IndexQueue, make: Make
+    queue: TaskQueue, make: Make
 ) -> None:
     await queue.send([task(), task("doc-2")])
     await asyncio.to_thread(dies_with_tasks_in_hand, make)
@@ -74,7 +74,7 @@ async def test_tasks_of_a_killed_worker_return_at_once_without_counting_an_attem
     assert (first.task, first.attempt, second.task, second.attempt) == (task(), 1, task("doc-2"), 1)
 
 
-async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts(queue: IndexQueue, make: Make) -> None:
+async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts(queue: TaskQueue, make: Make) -> None:
     await queue.send([task("doc-bad"), task("doc-2")])
     for _ in range(DEATHS_TOLERATED):
         await asyncio.to_thread(dies_with_tasks_in_hand, make)
@@ -86,7 +86,7 @@ async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts
     assert other.task == task("doc-2")
 
 
-async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueue, queues: Queues) -> None:
+async def test_a_death_while_running_alone_counts_as_an_attempt(queue: TaskQueue, queues: Queues) -> None:
     await queue.send([task("doc-bad")])
     for _ in range(DEATHS_TOLERATED + 1):
         await asyncio.to_thread(dies_with_tasks_in_hand, queues.make)
@@ -100,9 +100,7 @@ async def test_a_death_while_running_alone_counts_as_an_attempt(queue: IndexQueu
     assert (again.task, again.attempt) == (task("doc-bad"), 2)
 
 
-async def test_a_task_that_killed_workers_waits_until_nothing_else_is_in_hand(
-    queue: IndexQueue, queues: Queues
-) -> None:
+async def test_a_task_that_killed_workers_waits_until_nothing_else_is_in_hand(queue: TaskQueue, queues: Queues) -> None:
     await queue.send([task("doc-bad")])
     for _ in range(DEATHS_TOLERATED + 1):
         await asyncio.to_thread(dies_with_tasks_in_hand, queues.make)
@@ -117,7 +115,7 @@ async def test_a_task_that_killed_workers_waits_until_nothing_else_is_in_hand(
 
 
 async def test_a_worker_that_begins_again_gets_the_tasks_of_one_that_was_killed_meanwhile(
-    queue: IndexQueue, make: Make
+    queue: TaskQueue, make: Make
 ) -> None:
     await queue.send([task()])
     assert await tasks_of(queue) == [task()]
@@ -136,7 +134,7 @@ async def test_workers_that_are_stopped_in_good_order_put_no_blame_on_their_task
         await worker.close()
 
 
-async def test_a_task_waiting_for_its_retry_does_not_block_its_group(queue: IndexQueue) -> None:
+async def test_a_task_waiting_for_its_retry_does_not_block_its_group(queue: TaskQueue) -> None:
     await queue.send([task(part=0), task(part=1)])
     first, second = await queue.receive(limit=2, wait=0)
     await queue.retry(first, delay=60)
@@ -145,7 +143,7 @@ async def test_a_task_waiting_for_its_retry_does_not_block_its_group(queue: Inde
     assert await tasks_of(queue) == [task(part=2)]
 
 
-async def test_workspaces_take_turns(queue: IndexQueue) -> None:
+async def test_workspaces_take_turns(queue: TaskQueue) -> None:
     for workspace in ("a", "b", "c"):
         await queue.send([task(f"doc-{n}", workspace=workspace) for n in range(20)])
     assert [each.workspace for each in await tasks_of(queue, limit=6)] == ["a", "b", "c", "a", "b", "c"]
@@ -154,7 +152,7 @@ async def test_workspaces_take_turns(queue: IndexQueue) -> None:
 class Places:
     """A worker's places: all are taken, and as soon as the longest taken one is free another task gets it."""
 
-    def __init__(self, queue: IndexQueue, parallel: int) -> None:
+    def __init__(self, queue: TaskQueue, parallel: int) -> None:
         self._queue = queue
         self._parallel = parallel
         self._taken: list[Delivery] = []
@@ -176,7 +174,7 @@ class Places:
 @pytest.mark.parametrize("flooding", ["a", "z"])
 @pytest.mark.parametrize("stages", [("embed", "embed"), ("enrich", "enrich"), ("embed", "enrich"), ("enrich", "embed")])
 async def test_a_document_is_next_however_many_another_workspace_has(
-    queue: IndexQueue, parallel: int, flooding: str, stages: tuple[Stage, Stage]
+    queue: TaskQueue, parallel: int, flooding: str, stages: tuple[Stage, Stage]
 ) -> None:
     """The flood was there first, and fills all places of the worker that it may have."""
     many, one = stages
@@ -188,18 +186,18 @@ async def test_a_document_is_next_however_many_another_workspace_has(
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_many_workspaces_share_the_turns_alike(queue: IndexQueue) -> None:
+async def test_many_workspaces_share_the_turns_alike(queue: TaskQueue) -> None:
     for number in range(40):
         await queue.send([task(f"doc-{n}", workspace=f"w{number}") for n in range(10)])
     assert set(Counter(await Places(queue, 8).turns(80)).values()) == {2}
 
 
-async def test_embedding_precedes_older_enrichment(queue: IndexQueue) -> None:
+async def test_embedding_precedes_older_enrichment(queue: TaskQueue) -> None:
     await queue.send([task("doc-1", stage="enrich"), task("doc-2")])
     assert await tasks_of(queue, limit=1) == [task("doc-2")]
 
 
-async def test_a_document_is_not_enriched_before_all_of_it_is_embedded(queue: IndexQueue) -> None:
+async def test_a_document_is_not_enriched_before_all_of_it_is_embedded(queue: TaskQueue) -> None:
     await queue.send([task(stage="enrich"), task(part=0), task(part=1)])
     first, second = await queue.receive(limit=10, wait=0)
     assert {first.task.stage, second.task.stage} == {"embed"}
@@ -208,7 +206,7 @@ async def test_a_document_is_not_enriched_before_all_of_it_is_embedded(queue: In
     assert await tasks_of(queue) == []
 
 
-async def test_enrichment_leaves_capacity_for_new_text(queue: IndexQueue) -> None:
+async def test_enrichment_leaves_capacity_for_new_text(queue: TaskQueue) -> None:
     await queue.send([task(f"doc-{n}", stage="enrich", workspace=f"w-{n}") for n in range(50)])
     free = 16
     while deliveries := await queue.receive(limit=free, wait=0):
@@ -217,7 +215,7 @@ async def test_enrichment_leaves_capacity_for_new_text(queue: IndexQueue) -> Non
 
 
 async def test_the_next_free_place_is_for_the_workspace_with_the_fewest_documents_being_enriched(
-    queue: IndexQueue,
+    queue: TaskQueue,
 ) -> None:
     await queue.send([task(f"doc-{number}", stage="enrich") for number in range(100)])
     held: list[Delivery] = []
@@ -229,7 +227,7 @@ async def test_the_next_free_place_is_for_the_workspace_with_the_fewest_document
     assert [each.workspace for each in await tasks_of(queue, limit=8 - len(held))] == ["small"]
 
 
-async def test_a_worker_with_one_slot_enriches_too(queue: IndexQueue) -> None:
+async def test_a_worker_with_one_slot_enriches_too(queue: TaskQueue) -> None:
     await queue.send([task(stage="enrich")])
     assert await tasks_of(queue, limit=1) == [task(stage="enrich")]
 

@@ -14,7 +14,7 @@ from cragside.entrypoints.cli import serve, worker
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from cragside.settings import Settings
-from cragside.store.queues.postgres import PostgresQueue
+from cragside.store.queues.postgres import postgres_queue
 
 VARIABLE = "TEST_QUEUE_URI"
 # Otherwise whoever sends a document would wait 30 seconds for a queue that is silent.
@@ -33,4 +33,4 @@ def _built(settings: Settings) -> Container:
     address = PostgresAddress.parse(os.environ[VARIABLE])
     database = PostgresDatabase(address, most=5, statement_seconds=PATIENCE_SECONDS)
     # A task that was taken for an answer that came too late waits for its lease to end.
-    return Container(settings, queue=PostgresQueue(database, lease_seconds=20.0))
+    return Container(settings, queue=postgres_queue(database, lease_seconds=20.0))

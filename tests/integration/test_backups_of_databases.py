@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from cragside.bootstrap import Container
 from cragside.domain.exchange import Exchange
+from cragside.domain.indexing import DeadLetter
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
-from cragside.ports.index_queue import DeadLetter
 from cragside.settings import load_settings
 from tests.blocks import Block, blocks
 from tests.indexing import ARMSTRONG, SWAN, text

@@ -23,7 +23,7 @@ from cragside.store.backends.postgres import PostgresBackend
 from cragside.store.postgres import stores as directory
 from cragside.store.queues import postgres as queues
 from cragside.store.queues import sql, turns
-from cragside.store.queues.postgres import PostgresQueue
+from cragside.store.queues.postgres import postgres_queue
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 from tests.places import forked
@@ -79,7 +79,7 @@ def stops_while_it_chooses(uri: str) -> None:
         return []
 
     sql.next_tasks = stop
-    asyncio.run(PostgresQueue(PostgresDatabase(PostgresAddress.parse(uri), most=1)).receive(limit=1, wait=0))
+    asyncio.run(postgres_queue(PostgresDatabase(PostgresAddress.parse(uri), most=1)).receive(limit=1, wait=0))
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -89,7 +89,7 @@ async def test_a_worker_that_is_stopped_while_it_chooses_keeps_others_waiting_fo
     with migrated(postgres) as uri:
         way = pgbouncer.through(uri) if pooled else uri
         database = PostgresDatabase(PostgresAddress.parse(way), most=1)
-        queue = PostgresQueue(database)
+        queue = postgres_queue(database)
         await queue.send([Task("w", "doc-1", "sha", 0, "embed")])
         stopped = forked(stops_while_it_chooses, way)
         try:

@@ -100,13 +100,13 @@ def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.qdrant import QdrantDatabase
     from cragside.databases.server_addresses import QdrantAddress
-    from cragside.store.backends.postgres import DEFAULTS, QDRANT_STORAGE, PostgresBackend
+    from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
     from cragside.store.outside.qdrant import QdrantVectors
 
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
         vectors = QdrantVectors(QdrantDatabase(QdrantAddress.parse(url), most=5))
-        yield PostgresBackend(database, {**DEFAULTS, "vector": QDRANT_STORAGE}, {"vector": vectors})
+        yield PostgresBackend(database, {**DEFAULTS, "vector": "QdrantVectorDBStorage"}, {"vector": vectors})
 
 
 @contextmanager
@@ -115,12 +115,7 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.redis import RedisDatabase
     from cragside.databases.server_addresses import RedisAddress
-    from cragside.store.backends.postgres import (
-        DEFAULTS,
-        REDIS_DOC_STATUS_STORAGE,
-        REDIS_KV_STORAGE,
-        PostgresBackend,
-    )
+    from cragside.store.backends.postgres import DEFAULTS, PostgresBackend
     from cragside.store.outside.redis import RedisListing, RedisValues
 
     # In a thread, because the test's event loop may be running.
@@ -130,7 +125,7 @@ def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
         portal.wrap_async_context_manager(kept.database()) as address,
     ):
         redis = RedisDatabase(RedisAddress.parse(address), most=5)
-        names = {**DEFAULTS, "kv": REDIS_KV_STORAGE, "doc_status": REDIS_DOC_STATUS_STORAGE}
+        names = {**DEFAULTS, "kv": "RedisKVStorage", "doc_status": "RedisDocStatusStorage"}
         outside = {"kv": RedisValues(redis), "doc_status": RedisListing(redis)}
         yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5), names, outside)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, Indexer, reason_of
-from cragside.application.worker import Worker
+from cragside.application.worker import Sweeper, Worker
 from cragside.domain.errors import (
     ConfigurationError,
     InputRefused,
@@ -15,9 +15,9 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.domain.indexing import Stage, Task
-from cragside.ports.index_queue import QueueStats
-from cragside.store.queues.local import LocalQueue
+from cragside.domain.indexing import QueueStats, Stage, Task
+from cragside.store.queues.local import FileDriver, local_queue
+from cragside.store.queues.sql import TaskQueue
 from tests.clocks import MovedClock
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 
@@ -30,13 +30,13 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
     return Task(workspace, document, f"{document}-sha", part, stage)
 
 
-class HastyQueue(LocalQueue):
+class HastyQueue(TaskQueue):
     """Retries come at once; the delays that were asked for are noted."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = MovedClock()
         # Time passes faster than leases can be renewed.
-        super().__init__(folder, lease_seconds=1e9, clock=self.clock)
+        super().__init__(FileDriver(folder, self.clock), lease_seconds=1e9, clock=self.clock)
         self.delays: list[float] = []
 
     async def retry(self, delivery: Any, *, delay: float) -> None:
@@ -58,7 +58,9 @@ def attempts_of(queue: HastyQueue, workspaces: MemoryWorkspaces, **given: Any) -
 
 def worker_of(queue: HastyQueue, workspaces: MemoryWorkspaces, **given: Any) -> Worker:
     attempts = given.pop("attempts", None) or attempts_of(queue, workspaces)
-    return Worker(queue, attempts, workspaces, **{"parallel": 8, "grace": 5.0, "clock": queue.clock, **given})
+    return Worker(
+        queue, attempts, Sweeper(queue, workspaces), **{"parallel": 8, "grace": 5.0, "clock": queue.clock, **given}
+    )
 
 
 def failing(*errors: Exception) -> Callable[[Task], None]:
@@ -386,7 +388,7 @@ async def test_parts_of_a_killed_worker_are_pending_when_the_next_one_starts(que
 
 
 async def test_a_waiting_worker_sweeps_when_it_takes_over(queue: HastyQueue, tmp_path: Path) -> None:
-    first = LocalQueue(tmp_path)
+    first = local_queue(tmp_path)
     await first.receive(limit=1, wait=0)
     workspaces, asked = MemoryWorkspaces(), []
     workspaces.unfinished = {"a": [task(workspace="a")]}

@@ -11,9 +11,9 @@ from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsMessages, task_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.domain.indexing import Task
-from cragside.ports.index_queue import QueueStats
-from cragside.store.queues.local import LocalQueue
+from cragside.domain.indexing import QueueStats, Task
+from cragside.store.queues.local import local_queue
+from cragside.store.queues.sql import TaskQueue
 from tests.queues import make_fifo
 
 TASK = Task("library", "doc-1", "sha", 2, "enrich")
@@ -44,8 +44,8 @@ def sqs(url: str) -> SqsMessages:
 
 
 @pytest.fixture
-def queue(tmp_path: Path, sqs: SqsMessages) -> LocalQueue:
-    return LocalQueue(tmp_path, messages=sqs)
+def queue(tmp_path: Path, sqs: SqsMessages) -> TaskQueue:
+    return local_queue(tmp_path, messages=sqs)
 
 
 def messages(client: Any, url: str) -> list[tuple[str, str]]:
@@ -62,19 +62,19 @@ def put(client: Any, url: str, body: str, number: int = 1) -> None:
     client.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g", MessageDeduplicationId=str(number))
 
 
-async def test_a_message_says_look_and_holds_no_task(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_a_message_says_look_and_holds_no_task(queue: TaskQueue, client: Any, url: str) -> None:
     await queue.send([TASK])
     assert messages(client, url) == [(TASK.group, '{"look":true}')]
     assert await queue.stats() == QueueStats(1, 0, 0)
 
 
-async def test_each_group_of_tasks_gets_one_message(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_each_group_of_tasks_gets_one_message(queue: TaskQueue, client: Any, url: str) -> None:
     sent = [replace(TASK, document_id=f"doc-{number}", part=part) for number in range(12) for part in range(3)]
     await queue.send(sent)
     assert sorted(group for group, _ in messages(client, url)) == sorted({task.group for task in sent})
 
 
-async def test_a_task_that_is_sent_again_calls_again(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_a_task_that_is_sent_again_calls_again(queue: TaskQueue, client: Any, url: str) -> None:
     """SQS drops an equal message within five minutes, even if the first one was received already."""
     ids = set()
     for _ in range(2):
@@ -85,7 +85,7 @@ async def test_a_task_that_is_sent_again_calls_again(queue: LocalQueue, client: 
     assert len(ids) == 2
 
 
-async def test_revived_tasks_call_and_no_letters_do_not(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_revived_tasks_call_and_no_letters_do_not(queue: TaskQueue, client: Any, url: str) -> None:
     await queue.send([TASK])
     (delivery,) = await queue.receive(limit=1, wait=0)
     await queue.bury(delivery, "no")
@@ -96,14 +96,14 @@ async def test_revived_tasks_call_and_no_letters_do_not(queue: LocalQueue, clien
     assert messages(client, url) == []
 
 
-async def test_lost_messages_lose_no_task(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_lost_messages_lose_no_task(queue: TaskQueue, client: Any, url: str) -> None:
     await queue.send([TASK])
     messages(client, url)
     (delivery,) = await queue.receive(limit=1, wait=0)
     assert delivery.task == TASK
 
 
-async def test_doubled_messages_double_no_task(queue: LocalQueue, sqs: SqsMessages) -> None:
+async def test_doubled_messages_double_no_task(queue: TaskQueue, sqs: SqsMessages) -> None:
     await queue.send([TASK])
     await sqs.send(["g"])
     await sqs.send(["g"])
@@ -113,7 +113,7 @@ async def test_doubled_messages_double_no_task(queue: LocalQueue, sqs: SqsMessag
 
 
 async def test_a_worker_takes_away_the_messages_that_it_finds(
-    queue: LocalQueue, sqs: SqsMessages, client: Any, url: str
+    queue: TaskQueue, sqs: SqsMessages, client: Any, url: str
 ) -> None:
     for _ in range(3):
         await sqs.send(["g"])
@@ -121,7 +121,7 @@ async def test_a_worker_takes_away_the_messages_that_it_finds(
     assert messages(client, url) == []
 
 
-async def test_tasks_in_messages_of_the_version_before_are_received(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_tasks_in_messages_of_the_version_before_are_received(queue: TaskQueue, client: Any, url: str) -> None:
     put(client, url, BODY)
     put(client, url, "nonsense", 2)
     (delivery,) = await queue.receive(limit=10, wait=0)
@@ -130,7 +130,7 @@ async def test_tasks_in_messages_of_the_version_before_are_received(queue: Local
 
 
 async def test_a_message_stays_until_its_task_is_in_the_queue(
-    queue: LocalQueue, client: Any, url: str, monkeypatch: pytest.MonkeyPatch
+    queue: TaskQueue, client: Any, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(client, url, BODY)
 
@@ -165,7 +165,7 @@ def test_other_messages_hold_no_task(body: str) -> None:
 
 
 async def test_the_store_has_the_task_though_sqs_does_not_answer(
-    queue: LocalQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
+    queue: TaskQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sqs.send(["g"])
 
@@ -179,7 +179,7 @@ async def test_the_store_has_the_task_though_sqs_does_not_answer(
 
 
 async def test_a_worker_goes_on_while_sqs_does_not_answer(
-    queue: LocalQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
+    queue: TaskQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sqs.send(["g"])
 
@@ -197,7 +197,7 @@ async def test_a_queue_that_is_not_there_is_a_matter_of_configuration() -> None:
 
 
 async def test_a_queue_that_may_not_be_used_is_a_matter_of_configuration(
-    queue: LocalQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
+    queue: TaskQueue, sqs: SqsMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sqs.send(["g"])
 
@@ -216,7 +216,7 @@ async def test_no_region_is_a_matter_of_configuration(monkeypatch: pytest.Monkey
         await SqsMessages("https://sqs.eu-central-1.amazonaws.com/1/a.fifo").send(["g"])
 
 
-async def test_groups_keep_to_what_sqs_allows(queue: LocalQueue, client: Any, url: str) -> None:
+async def test_groups_keep_to_what_sqs_allows(queue: TaskQueue, client: Any, url: str) -> None:
     await queue.send([Task("w" * 63, "ü" * 200, "sha", 0, "embed")])
     ((group, _),) = messages(client, url)
     assert len(group) == 64

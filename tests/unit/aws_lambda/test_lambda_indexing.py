@@ -15,12 +15,11 @@ from cragside.adapters.aws.sqs import SqsMessages
 from cragside.application.attempts import Attempts, Indexer
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
-from cragside.domain.indexing import Stage, Task
+from cragside.domain.indexing import Delivery, QueueStats, Stage, Task
 from cragside.entrypoints.aws_lambda import indexing
 from cragside.entrypoints.aws_lambda.indexing import MARGIN_SECONDS, IndexFunction, start
-from cragside.ports.index_queue import Delivery, QueueStats
 from cragside.settings import Settings
-from cragside.store.queues.local import LocalQueue
+from cragside.store.queues.local import local_queue
 from tests.clocks import MovedClock
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 from tests.queues import make_fifo
@@ -39,7 +38,7 @@ class Sqs:
         self.client = boto3.client("sqs")
         self.clock = clock
         self.messages = SqsMessages(url)
-        self.queue = LocalQueue(home, messages=self.messages, clock=clock)
+        self.queue = local_queue(home, messages=self.messages, clock=clock)
 
     def send(self, *tasks: Task) -> None:
         asyncio.run(self.queue.send(tasks))

@@ -11,9 +11,9 @@ import pytest
 from cli_services import RealCommands
 from typer.testing import CliRunner
 
+from cragside.domain.indexing import QueueStats
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
-from cragside.ports.index_queue import QueueStats
 from tests.served import Served
 from tests.services.backends import migrated
 

@@ -88,11 +88,11 @@ async def test_closing_closes_only_built_members(tmp_path: Path) -> None:
 
 
 async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cragside.store.queues.local import LocalQueue
+    from cragside.store.queues.sql import TaskQueue
     from cragside.store.workspaces import Workspaces
 
     closed: list[str] = []
-    for kind in (LocalQueue, Workspaces):
+    for kind in (TaskQueue, Workspaces):
 
         async def close(_: Any, name: str = kind.__name__) -> None:
             closed.append(name)
@@ -104,7 +104,7 @@ async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypa
     with pytest.raises(RuntimeError):
         await container.close()
     await container.close()
-    assert closed == ["LocalQueue", "Workspaces"]
+    assert closed == ["TaskQueue", "Workspaces"]
 
 
 async def test_a_replacement_is_neither_disconnected_nor_closed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from cragside.application.attempts import Handled
 from cragside.bootstrap import Container
 from cragside.databases.gate import Gate, ServerFailure
-from cragside.domain.indexing import Task
+from cragside.domain.indexing import QueueStats, Task
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.metrics import (
     DatabaseCounts,
@@ -29,7 +29,6 @@ from cragside.entrypoints.metrics import (
 )
 from cragside.entrypoints.metrics import worker as a_worker
 from cragside.entrypoints.proxy import server
-from cragside.ports.index_queue import QueueStats
 from cragside.settings import load_settings
 from tests.figures import of, read
 

@@ -10,7 +10,8 @@ import pytest
 
 from cragside.domain.indexing import Task
 from cragside.entrypoints.worker_process import WorkerProcess, executing, keeping_worker
-from cragside.store.queues.local import LocalQueue
+from cragside.store.queues.local import local_queue
+from cragside.store.queues.sql import TaskQueue
 from tests.clocks import MovedClock
 
 TASK = Task("library", "doc-1", "sha", 0, "embed")
@@ -18,12 +19,12 @@ TASK = Task("library", "doc-1", "sha", 0, "embed")
 _PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from cragside.store.queues.local import LocalQueue
+from cragside.store.queues.local import local_queue
 home = Path(sys.argv[1])
 with open(home / "calls", "a") as calls:
     calls.write(f"{os.getpid()} {sys.argv[-1]}\\n")
 async def work():
-    queue = LocalQueue(home)
+    queue = local_queue(home)
     for delivery in await queue.receive(limit=10, wait=0):
         await queue.finish(delivery)
     await queue.close()
@@ -38,8 +39,8 @@ sys.exit(int(code))
 
 
 @pytest.fixture
-async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
-    made = LocalQueue(tmp_path)
+async def queue(tmp_path: Path) -> AsyncIterator[TaskQueue]:
+    made = local_queue(tmp_path)
     yield made
     await made.close()
 
@@ -49,10 +50,10 @@ def clock() -> MovedClock:
     return MovedClock()
 
 
-def process_of(queue: LocalQueue, home: Path, clock: MovedClock) -> WorkerProcess:
+def process_of(queue: TaskQueue, home: Path, clock: MovedClock) -> WorkerProcess:
     command = [sys.executable, "-c", _PROGRAM, str(home)]
     run = executing(command, {**os.environ, "PYTHONPATH": "layers/core/python"})
-    return WorkerProcess(queue, run, clock=clock)
+    return WorkerProcess(queue.stats, run, clock=clock)
 
 
 def calls(home: Path) -> list[list[str]]:
@@ -65,13 +66,13 @@ async def until_called(home: Path, times: int, clock: MovedClock) -> None:
         clock.move_on()
 
 
-async def until_done(queue: LocalQueue, clock: MovedClock) -> None:
+async def until_done(queue: TaskQueue, clock: MovedClock) -> None:
     while (await queue.stats()).pending:
         await asyncio.sleep(0.02)
         clock.move_on()
 
 
-async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
+async def test_no_worker_runs_while_the_queue_is_empty(queue: TaskQueue, tmp_path: Path, clock: MovedClock) -> None:
     async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
         for _ in range(5):
             await asyncio.sleep(0.02)
@@ -80,7 +81,7 @@ async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_pa
 
 
 async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(
-    queue: LocalQueue, tmp_path: Path, clock: MovedClock
+    queue: TaskQueue, tmp_path: Path, clock: MovedClock
 ) -> None:
     async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
         for times in (1, 2):
@@ -91,14 +92,14 @@ async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(
 
 
 async def test_a_worker_can_be_started_without_asking_the_queue(
-    queue: LocalQueue, tmp_path: Path, clock: MovedClock
+    queue: TaskQueue, tmp_path: Path, clock: MovedClock
 ) -> None:
     async with keeping_worker(process_of(queue, tmp_path, clock), at_once=True):
         await until_called(tmp_path, 1, clock)
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep"]
 
 
-async def test_a_failed_worker_is_restarted_and_sweeps(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
+async def test_a_failed_worker_is_restarted_and_sweeps(queue: TaskQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("3")
     await queue.send([TASK])
     async with keeping_worker(process_of(queue, tmp_path, clock), at_once=False):
@@ -109,7 +110,7 @@ async def test_a_failed_worker_is_restarted_and_sweeps(queue: LocalQueue, tmp_pa
 
 
 async def test_a_failed_start_is_logged_and_repeated(
-    queue: LocalQueue,
+    queue: TaskQueue,
     tmp_path: Path,
     clock: MovedClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,7 +132,7 @@ async def test_a_failed_start_is_logged_and_repeated(
     assert calls(tmp_path)[0][1] == "--sweep"
 
 
-async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path, clock: MovedClock) -> None:
+async def test_it_ends_with_the_server(queue: TaskQueue, tmp_path: Path, clock: MovedClock) -> None:
     (tmp_path / "code").write_text("stay")
     async with keeping_worker(process_of(queue, tmp_path, clock), at_once=True):
         await until_called(tmp_path, 1, clock)

@@ -11,10 +11,10 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import QueueStats
 from cragside.entrypoints.cli.serve import faults_logged
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.health import Readiness
-from cragside.ports.index_queue import QueueStats
 from cragside.settings import load_settings
 from cragside.store.workspaces import Workspace
 from tests.clocks import MovedClock

@@ -9,10 +9,10 @@ from types import ModuleType
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.indexing import Stage, Task
-from cragside.ports.index_queue import QueueStats
+from cragside.domain.indexing import QueueStats, Stage, Task
 from cragside.store.queues import sql, turns
-from cragside.store.queues.local import FILE_NAME, LocalQueue, connect, translated
+from cragside.store.queues.local import FILE_NAME, connect, local_queue, translated
+from cragside.store.queues.sql import TaskQueue
 from tests.clocks import MovedClock
 
 FORK = multiprocessing.get_context("fork")
@@ -23,22 +23,20 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
 
 
 @pytest.fixture
-async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
-    made = LocalQueue(tmp_path)
+async def queue(tmp_path: Path) -> AsyncIterator[TaskQueue]:
+    made = local_queue(tmp_path)
     yield made
     await made.close()
 
 
-async def tasks_of(queue: LocalQueue, limit: int = 10) -> list[Task]:
+async def tasks_of(queue: TaskQueue, limit: int = 10) -> list[Task]:
     return [delivery.task for delivery in await queue.receive(limit=limit, wait=0)]
 
 
-async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(
-    queue: LocalQueue, tmp_path: Path
-) -> None:
+async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(queue: TaskQueue, tmp_path: Path) -> None:
     await queue.send([task()])
     assert await tasks_of(queue) == [task()]
-    second = LocalQueue(tmp_path)
+    second = local_queue(tmp_path)
     await second.send([task("doc-2")])
     assert await tasks_of(second) == []
     await queue.close()
@@ -48,7 +46,7 @@ async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(
 
 async def test_an_expired_delivery_cannot_finish_the_task(tmp_path: Path) -> None:
     clock = MovedClock()
-    queue = LocalQueue(tmp_path, clock=clock)
+    queue = local_queue(tmp_path, clock=clock)
     await queue.send([task()])
     (old,) = await queue.receive(limit=1, wait=0)
     clock.move(3600)
@@ -62,7 +60,7 @@ async def test_an_expired_delivery_cannot_finish_the_task(tmp_path: Path) -> Non
     await queue.close()
 
 
-async def test_sending_a_task_again_removes_its_dead_letter(queue: LocalQueue) -> None:
+async def test_sending_a_task_again_removes_its_dead_letter(queue: TaskQueue) -> None:
     await queue.send([task()])
     (delivery,) = await queue.receive(limit=1, wait=0)
     await queue.bury(delivery, "no")
@@ -70,7 +68,7 @@ async def test_sending_a_task_again_removes_its_dead_letter(queue: LocalQueue) -
     assert await queue.stats() == QueueStats(pending=1, processing=0, dead=0)
 
 
-async def test_deleting_a_document_drops_its_tasks_even_running_ones(queue: LocalQueue) -> None:
+async def test_deleting_a_document_drops_its_tasks_even_running_ones(queue: TaskQueue) -> None:
     await queue.send([task(), task("doc-2")])
     first, _ = await queue.receive(limit=10, wait=0)
     await queue.send([task(part=1)])
@@ -79,7 +77,7 @@ async def test_deleting_a_document_drops_its_tasks_even_running_ones(queue: Loca
     await queue.finish(first)
 
 
-async def test_a_deleted_documents_dead_letters_are_forgotten(queue: LocalQueue) -> None:
+async def test_a_deleted_documents_dead_letters_are_forgotten(queue: TaskQueue) -> None:
     await queue.send([task(), task("doc-2")])
     for delivery in await queue.receive(limit=10, wait=0):
         await queue.bury(delivery, "no")
@@ -87,8 +85,8 @@ async def test_a_deleted_documents_dead_letters_are_forgotten(queue: LocalQueue)
     assert [letter.task for letter in await queue.dead()] == [task("doc-2")]
 
 
-async def test_one_process_at_a_time_is_the_leader(queue: LocalQueue, tmp_path: Path) -> None:
-    other = LocalQueue(tmp_path)
+async def test_one_process_at_a_time_is_the_leader(queue: TaskQueue, tmp_path: Path) -> None:
+    other = local_queue(tmp_path)
     assert not queue.leads()
     for each in (queue, other):
         await each.receive(limit=1, wait=0)
@@ -99,12 +97,12 @@ async def test_one_process_at_a_time_is_the_leader(queue: LocalQueue, tmp_path: 
     await other.close()
 
 
-async def test_counts_can_be_limited_to_a_workspace(queue: LocalQueue) -> None:
+async def test_counts_can_be_limited_to_a_workspace(queue: TaskQueue) -> None:
     await queue.send([task(), task("doc-2", workspace="other")])
     assert (await queue.stats_of("other")).pending == 1
 
 
-async def test_asking_makes_no_file(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_asking_makes_no_file(queue: TaskQueue, tmp_path: Path) -> None:
     assert await queue.stats() == QueueStats(0, 0, 0)
     assert await queue.dead() == []
     assert await queue.revive() == 0
@@ -113,10 +111,10 @@ async def test_asking_makes_no_file(queue: LocalQueue, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_several_processes_send_at_once(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_several_processes_send_at_once(queue: TaskQueue, tmp_path: Path) -> None:
     def send(number: int) -> None:
         async def sent() -> None:
-            own = LocalQueue(tmp_path)
+            own = local_queue(tmp_path)
             for part in range(50):
                 await own.send([task(f"doc-{number}", part)])
             await own.close()
@@ -132,13 +130,13 @@ async def test_several_processes_send_at_once(queue: LocalQueue, tmp_path: Path)
     assert (await queue.stats()).pending == 200
 
 
-async def test_a_damaged_file_is_reported_as_damaged(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_damaged_file_is_reported_as_damaged(queue: TaskQueue, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 100)
     with pytest.raises(ServiceUnavailable, match="damaged"):
         await queue.send([task()])
 
 
-async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: TaskQueue, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(
         ServiceUnavailable, match=r"cannot be used now: unable to open.*Check the permissions"
@@ -148,7 +146,7 @@ async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: Local
     assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
 
 
-async def test_a_file_of_another_version_is_refused_unchanged(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_file_of_another_version_is_refused_unchanged(queue: TaskQueue, tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / FILE_NAME)
     other.execute("PRAGMA user_version = 99")
     other.close()
@@ -183,7 +181,7 @@ def columns(each: Task) -> tuple[object, ...]:
     return each.workspace, each.document_id, each.content_hash, each.part, each.stage
 
 
-async def test_a_file_of_the_version_before_keeps_its_tasks_and_dead_letters(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_file_of_the_version_before_keeps_its_tasks_and_dead_letters(queue: TaskQueue, tmp_path: Path) -> None:
     """The worker of then died with a task in hand."""
     then = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
     then.executescript(FILE_WITHOUT_TURNS)

@@ -11,7 +11,7 @@ from cragside.databases.postgres.connections import ConnectionLost
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable
 from cragside.store.queues import turns
-from cragside.store.queues.postgres import PostgresQueue
+from cragside.store.queues.postgres import postgres_queue
 
 
 class Losing(PostgresDatabase):
@@ -72,7 +72,7 @@ async def test_what_writes_is_not(sql: str) -> None:
 async def test_no_further_tasks_are_taken_when_the_answer_with_the_first_ones_was_lost() -> None:
     database = LosingTheCommit()
     with pytest.raises(ServiceUnavailable):
-        await PostgresQueue(database).receive(limit=1, wait=0)
+        await postgres_queue(database).receive(limit=1, wait=0)
     assert [sql for sql in database.asked if sql.startswith("UPDATE crag.task SET lease = clock")] == database.asked[
         -1:
     ]
@@ -81,5 +81,5 @@ async def test_no_further_tasks_are_taken_when_the_answer_with_the_first_ones_wa
 async def test_a_queue_that_took_nothing_asks_nothing_when_it_is_closed() -> None:
     """A function closes its connections before a snapshot."""
     database = Losing()
-    await PostgresQueue(database).close()
+    await postgres_queue(database).close()
     assert database.asked == []

@@ -278,7 +278,7 @@ class Container(Stores):
     def worker(self) -> Callable[[], Worker]:
         """Makes workers, each of which runs once."""
         parallel = self.settings.index_parallel
-        return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=parallel, clock=self.clock)
+        return partial(Worker, self.queue, self.attempts, self.sweeper, parallel=parallel, clock=self.clock)
 
     def keeps_worker(self) -> bool:
         """Tell if `cragside serve` has a worker: not with a baked store, nor where other workers empty an SQS queue."""

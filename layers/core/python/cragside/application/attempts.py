@@ -19,11 +19,11 @@ from cragside.domain.errors import (
     ServiceUnavailable,
     ValidationError,
 )
-from cragside.domain.indexing import Passage, Stage, Task
+from cragside.domain.indexing import Delivery, Passage, Stage, Task
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.index_queue import Delivery, IndexQueue
 
 if TYPE_CHECKING:
+    from cragside.store.queues.sql import TaskQueue
     from cragside.store.workspaces import Workspaces
 
 # As in rag-stack, tier 3 describes the first 8000 characters of a document.
@@ -176,7 +176,7 @@ class Attempts:
 
     def __init__(
         self,
-        queue: IndexQueue,
+        queue: "TaskQueue",
         indexer: Indexer,
         *,
         attempts: int,

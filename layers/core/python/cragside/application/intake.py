@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
-from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
+from cragside.domain.indexing import Acceptance, DeadLetter, DocumentKey, DocumentRecord, QueueStats
 from cragside.domain.names import memory_of, names_below, spoken
 from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageFetcher
-from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 
 if TYPE_CHECKING:
     from cragside.store.library import Library
+    from cragside.store.queues.sql import TaskQueue
     from cragside.store.spare_room import SpareRoom
     from cragside.store.workspaces import Workspaces
 
@@ -63,7 +63,7 @@ class Intake:
     def __init__(
         self,
         workspaces: "Workspaces",
-        queue: IndexQueue,
+        queue: "TaskQueue",
         *,
         loader: DocumentLoader,
         fetcher: PageFetcher,

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.domain.indexing import Delivery
 from cragside.domain.names import spoken
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.index_queue import Delivery, IndexQueue
 
 if TYPE_CHECKING:
+    from cragside.store.queues.sql import TaskQueue
     from cragside.store.workspaces import Workspaces
 
 
@@ -29,7 +30,7 @@ class Swept:
 class Sweeper:
     """Queues the tasks that libraries wait for. What was given up stays given up."""
 
-    def __init__(self, queue: IndexQueue, workspaces: "Workspaces") -> None:
+    def __init__(self, queue: "TaskQueue", workspaces: "Workspaces") -> None:
         self._queue = queue
         self._workspaces = workspaces
 
@@ -77,9 +78,9 @@ class Worker:
 
     def __init__(
         self,
-        queue: IndexQueue,
+        queue: "TaskQueue",
         attempts: Attempts,
-        workspaces: "Workspaces",
+        sweeper: Sweeper,
         *,
         parallel: int,
         grace: float = 5.0,
@@ -87,7 +88,7 @@ class Worker:
     ) -> None:
         self._queue = queue
         self._attempts = attempts
-        self._sweeper = Sweeper(queue, workspaces)
+        self._sweeper = sweeper
         self._parallel = parallel
         self._grace = grace
         self._clock = clock

@@ -20,7 +20,7 @@ from cragside.domain.errors import ConfigurationError
 from cragside.domain.names import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.files import ObjectStore, UploadStore
-from cragside.ports.index_queue import IndexQueue, TaskMessages
+from cragside.ports.task_messages import TaskMessages
 from cragside.ports.telemetry import DatabaseFigures
 from cragside.settings import BucketAddress
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cragside.store.outside.neo4j import Neo4jGraphs
     from cragside.store.outside.qdrant import QdrantVectors
     from cragside.store.outside.redis import RedisTarget
+    from cragside.store.queues.sql import TaskQueue
     from cragside.store.spare_room import SpareRoom
     from cragside.store.workspaces import Workspaces
 
@@ -267,16 +268,16 @@ class Stores(Models):
         return self._connected(messages, messages.close)
 
     @cached_property
-    def queue(self) -> IndexQueue:
+    def queue(self) -> "TaskQueue":
         """The queue of indexing tasks."""
         if self.database is not None:
-            from cragside.store.queues.postgres import PostgresQueue
+            from cragside.store.queues.postgres import postgres_queue
 
-            queue: IndexQueue = PostgresQueue(self.database, messages=self.messages, clock=self.clock)
+            queue = postgres_queue(self.database, messages=self.messages, clock=self.clock)
         else:
-            from cragside.store.queues.local import LocalQueue
+            from cragside.store.queues.local import local_queue
 
-            queue = LocalQueue(self.folder, messages=self.messages, clock=self.clock)
+            queue = local_queue(self.folder, messages=self.messages, clock=self.clock)
         return self._connected(queue, queue.close)
 
     @property

@@ -40,6 +40,35 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """A task that a worker has in hand. `attempt` counts from 1; `receipt` belongs to the queue."""
+
+    task: Task
+    attempt: int
+    receipt: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A task that was given up, and the reason. `at` is ISO 8601 in UTC."""
+
+    id: str
+    task: Task
+    reason: str
+    attempts: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """The numbers of waiting tasks, tasks in hand and dead letters."""
+
+    pending: int
+    processing: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """The passages `first` to `last` (inclusive) of a document. `error` is the reason of the last failure.
 

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from cragside.application.attempts import Handled
-from cragside.ports.index_queue import QueueStats
+from cragside.domain.indexing import QueueStats
 from cragside.ports.telemetry import Server, Standing, StatementKind
 
 # The library reads the folder from this variable, and the worker gets it from the server.

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import QueueStats
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.index_queue import IndexQueue
 
 _POLL_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
@@ -25,7 +25,7 @@ Run = Callable[[Sequence[str]], Awaitable[int]]
 
 
 class WorkerProcess:
-    """Runs a worker while the queue has work. The worker ends when there is none.
+    """Runs a worker while the queue, by its `stats`, has work. The worker ends when there is none.
 
     `run` starts it with arguments and returns its exit code. It raises `OSError` if no process can be started, and
     ends the process when it is cancelled.
@@ -34,8 +34,8 @@ class WorkerProcess:
     fails or cannot be started is started again after 2, 4, 8 ... 60 seconds.
     """
 
-    def __init__(self, queue: IndexQueue, run: Run, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._queue = queue
+    def __init__(self, stats: Callable[[], Awaitable[QueueStats]], run: Run, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._stats = stats
         self._start = run
         self._clock = clock
 
@@ -55,7 +55,7 @@ class WorkerProcess:
 
     async def _has_work(self) -> bool:
         try:
-            stats = await self._queue.stats()
+            stats = await self._stats()
         except ServiceUnavailable:
             return False
         return stats.pending + stats.processing > 0

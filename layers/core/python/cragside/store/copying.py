@@ -111,7 +111,9 @@ class Copier:
         opening, seconds = partial(backend.open_ledger, scratch, name, search_text=self.search_text), self.lease_seconds
         # First what a copy left that was killed.
         for leftover in (await backend.has_store(scratch), False):
-            async with being_built(backend, scratch, opening, lease=_COPYING, seconds=seconds) as ledger:
+            async with being_built(
+                backend, scratch, opening, lease=_COPYING, seconds=seconds, clock=self.clock
+            ) as ledger:
                 if ledger is None:
                     raise ServiceUnavailable(
                         "knowledge_base",
@@ -131,7 +133,7 @@ class Copier:
         scratch = self.target.home.beside(name, "copying")
         dump = self.source.backend.dump(self.source.home.folder_of(name))
         async with aclosing(dump), aclosing(count.counted(dump)) as rows:
-            await self.target.backend.load(scratch, name, rows, search_text=self.search_text)
+            await self.target.backend.load(scratch, rows, search_text=self.search_text)
 
     async def _put_in_place(self, name: str, fresh: "Ledger", *, replace: bool) -> None:
         folder = self.target.home.folder_of(name)

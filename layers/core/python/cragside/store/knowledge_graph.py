@@ -103,18 +103,46 @@ class KnowledgeGraph:
         It was first seen when the earliest document that mentions it was accepted, and last when a passage last added
         to it.
         """
-        store = await self._current()
-        return await _Graph(store).entity(name, connections, documents) if store else None
+        if (graph := await self._current()) is None:
+            return None
+        found = await graph.named(name)
+        if found is None:
+            return None
+        known, value = found
+        if not (described := await graph.described([known])):
+            return None
+        sources = await graph.ledger.documents_mentioning(known, max(documents, 1))
+        (brief,) = await graph.entities([known])
+        first_seen = sources[0][2] if sources else None
+        shown = sources[:documents]
+        labels = await graph.ledger.labels([identifier for identifier, *_ in shown])
+        description = readable(value.get("description")) if described[known] else ""
+        return EntityView(
+            replace(brief, description=description, first_seen=first_seen),
+            tuple(await graph.connections(known, connections)),
+            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in shown),
+        )
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
         """Return the entities that passages mention: by how many of the passages, then by their connections."""
-        store = await self._current()
-        return await _Graph(store).of_passages(passage_ids, limit) if store else []
+        if (graph := await self._current()) is None:
+            return []
+        counts = Counter(name for _, name in await graph.mentioned_by(passage_ids))
+        degrees = await graph.stored.degrees(counts)
+        return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
 
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
         """Map each passage to at most `limit` entities that it mentions, best connected first."""
-        store = await self._current()
-        return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
+        if (graph := await self._current()) is None:
+            return {}
+        mentioned: dict[str, list[str]] = {}
+        for passage, name in await graph.mentioned_by(passage_ids):
+            mentioned.setdefault(passage, []).append(name)
+        degrees = await graph.stored.degrees({name for names in mentioned.values() for name in names})
+        return {
+            passage: sorted(degrees.keys() & names, key=lambda name: (-degrees[name], name))[:limit]
+            for passage, names in mentioned.items()
+        }
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
         """Find what entities reach in `depth` steps (2 at most), `limit` entities in all (200 at most).
@@ -123,34 +151,48 @@ class KnowledgeGraph:
         that it starts from may have another. Of the relationships it has the strongest, 4 for each entity.
         Descriptions are brief.
         """
-        store = await self._current()
-        if store is None:
+        if (graph := await self._current()) is None:
             return Neighbourhood()
-        return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
+        depth, limit = min(depth, DEEPEST), min(limit, MOST_ENTITIES)
+        start = await graph.known(names)
+        reached, capped = start[:limit], len(start) > limit
+        level = reached
+        for _ in range(depth):
+            if capped or not level:
+                break
+            level = await graph.beyond(level, set(reached), limit - len(reached) + 1, kind)
+            capped = len(reached) + len(level) > limit
+            reached = [*reached, *level][:limit]
+        return await graph.shown(reached, capped=capped)
 
     async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
         """Find entities whose name has the text in any case, best connected first; "" for all.
 
         `kind` is their type, "" for any. Descriptions are brief.
         """
-        store = await self._current()
-        return await _Graph(store).search(text, limit, kind) if store else []
+        if (graph := await self._current()) is None:
+            return []
+        return await graph.entities(await graph.stored.containing(storable(text.strip()), limit, storable(kind)))
 
     async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
         """Return the `limit` best connected entities, of a type if one is given.
 
         It has the strongest relationships among them, 4 for each entity.
         """
-        store = await self._current()
-        return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
+        if (graph := await self._current()) is None:
+            return Neighbourhood()
+        best = await graph.stored.containing("", limit + 1, storable(kind))
+        return await graph.shown(best[:limit], capped=len(best) > limit)
 
     async def kinds(self) -> dict[str, int]:
         """Count the entities of each type, the most frequent first; "" for those without one.
 
         Those of removed documents count until the graph is rid of them.
         """
-        store = await self._current()
-        return await _Graph(store).kinds() if store else {}
+        if (graph := await self._current()) is None:
+            return {}
+        counts = await graph.stored.kinds()
+        return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
     async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
         """Return ids of the passages that name an entity, or that say how two are related, and how many there are.
@@ -158,153 +200,96 @@ class KnowledgeGraph:
         The earliest documents come first. None if an entity is not there. Names are in any case. A relationship has no
         direction here.
         """
-        store = await self._current()
-        return await _Graph(store).naming(names, limit) if store else None
-
-    async def _current(self) -> Store | None:
-        """Return the store, with all of its graph."""
-        store = await self._access.existing()
-        if store is not None:
-            await store.ledger.driver.catch_up_graph()
-        return store
-
-
-class _Graph:
-    def __init__(self, store: Store) -> None:
-        self._graph: GraphStorage = store.engine.chunk_entity_relation_graph
-        self._ledger = store.ledger
-        self._read: dict[str, Properties] = {}
-
-    async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
-        found = await self._named(name)
-        if found is None:
+        if (graph := await self._current()) is None:
             return None
-        known, value = found
-        if not (described := await self._described([known])):
-            return None
-        sources = await self._ledger.documents_mentioning(known, max(documents, 1))
-        (brief,) = await self._entities([known])
-        first_seen = sources[0][2] if sources else None
-        shown = sources[:documents]
-        labels = await self._ledger.labels([identifier for identifier, *_ in shown])
-        description = readable(value.get("description")) if described[known] else ""
-        return EntityView(
-            replace(brief, description=description, first_seen=first_seen),
-            tuple(await self._connections(known, connections)),
-            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in shown),
-        )
-
-    async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
-        counts = Counter(name for _, name in await self._mentioned_by(passage_ids))
-        degrees = await self._graph.degrees(counts)
-        return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
-
-    async def of_each_passage(self, passage_ids: Sequence[str], limit: int) -> dict[str, list[str]]:
-        mentioned: dict[str, list[str]] = {}
-        for passage, name in await self._mentioned_by(passage_ids):
-            mentioned.setdefault(passage, []).append(name)
-        degrees = await self._graph.degrees({name for names in mentioned.values() for name in names})
-        return {
-            passage: sorted(degrees.keys() & names, key=lambda name: (-degrees[name], name))[:limit]
-            for passage, names in mentioned.items()
-        }
-
-    async def expand(self, names: Sequence[str], depth: int, limit: int, kind: str) -> Neighbourhood:
-        start = await self._known(names)
-        reached, capped = start[:limit], len(start) > limit
-        level = reached
-        for _ in range(depth):
-            if capped or not level:
-                break
-            level = await self._beyond(level, set(reached), limit - len(reached) + 1, kind)
-            capped = len(reached) + len(level) > limit
-            reached = [*reached, *level][:limit]
-        return await self._shown(reached, capped=capped)
-
-    async def overview(self, limit: int, kind: str) -> Neighbourhood:
-        best = await self._graph.containing("", limit + 1, storable(kind))
-        return await self._shown(best[:limit], capped=len(best) > limit)
-
-    async def _shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
-        """Return these entities and the strongest relationships among them."""
-        most = RELATIONSHIPS_AN_ENTITY * len(reached)
-        rows = await self._relations(await self._graph.among(reached, most + 1))
-        entities = tuple(await self._entities(reached))
-        return Neighbourhood(entities, tuple(relationship_of(*row) for row in rows[:most]), capped or len(rows) > most)
-
-    async def search(self, text: str, limit: int, kind: str) -> list[Entity]:
-        return await self._entities(await self._graph.containing(storable(text.strip()), limit, storable(kind)))
-
-    async def kinds(self) -> dict[str, int]:
-        counts = await self._graph.kinds()
-        return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
-
-    async def naming(self, names: Sequence[str], limit: int) -> tuple[list[str], int] | None:
-        found = [await self._named(name) for name in names]
+        found = [await graph.named(name) for name in names]
         known = [each[0] for each in found if each]
         if len(known) < len(names):
             return None
         if len(known) == 1:
-            return await self._ledger.passages_mentioning("entity", known[0], limit)
-        return await self._ledger.passages_mentioning("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
+            return await graph.ledger.passages_mentioning("entity", known[0], limit)
+        return await graph.ledger.passages_mentioning("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
 
-    async def _mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
+    async def _current(self) -> "_Graph | None":
+        """Return the graph with all that is done, None without a store."""
+        if (store := await self._access.existing()) is None:
+            return None
+        await store.ledger.driver.catch_up_graph()
+        return _Graph(store)
 
-    async def _known(self, names: Sequence[str]) -> list[str]:
+
+class _Graph:
+    """Reads the graph of one open store, for one answer: each node once."""
+
+    def __init__(self, store: Store) -> None:
+        self.stored: GraphStorage = store.engine.chunk_entity_relation_graph
+        self.ledger = store.ledger
+        self._read: dict[str, Properties] = {}
+
+    async def shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
+        """Return these entities and the strongest relationships among them."""
+        most = RELATIONSHIPS_AN_ENTITY * len(reached)
+        rows = await self.relations(await self.stored.among(reached, most + 1))
+        entities = tuple(await self.entities(reached))
+        return Neighbourhood(entities, tuple(relationship_of(*row) for row in rows[:most]), capped or len(rows) > most)
+
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        return await self.ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
+
+    async def known(self, names: Sequence[str]) -> list[str]:
         """Find the entities of these names. Exact names take one read together."""
         wanted = list(dict.fromkeys(map(storable, names)))
-        exact = await self._nodes(wanted)
-        found = [(name,) if name in exact else await self._named(name) for name in wanted]
+        exact = await self.nodes(wanted)
+        found = [(name,) if name in exact else await self.named(name) for name in wanted]
         return list(dict.fromkeys(each[0] for each in found if each))
 
-    async def _nodes(self, names: Sequence[str]) -> dict[str, Properties]:
+    async def nodes(self, names: Sequence[str]) -> dict[str, Properties]:
         """Return the nodes that are there. Each is read once."""
         if missing := [name for name in names if name not in self._read]:
-            self._read |= await self._graph.nodes(missing)
+            self._read |= await self.stored.nodes(missing)
         return {name: self._read[name] for name in names if name in self._read}
 
-    async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
-        return await self._graph.named(storable(name))
+    async def named(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        return await self.stored.named(storable(name))
 
-    async def _connections(self, name: str, limit: int) -> list[Connection]:
+    async def connections(self, name: str, limit: int) -> list[Connection]:
         found: list[Connection] = []
-        strong = await self._graph.strongest(name, limit)
+        strong = await self.stored.strongest(name, limit)
         rows = [(*((name, other) if forward else (other, name)), value) for other, value, forward in strong]
-        for source, target, value in await self._relations(rows):
+        for source, target, value in await self.relations(rows):
             other = target if source == name else source
             away = first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
             found.append(Connection(other, type_of(value), direction, brief(value.get("description"))))
         return found
 
-    async def _beyond(self, level: Sequence[str], seen: set[str], limit: int, kind: str) -> list[str]:
+    async def beyond(self, level: Sequence[str], seen: set[str], limit: int, kind: str) -> list[str]:
         """Return the strongest new neighbours of a level of a search."""
         weights: dict[str, float] = {}
         for node in level:
-            for other, weight in await self._near(node, seen, limit, kind):
+            for other, weight in await self.near(node, seen, limit, kind):
                 weights[other] = max(weights.get(other, 0.0), weight or 0.0)
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
 
-    async def _near(self, node: str, seen: set[str], limit: int, kind: str) -> list[tuple[str, float | None]]:
+    async def near(self, node: str, seen: set[str], limit: int, kind: str) -> list[tuple[str, float | None]]:
         """Return at least `limit` new neighbours of a node, of a type if one is given, or all that there are."""
         # As many more as are known already: these may be the strongest.
         wide = limit + len(seen)
         while True:
-            rows = await self._graph.neighbours(node, wide)
+            rows = await self.stored.neighbours(node, wide)
             found = [row for row in rows if row[0] not in seen]
             if kind:
-                nodes = await self._nodes([other for other, _ in found])
+                nodes = await self.nodes([other for other, _ in found])
                 found = [row for row in found if nodes.get(row[0], {}).get("entity_type") == kind]
             if not kind or len(found) >= limit or len(rows) < wide:
                 return found
             wide *= _WIDER
 
-    async def _entities(self, names: Sequence[str]) -> list[Entity]:
+    async def entities(self, names: Sequence[str]) -> list[Entity]:
         found, mentions, described = (
-            await self._nodes(names),
-            await self._ledger.mentions(names),
-            await self._described(names),
+            await self.nodes(names),
+            await self.ledger.mentions(names),
+            await self.described(names),
         )
         return [
             entity_of(name, found[name] if described[name] else undescribed(found[name]), mentions.get(name, 0))
@@ -312,17 +297,15 @@ class _Graph:
             if name in found and name in described
         ]
 
-    async def _described(self, names: Sequence[str]) -> dict[str, bool]:
+    async def described(self, names: Sequence[str]) -> dict[str, bool]:
         """Return the entities that a passage still names, each with False if a removed passage describes it too."""
-        fading = await self._ledger.fading("entity", names)
+        fading = await self.ledger.fading("entity", names)
         return {name: name not in fading for name in names if fading.get(name, True)}
 
-    async def _relations(
-        self, rows: Sequence[tuple[str, str, dict[str, Any]]]
-    ) -> list[tuple[str, str, dict[str, Any]]]:
+    async def relations(self, rows: Sequence[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, dict[str, Any]]]:
         """Return the edges that a passage still names, without the descriptions of removed passages."""
         keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
-        fading = await self._ledger.fading("relation", keys)
+        fading = await self.ledger.fading("relation", keys)
         return [
             (source, target, undescribed(value) if key in fading else value)
             for key, (source, target, value) in zip(keys, rows, strict=True)

@@ -31,7 +31,7 @@ from cragside.store.part_indexer import sweep_if_free
 
 
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
-    """See `Library.accept`."""
+    """Take a text in, as `Library.accept` promises. Raises `StoreRemoved` if the store is gone meanwhile."""
     given, digest = await asyncio.to_thread(_prepared, source)
     source = given if rename else await _of_track(store, given, track)
     if (known := await _known(store, source, digest, rename=rename)) is None:
@@ -227,7 +227,18 @@ class Library:
             store = await self._access.existing()
             if store is None:
                 raise _unknown(document_id)
-            return await move(store, document_id, storable(source), storable(name))
+            async with store.accepting() as ledger:
+                other = await ledger.sourced(storable(source))
+                if other is not None and other.id != document_id:
+                    raise ValidationError(
+                        f"The document {other.id} has this source already. Forget it first.", field="source"
+                    )
+                if await ledger.record(document_id) is None:
+                    raise _unknown(document_id)
+                await ledger.claim(document_id, storable(source), storable(name))
+            if (moved := await store.ledger.record(document_id)) is None:
+                raise _unknown(document_id)
+            return moved
 
     async def documents(
         self,
@@ -273,7 +284,8 @@ class Library:
             store = await self._access.existing()
             if store is None:
                 return False
-            known = await forget(store, document_id)
+            async with store.accepting() as ledger:
+                known = await ledger.retire(document_id)
             await sweep_if_free(store)
             return known
 
@@ -288,7 +300,13 @@ class Library:
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
-            return await restart(store, document_id, force=force, failures=failures) if store else []
+            if store is None:
+                return []
+            if not (failures or force):
+                return await unfinished(store.ledger, document_id)
+            async with store.accepting() as ledger:
+                await ledger.requeue(document_id, force=force)
+            return await store.ledger.tasks(document_id)
 
     async def progress(self) -> Progress:
         """Tell how far the indexing of all documents is."""
@@ -302,36 +320,6 @@ class Library:
         async with failing_as_unavailable():
             store = await self._access.existing()
             return await read(store.ledger) if store else nothing
-
-
-async def forget(store: Store, document_id: str) -> bool:
-    """Make a document's text vanish. False when there is none."""
-    async with store.accepting() as ledger:
-        return await ledger.retire(document_id)
-
-
-async def move(store: Store, document_id: str, source: str, name: str) -> DocumentRecord:
-    """See `Library.move`."""
-    async with store.accepting() as ledger:
-        other = await ledger.sourced(source)
-        if other is not None and other.id != document_id:
-            raise ValidationError(f"The document {other.id} has this source already. Forget it first.", field="source")
-        if await ledger.record(document_id) is None:
-            raise _unknown(document_id)
-        await ledger.claim(document_id, source, name)
-    moved = await store.ledger.record(document_id)
-    if moved is None:
-        raise _unknown(document_id)
-    return moved
-
-
-async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
-    """See `Library.restart`."""
-    if not (failures or force):
-        return await unfinished(store.ledger, document_id)
-    async with store.accepting() as ledger:
-        await ledger.requeue(document_id, force=force)
-    return await store.ledger.tasks(document_id)
 
 
 async def unfinished(ledger: Ledger, document_id: str | None = None) -> list[Task]:

@@ -167,7 +167,7 @@ async def work_on(store: Store, task: Task) -> None:
 
 
 async def embed(store: Store, task: Task, part: StoredPart) -> None:
-    """See `PartIndexer.embed`. What is gone then waits to be swept."""
+    """Make a part searchable, unless it is. The version before it then waits to be swept."""
     if part.embedded:
         return
     texts = await texts_of(store, part)
@@ -192,7 +192,7 @@ async def enter_vectors(
 
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
-    """See `PartIndexer.extend_graph`."""
+    """Extract entities and relations of a part, and merge them into the graph."""
     chunks = await texts_of(store, part)
     draft = Draft(store.engine, store.ledger)
     async with _naming_the_cause():
@@ -230,7 +230,7 @@ def _check_same(part: StoredPart, now: StoredPart) -> None:
 
 
 async def mark_failed(store: Store, task: Task, part: StoredPart, reason: str) -> None:
-    """See `PartIndexer.failed`."""
+    """Record that a task is given up, and why."""
     async with store.accepting() as ledger:
         await ledger.mark_failed(part, task.stage, reason)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.names import memory_of, owner_of
+from cragside.ports.clock import Clock
 from cragside.ports.files import ObjectStore
 from cragside.ports.rag_repository import RagRepository
 from cragside.store.backends.interface import Backend
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def being_built(
-    backend: Backend, folder: Path, open_ledger: "Callable[[], Awaitable[Ledger]]", *, lease: str, seconds: float
+    backend: Backend,
+    folder: Path,
+    open_ledger: "Callable[[], Awaitable[Ledger]]",
+    *,
+    lease: str,
+    seconds: float,
+    clock: Clock,
 ) -> AsyncIterator["Ledger | None"]:
     """The ledger of a store that nobody sweeps away meanwhile; None if somebody else holds the lease.
 
@@ -38,7 +45,7 @@ async def being_built(
     """
     while True:
         ledger = await open_ledger()
-        leases, mine = Leases(ledger.driver, seconds), False
+        leases, mine = Leases(ledger.driver, seconds, clock), False
         try:
             mine = await leases.take_if_free(lease) is not None
             yield ledger if mine else None
@@ -240,7 +247,10 @@ class Workspaces:
         scratch = self._home.beside(workspace, "reindexing")
         await self._backend.remove(scratch)
         opening, seconds = partial(self._opener.ledger, workspace, scratch), self._opener.lease_seconds
-        async with being_built(self._backend, scratch, opening, lease=REBUILDING, seconds=seconds) as building:
+        clock = self._opener.clock
+        async with being_built(
+            self._backend, scratch, opening, lease=REBUILDING, seconds=seconds, clock=clock
+        ) as building:
             if building is None:
                 raise LeaseLost
             fresh = await self._opener.open(workspace, scratch)

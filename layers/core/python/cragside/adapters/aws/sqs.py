@@ -14,7 +14,7 @@ from cragside.adapters.aws.client import AwsClient
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from cragside.domain.names import store_name
-from cragside.ports.index_queue import TaskMessages
+from cragside.ports.task_messages import TaskMessages
 
 _LONGEST_GROUP = 128
 _FIELDS = ("workspace", "document_id", "content_hash", "part", "stage")

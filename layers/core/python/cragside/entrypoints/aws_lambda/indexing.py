@@ -11,6 +11,7 @@ from typing import Any
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS
 from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, CragsideError
+from cragside.domain.indexing import Delivery
 from cragside.entrypoints.aws_lambda import runtime as snapshot
 from cragside.entrypoints.aws_lambda.runtime import (
     Context,
@@ -20,7 +21,7 @@ from cragside.entrypoints.aws_lambda.runtime import (
     observe_secrets,
     observed,
 )
-from cragside.ports.index_queue import Delivery, TaskMessages
+from cragside.ports.task_messages import TaskMessages
 from cragside.settings import load_settings
 
 Answer = dict[str, Any]

@@ -198,6 +198,6 @@ async def _worker_kept(container: "Container", run: "Run", metrics: str | None) 
             if metrics:
                 forget_figures(Path(metrics), worker())
 
-    process = WorkerProcess(container.queue, run_once, clock=container.clock)
+    process = WorkerProcess(container.queue.stats, run_once, clock=container.clock)
     async with keeping_worker(process, at_once=bool(await container.workspaces.names())):
         yield

@@ -15,6 +15,7 @@ from cragside.composition.databases import standing
 from cragside.composition.store_files import outside_checks
 from cragside.domain.errors import CragsideError, NotFound, ServiceUnavailable
 from cragside.domain.faults import Fault
+from cragside.domain.indexing import QueueStats
 from cragside.entrypoints.component_checks import (
     CheckOptions,
     Finding,
@@ -29,7 +30,6 @@ from cragside.entrypoints.http.models import Shape
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, require_all_workspaces
 from cragside.entrypoints.log import one_line
 from cragside.ports.clock import Clock
-from cragside.ports.index_queue import QueueStats
 from cragside.ports.telemetry import Standing
 
 # Seconds to wait for each component.

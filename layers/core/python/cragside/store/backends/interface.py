@@ -105,9 +105,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    async def load(
-        self, folder: Path, workspace: str, batches: "Batches", *, search_text: Callable[[str], str]
-    ) -> None:
+    async def load(self, folder: Path, batches: "Batches", *, search_text: Callable[[str], str]) -> None:
         """Fill a store with what `dump` of any database gives. The store has to be empty, and nobody else may use it.
 
         Raises `LedgerError`.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
-QDRANT_STORAGE = "QdrantVectorDBStorage"
-REDIS_KV_STORAGE, REDIS_DOC_STATUS_STORAGE = "RedisKVStorage", "RedisDocStatusStorage"
 _LEASE_SECONDS = 30.0
 DEFAULTS = {
     "kv": "PGKVStorage",
@@ -143,7 +141,7 @@ class PostgresBackend(Backend):
                 yield batch
 
     @override
-    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+    async def load(self, folder: Path, batches: Batches, *, search_text: Callable[[str], str]) -> None:
         from cragside.store.outside.shares import without_shares
         from cragside.store.postgres.exchange import load
 

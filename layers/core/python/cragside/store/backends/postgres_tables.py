@@ -10,6 +10,7 @@ from cragside.store.postgres.schema import (
     MIGRATING,
     PREFERENCES_TABLE,
     SCHEMA_VERSION,
+    SEARCH_TABLES,
     TABLES,
     check_version,
     complete,
@@ -19,10 +20,13 @@ from cragside.store.postgres.schema import (
     translating,
     version_of,
 )
-from cragside.store.postgres.schema import SEARCH_TABLES as SEARCH_TABLES
 from cragside.store.postgres.searching import make_near_indexes
-from cragside.store.postgres.stores import standing_in
 from cragside.store.queues.postgres import TABLES as QUEUE_TABLES
+
+_LEASES = """SELECT count(*) FILTER (WHERE expires > clock_timestamp()),
+    count(*) FILTER (WHERE expires <= clock_timestamp()) FROM crag.lease"""
+_WAITING_BY_ROLE = """SELECT role, count(*), extract(epoch FROM clock_timestamp() - min(noted))::float FROM crag.journal
+    GROUP BY role"""
 
 
 async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:
@@ -37,7 +41,10 @@ async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:
 
 async def standing(database: PostgresDatabase) -> Standing:
     """The leases and the waiting changes of all stores. Raises `LedgerError`."""
-    return await standing_in(database)
+    async with translating():
+        held, expired = await database.one(_LEASES)
+        waiting = await database.all(_WAITING_BY_ROLE) if await tells_since_when(database) else []
+    return Standing(held, expired, {role: (count, max(seconds, 0.0)) for role, count, seconds in waiting})
 
 
 async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:

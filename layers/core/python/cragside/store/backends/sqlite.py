@@ -192,7 +192,7 @@ class SqliteBackend(Backend):
         return dump(folder)
 
     @override
-    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+    async def load(self, folder: Path, batches: Batches, *, search_text: Callable[[str], str]) -> None:
         from cragside.store.sqlite.exchange import load
 
         await load(folder, batches, search_text, self._clock)

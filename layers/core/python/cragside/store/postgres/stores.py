@@ -1,4 +1,4 @@
-"""The stores of a database: which there are, how much they keep, who has leases of them, and how they are removed."""
+"""The stores of a database: which there are, how much they keep, and how they are removed."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.ports.telemetry import Standing
 from cragside.store.documents import stored_of
-from cragside.store.postgres.schema import AGE_STORAGE, drop_graph, tells_since_when, translating
+from cragside.store.postgres.schema import AGE_STORAGE, drop_graph, translating
 
 if TYPE_CHECKING:
     from cragside.store.postgres.store import PostgresStore
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 _ABANDONED = """SELECT workspace FROM crag.store WHERE starts_with(workspace, '.') AND NOT EXISTS (
     SELECT FROM crag.lease WHERE lease.store = crag.store.id AND expires > clock_timestamp()) ORDER BY workspace"""
 _IS_THERE = "SELECT 1 FROM crag.store WHERE workspace = $1"
-_LEASES = """SELECT count(*) FILTER (WHERE expires > clock_timestamp()),
-    count(*) FILTER (WHERE expires <= clock_timestamp()) FROM crag.lease"""
-_WAITING_BY_ROLE = """SELECT role, count(*), extract(epoch FROM clock_timestamp() - min(noted))::float FROM crag.journal
-    GROUP BY role"""
 # LightRAG's tables that have a workspace's name.
 _LIGHTRAG_TABLES = """SELECT DISTINCT table_name FROM information_schema.columns
     WHERE table_schema = 'public' AND table_name LIKE 'lightrag\\_%' AND column_name = 'workspace'"""
@@ -49,14 +44,6 @@ async def is_in(database: PostgresDatabase, workspace: str) -> bool:
     """Return True if a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
         return await database.one(_IS_THERE, workspace) is not None
-
-
-async def standing_in(database: PostgresDatabase) -> Standing:
-    """Count the leases and the waiting changes of all stores. Raises `LedgerError`."""
-    async with translating():
-        held, expired = await database.one(_LEASES)
-        waiting = await database.all(_WAITING_BY_ROLE) if await tells_since_when(database) else []
-    return Standing(held, expired, {role: (count, max(seconds, 0.0)) for role, count, seconds in waiting})
 
 
 async def remove(database: PostgresDatabase, workspace: str) -> None:

@@ -20,7 +20,8 @@ class Statements(Protocol):
 class QueueDriver(ABC):
     """Runs the queue's statements, which are PostgreSQL's, and says who may receive.
 
-    Failures are `ServiceUnavailable("queue", ...)`.
+    The first write makes a file with its tables. Those of PostgreSQL are made by `cragside migrate`. Failures are
+    `ServiceUnavailable("queue", ...)`.
     """
 
     pauses: tuple[float, float]
@@ -28,11 +29,11 @@ class QueueDriver(ABC):
 
     @abstractmethod
     async def rows(self, sql: str, *values: Any) -> list[Any]:
-        """Run one statement and return its rows. Without tables, do nothing."""
+        """Run one statement and return its rows; none if there is no file."""
 
     @abstractmethod
     async def write(self, work: Callable[[Statements], Awaitable[Result]], **default: Result) -> Result:
-        """Run `work` as one transaction. Without tables return `default`; without a `default` make the tables."""
+        """Run `work` as one transaction. If there is no file, return `default`; without a `default`, make the file."""
 
     @abstractmethod
     async def chooses_alone(self, statements: Statements) -> bool:

@@ -20,9 +20,9 @@ from cragside.databases.private_files import FILE_MODE, make_file, make_folder, 
 from cragside.databases.sqlite_files import Log, is_damage, unusable, without_paths
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.index_queue import TaskMessages
+from cragside.ports.task_messages import TaskMessages
 from cragside.store.queues.driver import QueueDriver, Result, Statements
-from cragside.store.queues.sql import SqlQueue
+from cragside.store.queues.sql import TaskQueue
 
 SCHEMA_VERSION = 2
 BUSY_SECONDS = 5.0
@@ -274,15 +274,8 @@ class FileDriver(QueueDriver):
         return True
 
 
-class LocalQueue(SqlQueue):
-    """Tasks in a file of `folder`, for one worker at a time."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        messages: TaskMessages | None = None,
-        lease_seconds: float = 60.0,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        super().__init__(FileDriver(folder, clock), messages=messages, lease_seconds=lease_seconds, clock=clock)
+def local_queue(
+    folder: Path, *, messages: TaskMessages | None = None, lease_seconds: float = 60.0, clock: Clock = SYSTEM_CLOCK
+) -> TaskQueue:
+    """Open the queue in a file of `folder`, for one worker at a time."""
+    return TaskQueue(FileDriver(folder, clock), messages=messages, lease_seconds=lease_seconds, clock=clock)

@@ -11,9 +11,9 @@ from cragside.databases.postgres.connections import FAILURES, meaning_of
 from cragside.databases.postgres.database import PostgresDatabase
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
-from cragside.ports.index_queue import TaskMessages
+from cragside.ports.task_messages import TaskMessages
 from cragside.store.queues.driver import QueueDriver, Result, Statements
-from cragside.store.queues.sql import SqlQueue
+from cragside.store.queues.sql import TaskQueue
 
 # `lease` is the end of the lease, NULL for a waiting task. `deaths` counts the workers that died with the task.
 # `queue_turn` has the order of the workspaces' last turns.
@@ -86,23 +86,20 @@ class PostgresDriver(QueueDriver):
         """The database stays open."""
 
 
-class PostgresQueue(SqlQueue):
-    """Tasks in a database, for any number of workers."""
-
-    def __init__(
-        self,
-        database: PostgresDatabase,
-        *,
-        messages: TaskMessages | None = None,
-        lease_seconds: float = 60.0,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        super().__init__(PostgresDriver(database), messages=messages, lease_seconds=lease_seconds, clock=clock)
+def postgres_queue(
+    database: PostgresDatabase,
+    *,
+    messages: TaskMessages | None = None,
+    lease_seconds: float = 60.0,
+    clock: Clock = SYSTEM_CLOCK,
+) -> TaskQueue:
+    """Open the queue in a database, for any number of workers."""
+    return TaskQueue(PostgresDriver(database), messages=messages, lease_seconds=lease_seconds, clock=clock)
 
 
 @asynccontextmanager
 async def _translating() -> AsyncIterator[None]:
-    """Raise failures of PostgreSQL as errors of the port."""
+    """Raise failures of PostgreSQL as errors of the queue."""
     try:
         yield
     except FAILURES as error:

@@ -8,13 +8,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from typing_extensions import override
-
 from cragside.databases.lease_holders import new_holder
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.indexing import Task
-from cragside.ports.clock import Clock
-from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats, TaskMessages
+from cragside.domain.indexing import DeadLetter, Delivery, QueueStats, Task
+from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.ports.task_messages import TaskMessages
 from cragside.store.queues.driver import QueueDriver, Statements
 from cragside.store.queues.turns import DEATHS_TOLERATED, TASK, next_tasks
 
@@ -51,16 +49,24 @@ _BURY = f"""INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at)
 logger = logging.getLogger("cragside")
 
 
-class SqlQueue(IndexQueue):
-    """Tasks in a table, dead letters in another. The driver says in which database, and who receives.
+class TaskQueue:
+    """Hands each task to one worker at a time. Tasks are in a table, dead letters in another.
 
-    Tasks of a receiver that is known to have died come back at once. A task that waits for its retry lets later ones of
-    its group pass. `turns` says which task is next. If there are `messages`, they tell of tasks that were added.
-    Receivers need none, and take away those that they find.
+    One call may get several tasks of a group, in order. While one of them is open, no other call gets tasks of that
+    group. A delivery that is not settled comes again when its lease ends, or at once if its receiver is known to have
+    died. A task that waits for its retry lets later ones of its group pass. `turns` says which task is next.
+
+    The driver says in which database, and who receives. If there are `messages`, they tell of tasks that were added.
+    Receivers need none, and take away those that they find. Failures raise `ServiceUnavailable("queue", ...)`.
     """
 
     def __init__(
-        self, driver: QueueDriver, *, messages: TaskMessages | None, lease_seconds: float, clock: Clock
+        self,
+        driver: QueueDriver,
+        *,
+        messages: TaskMessages | None = None,
+        lease_seconds: float = 60.0,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._driver = driver
         self._messages = messages
@@ -72,14 +78,15 @@ class SqlQueue(IndexQueue):
         self._looked = -_LOOK_SECONDS
         self._took = False
 
-    @override
     async def send(self, tasks: Sequence[Task]) -> None:
+        """Add tasks durably, except those whose equals are waiting. A task replaces an equal dead letter."""
         if tasks:
             await self._driver.write(lambda statements: _sent(statements, tasks))
             await self._tell(tasks)
 
-    @override
     async def restore(self, tasks: Sequence[Task]) -> int:
+        """Add the tasks that neither wait nor are in anybody's hands. Return their number."""
+
         async def restore(statements: Statements) -> list[Task]:
             found = {row[0] for row in await statements.all(_PRESENT, [task.key for task in tasks])}
             missing = [task for task in tasks if task.key not in found]
@@ -90,8 +97,8 @@ class SqlQueue(IndexQueue):
         await self._tell(restored)
         return len(restored)
 
-    @override
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
+        """At most `limit` tasks, as soon as there are any; none after `wait` seconds."""
         ends, (shortest, longest) = self._clock.monotonic() + wait, self._driver.pauses
         deliveries = await self._received(limit)
         if not deliveries and self._messages is not None:
@@ -109,27 +116,27 @@ class SqlQueue(IndexQueue):
             self._pause = min(self._pause * 2, longest)
             deliveries = await self._received(limit)
 
-    @override
     async def extend(self, delivery: Delivery) -> None:
+        """Renew the lease of a task."""
         await self._driver.rows(_EXTEND, *delivery.receipt, self._lease_seconds)
 
-    @override
     async def finish(self, delivery: Delivery) -> None:
+        """Settle a task that is done."""
         await self._driver.rows(_FINISH, *delivery.receipt)
         self._settled.set()
 
-    @override
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
+        """Settle a task that failed. It comes again after `delay` seconds and counts one attempt more."""
         await self._driver.rows(_GIVE_BACK, *delivery.receipt, 1, delay)
         self._settled.set()
 
-    @override
     async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        """Settle a task that was not tried. It comes again after `delay` seconds, uncounted."""
         await self._driver.rows(_GIVE_BACK, *delivery.receipt, 0, delay)
         self._settled.set()
 
-    @override
     async def bury(self, delivery: Delivery, reason: str) -> None:
+        """Settle a task that is given up. It becomes a dead letter."""
         task, at = delivery.task, self._clock.now().isoformat(timespec="seconds")
 
         async def bury(statements: Statements) -> None:
@@ -142,16 +149,16 @@ class SqlQueue(IndexQueue):
         await self._driver.write(bury)
         self._settled.set()
 
-    @override
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """Dead letters, latest first."""
         where, values = _where(workspace=workspace)
         sql = f"""SELECT id, reason, attempts, at, {TASK} FROM crag.dead_task {where}
             ORDER BY id DESC LIMIT ${len(values) + 1}"""
         rows = await self._driver.rows(sql, *values, limit)
         return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in map(tuple, rows)]
 
-    @override
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
+        """Queue dead letters again as new tasks. Return their number."""
         where, values = _where(workspace=workspace, document_id=document_id)
 
         async def revive(statements: Statements) -> list[Task]:
@@ -164,8 +171,8 @@ class SqlQueue(IndexQueue):
         await self._tell(revived)
         return len(revived)
 
-    @override
     async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
+        """Forget the tasks and dead letters of a deleted document; without an id, of a workspace."""
         where, values = _where(workspace=workspace, document_id=document_id)
 
         async def discard(statements: Statements) -> None:
@@ -176,19 +183,18 @@ class SqlQueue(IndexQueue):
 
         await self._driver.write(discard, default=None)
 
-    @override
     def leads(self) -> bool:
+        """Return True if this process may queue missing tasks: it is the only receiver, or there is no single one."""
         return self._driver.leads()
 
-    @override
     async def stats(self) -> QueueStats:
+        """The counts of all workspaces."""
         return await self._stats(None)
 
-    @override
     async def stats_of(self, workspace: str) -> QueueStats:
+        """The counts of a workspace."""
         return await self._stats(workspace)
 
-    @override
     async def close(self) -> None:
         """Give back the tasks in hand without counting an attempt, and let others receive."""
         if self._took:
