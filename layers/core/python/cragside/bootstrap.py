@@ -308,5 +308,7 @@ class Container(Stores):
 
 def preload(settings: Settings) -> None:
     """Load modules and models before a fork, so that the processes share their memory."""
-    Container(settings).build()  # opens nothing: it imports the adapters
+    container = Container(settings)
+    container.build()  # opens nothing: it imports the adapters
+    container.backend.storages()
     load(settings)

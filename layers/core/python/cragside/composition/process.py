@@ -58,7 +58,7 @@ def _free() -> int:
     return found - min(_RESERVED, found // 4)
 
 
-# What a container imports only when it opens a store, answers and indexes.
+# What a container imports only when it answers and indexes.
 _FOR_REQUESTS = (
     "cragside.store.knowledge_graph",
     "cragside.store.library",
@@ -66,33 +66,18 @@ _FOR_REQUESTS = (
     "cragside.crag.graph",
     "langchain_text_splitters",
 )
-_ON_SQLITE = (
-    "cragside.store.sqlite.driver",
-    "cragside.store.sqlite.storages",
-    "cragside.store.sqlite.vectors",
-)
-_ON_POSTGRES = (
-    "cragside.store.postgres.driver",
-    "cragside.store.postgres.graph",
-    "cragside.store.postgres.lightrag_tables",
-    "cragside.store.postgres.vectors",
-)
 
 
 def load(settings: Settings) -> None:
-    """Load the modules and models of opened stores, answers and indexing."""
+    """Load the modules and models of answers and indexing."""
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import packaged_weights
 
-    database = _ON_POSTGRES if settings.on_postgres else _ON_SQLITE
-    graphs = ["cragside.store.outside.graph", "cragside.store.outside.neo4j"] if settings.neo4j_uri else []
-    if settings.vector_storage == "QdrantVectorDBStorage":
-        graphs += ["cragside.store.outside.vectors", "cragside.store.outside.qdrant"]
-    if settings.kv_storage == "RedisKVStorage":
-        graphs += ["cragside.store.outside.values", "cragside.store.outside.redis"]
     clients = ["cragside.adapters.ollama.chat_client"] if settings.ollama_address else []
     clients += ["cragside.adapters.openai"] if settings.openai_address else []
-    for module in (*_FOR_REQUESTS, *database, *graphs, *clients):
+    # SQLite's backend imports its driver when it opens a store, PostgreSQL's has imported it.
+    driver = [] if settings.on_postgres else ["cragside.store.sqlite.driver"]
+    for module in (*_FOR_REQUESTS, *driver, *clients):
         import_module(module)
     WordLlamaEmbedder.load()
     packaged_weights()
