@@ -44,6 +44,18 @@ async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(qu
     await second.close()
 
 
+async def test_tasks_that_a_clock_ahead_of_time_added_are_handed_out_once_it_is_right(tmp_path: Path) -> None:
+    clock = MovedClock()
+    queue = local_queue(tmp_path, clock=clock)
+    clock.move(31_536_000)
+    await queue.send([task("doc-1"), task("doc-2")])
+    (early, _) = await queue.receive(limit=2, wait=0)
+    await queue.retry(early, delay=30)
+    clock.move(-31_536_000)
+    assert await tasks_of(queue) == [task("doc-1")]
+    await queue.close()
+
+
 async def test_an_expired_delivery_cannot_finish_the_task(tmp_path: Path) -> None:
     clock = MovedClock()
     queue = local_queue(tmp_path, clock=clock)

@@ -83,7 +83,7 @@ class Copier:
         names = [memory_of(workspace), workspace] if memory else [workspace]
         stores = [name for name in names if await self.source.has(name)]
         if not stores:
-            raise NotFound(f"There is no workspace {workspace} to copy.")
+            raise NotFound(f"There is no workspace {workspace} to copy. Check --from and --workspace.")
         if not replace:
             for name in (workspace, memory_of(workspace)):
                 await self._refuse_existing(name)

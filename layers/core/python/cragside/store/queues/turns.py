@@ -15,8 +15,10 @@ from cragside.store.queues.driver import Statements
 TASK = "workspace, document_id, content_hash, part, stage"
 # A task that this many workers died with is handed out alone. From then on, each death counts as an attempt.
 DEATHS_TOLERATED = 3
-# A task may be handed out if it is due and no task of its group is in hand.
-_DUE = "lease IS NULL AND due <= clock_timestamp()"
+# A task may be handed out if it is due and no task of its group is in hand. No delay is of an hour: a task that is due
+# later was noted by a clock that was ahead.
+_DUE = """lease IS NULL
+    AND (due <= clock_timestamp() OR due > clock_timestamp() + make_interval(secs => 3600))"""
 _CHOSEN = f"id, attempts, {TASK}"
 _STATE = f"""SELECT count(*), count(*) FILTER (WHERE deaths >= {DEATHS_TOLERATED}),
     (SELECT coalesce(max(number), 0) FROM crag.queue_turn)
