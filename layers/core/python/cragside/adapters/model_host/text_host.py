@@ -96,7 +96,7 @@ class Refused(ServiceUnavailable):
 
     @property
     def may_be_form(self) -> bool:
-        """Tell if the host may not know what was asked for."""
+        """Tell if the host may have refused the form of answer that was asked for, which not every host knows."""
         return self.status in (400, 422)
 
 

@@ -66,7 +66,7 @@ def traceparent_of(event: Any) -> str:
 
 
 def ahead() -> bool:
-    """Tell if INIT runs before a request waits for it, so that it should load everything."""
+    """Tell if INIT runs ahead of any request. Then it should load everything."""
     return os.environ.get(_TYPE) in ("snap-start", "provisioned-concurrency")
 
 
