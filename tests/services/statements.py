@@ -48,14 +48,14 @@ class CountingGraph(Neo4jDatabase):
 
     def __init__(self, address: Neo4jAddress, database: CountingDatabase) -> None:
         super().__init__(address, most=3)
-        self._noted = database.statements
+        self._statements = database.statements
 
     @override
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
-        self._noted.append(f"Neo4j: {cypher}")
+        self._statements.append(f"Neo4j: {cypher}")
         return await super().rows(cypher, **values)
 
     @override
     async def write(self, work: Callable[[Run], Awaitable[T]]) -> T:
-        self._noted.append("Neo4j: a transaction that writes")
+        self._statements.append("Neo4j: a transaction that writes")
         return await super().write(work)
