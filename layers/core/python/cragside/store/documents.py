@@ -295,7 +295,7 @@ class DocumentReads:
         )
 
     async def _statuses(self) -> dict[str, int]:
-        rows = await self.driver.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
+        rows = await self.driver.all(f"SELECT status, count(*) FROM ({STATUS}) AS statuses GROUP BY status")
         return {str(status): int(count) for status, count in rows}
 
     async def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:

@@ -299,15 +299,15 @@ class _Graph:
 
     async def described(self, names: Sequence[str]) -> dict[str, bool]:
         """Return the entities that a passage still names, each with False if a removed passage describes it too."""
-        fading = await self.ledger.fading("entity", names)
-        return {name: name not in fading for name in names if fading.get(name, True)}
+        named_by_removed = await self.ledger.named_by_removed("entity", names)
+        return {name: name not in named_by_removed for name in names if named_by_removed.get(name, True)}
 
     async def relations(self, rows: Sequence[tuple[str, str, dict[str, Any]]]) -> list[tuple[str, str, dict[str, Any]]]:
         """Return the edges that a passage still names, without the descriptions of removed passages."""
         keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
-        fading = await self.ledger.fading("relation", keys)
+        named_by_removed = await self.ledger.named_by_removed("relation", keys)
         return [
-            (source, target, undescribed(value) if key in fading else value)
+            (source, target, undescribed(value) if key in named_by_removed else value)
             for key, (source, target, value) in zip(keys, rows, strict=True)
-            if fading.get(key, True)
+            if named_by_removed.get(key, True)
         ]

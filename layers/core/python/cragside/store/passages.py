@@ -59,7 +59,7 @@ _PASSAGES_MENTIONING = """SELECT passage.id, count(*) OVER () FROM crag.mention
     JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = $2 AND md5(mention.name) = md5($3) AND mention.name = $3
     AND document.state <> 'gone' ORDER BY document.created_at, document.version, passage.number LIMIT $4"""
-_FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOIN crag.passage USING (version)
+_NAMED_BY_REMOVED = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOIN crag.passage USING (version)
         WHERE document.store = $1 AND state = 'gone'),
     named AS (SELECT DISTINCT name FROM gone JOIN crag.mention ON mention.store = $1 AND mention.passage = gone.id
         AND mention.kind = $2 WHERE name = ANY($3))
@@ -156,12 +156,12 @@ class PassageReads(DocumentReads):
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+    async def named_by_removed(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
         """Return the entities or relations that removed passages mention, while the graph still has their share.
 
         The value says whether a passage that is still there names it too.
         """
-        rows = await self.driver.all(_FADING, kind, list(names))
+        rows = await self.driver.all(_NAMED_BY_REMOVED, kind, list(names))
         return {name: bool(stays) for name, stays in rows}
 
     async def passages_mentioning(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:

@@ -135,7 +135,7 @@ class PostgresBackend(Backend):
         from cragside.store.outside.shares import with_shares
         from cragside.store.postgres.exchange import dump
 
-        async with self._store(folder) as store, _still(store):
+        async with self._store(folder) as store, _graph_at_rest(store):
             values = values_of(store) if store.is_outside("kv") else None
             async for batch in with_shares(dump(store, values), store):
                 yield batch
@@ -201,7 +201,7 @@ def _graph(name: str) -> "type[GraphStorage]":
 
 
 @asynccontextmanager
-async def _still(store: PostgresDriver) -> AsyncIterator[None]:
+async def _graph_at_rest(store: PostgresDriver) -> AsyncIterator[None]:
     """Nobody writes to what other databases have of a store. Raises `LedgerError`."""
     if not any(store.is_outside(role) for role in ("kv", "vector", "graph")):
         yield

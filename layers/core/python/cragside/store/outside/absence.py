@@ -1,4 +1,4 @@
-"""Answers without a database that is away: what is left out of them is told."""
+"""Answer without a database that is away, and say what is left out."""
 
 import logging
 from collections.abc import Iterator

@@ -19,7 +19,7 @@ _PASSED = "MATCH (fence:CragsideFence {workspace: $key}) SET fence.applied = $se
 _FIRST = "MERGE (fence:CragsideFence {workspace: $key}) ON CREATE SET fence.applied = 0, fence.change = ''"
 _CLOSED = """MERGE (fence:CragsideFence {workspace: $key})
     SET fence.applied = $seq, fence.change = $change, fence.closed = timestamp()"""
-_BORN = (
+_CONSTRAINTS = (
     "CREATE CONSTRAINT cragside_fence IF NOT EXISTS FOR (fence:CragsideFence) REQUIRE fence.workspace IS UNIQUE",
     "CREATE CONSTRAINT `cragside_{label}` IF NOT EXISTS FOR (node:`{label}`) REQUIRE node.entity_id IS UNIQUE",
 )
@@ -194,7 +194,7 @@ class Neo4jGraphs(GraphTarget[Neo4jDatabase]):
             return True
 
         if this.seq == 1:
-            await self._bear(key)
+            await self._make_constraints(key)
         return await self._database.write(apply)
 
     @override
@@ -219,13 +219,13 @@ class Neo4jGraphs(GraphTarget[Neo4jDatabase]):
         await asyncio.gather(*lingering, return_exceptions=True)
         await super().close()
 
-    async def _bear(self, key: str) -> None:
+    async def _make_constraints(self, key: str) -> None:
         """Make what a store's graph needs, with its first change."""
         if await self._database.rows(_APPLIED, key=key):
             return
         for (name,) in await self._database.rows(_INDEXES, label=key):
             await self._database.execute(f"DROP INDEX `{name}` IF EXISTS")
-        for cypher in _BORN:
+        for cypher in _CONSTRAINTS:
             await self._database.execute(cypher.replace("{label}", key))
 
         async def first(run: Run) -> None:

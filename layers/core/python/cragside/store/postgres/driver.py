@@ -126,7 +126,7 @@ class PostgresDriver(PostgresStore, Driver):
             await self.database.value(
                 "UPDATE crag.store SET workspace = $2 WHERE id = $1", other.number, self.workspace
             )
-        self.heir = other.number
+        self.successor = other.number
         await self.journal.drop_removed()
 
     @override
@@ -171,7 +171,7 @@ class PostgresDriver(PostgresStore, Driver):
     async def _of_heir(self, sql: str, lease: Lease, *values: float) -> Any:
         """Run a statement for a lease that this store had, whichever store has it now."""
         async with translating():
-            number = self.heir or self.number
+            number = self.successor or self.number
             return await self.database.value(sql, number, lease.name, lease.holder, lease.epoch, *values)
 
     @override

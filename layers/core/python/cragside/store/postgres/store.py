@@ -185,7 +185,7 @@ class PostgresStore(OpenStorages):
         # Another store may get the workspace's name. This one keeps its number then, and can no longer be written.
         self.number = number
         # The store that has the leases of this one, because it took its place.
-        self.heir: int | None = None
+        self.successor: int | None = None
         # LightRAG's name of the workspace.
         self.key = ""
         # The classes of LightRAG's storages that it was made with, by their roles.
