@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, LocatorAssertions, Page
+    from playwright.sync_api import Locator, LocatorAssertions, Page, Route
 
 # Milliseconds until what the service does has to show: other tests may run on the same processors.
 PATIENCE = 30_000
@@ -38,6 +38,16 @@ def drop(page: "Page", paths: Sequence[Path]) -> None:
 def focused(page: "Page") -> str:
     """Return the focused element, as a screen reader names it."""
     return str(page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"))
+
+
+def first_held(page: "Page", held: Sequence["Route"]) -> "Route":
+    """Return the first request that a route of the test held, as soon as the browser has sent one."""
+    for _ in range(PATIENCE // 20):
+        if held:
+            break
+        page.wait_for_timeout(20)
+    assert held, "The page sent no request."
+    return held[0]
 
 
 def stop_clock(page: "Page") -> None:

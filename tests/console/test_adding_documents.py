@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.console.acts import drop, expects
+from tests.console.acts import drop, expects, first_held
 from tests.console.documents_page import LAMP, SHEDS, TART, done, opened, row, rows, stored
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
@@ -229,7 +229,7 @@ def test_a_file_that_waits_for_a_deletion_can_be_stopped(
     section = panel.get_by_role("region", name="Being added")
     section.get_by_role("button", name="Stop").click()
     with panel.expect_response(lambda answer: answer.request.method == "DELETE"):
-        deletions[0].continue_()
+        first_held(panel, deletions).continue_()
     expects(section.get_by_text("1 stopped").first).to_be_visible()
     assert stored(service) == {"lamp.md"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.settings import load_settings
-from tests.console.acts import PATIENCE, drop, expects, focused, stop_clock
+from tests.console.acts import PATIENCE, drop, expects, first_held, focused, stop_clock
 from tests.console.documents_page import LAMP, TART, THREE, done, names, opened, row, rows, stored
 from tests.console.looks import EVERY_LOOK, GERMAN, NARROW, Look
 from tests.console.watch import Watch
@@ -94,7 +94,7 @@ def test_a_slow_list_is_not_asked_for_again_before_it_answers(
     searches[0].continue_()
     expects(page.get_by_text("1 document", exact=True)).to_be_visible()
     assert names(page) == ["tart.md"]
-    indexing[0].continue_()
+    first_held(page, indexing).continue_()
     done(page, 1)
 
 

@@ -13,7 +13,7 @@ from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.component_checks import State
 from cragside.entrypoints.http.v1.enrich import StepBody
-from tests.console.acts import PATIENCE, expects
+from tests.console.acts import PATIENCE, expects, first_held
 from tests.console.conftest import Axe
 from tests.console.looks import EVERY_LOOK, GERMAN
 from tests.console.watch import Watch
@@ -100,7 +100,7 @@ def test_a_token_is_refused_once_the_service_said_so_and_not_before(
         page.get_by_role("button", name="Continue").click()
     page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     assert page.get_by_role("alert").inner_text() == ""
-    held[0].continue_()
+    first_held(page, held).continue_()
     expects(page.get_by_role("heading", name="Ask")).to_be_visible()
     expects(page.get_by_role("dialog")).to_have_count(0)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.acts import PATIENCE, expects
+from tests.console.acts import PATIENCE, expects, first_held
 from tests.services.cragside_server import CragsideServer, Given
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_an_entity_does_not_stand_on_the_graph_of_another_one(panel: "Page", sha
     panel.get_by_role("link", name="Thomas Edison").first.click()
     expects(panel.get_by_text("Loading the graph")).to_be_visible()
     expects(panel.get_by_role("heading", level=2)).to_have_count(0)
-    held[0].continue_()
+    first_held(panel, held).continue_()
     expects(panel.get_by_role("heading", name="Thomas Edison", exact=True)).to_be_visible()
 
 

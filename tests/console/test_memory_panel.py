@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.acts import PATIENCE, expects, focused, stop_clock
+from tests.console.acts import PATIENCE, expects, first_held, focused, stop_clock
 from tests.console.looks import EVERY_LOOK, GERMAN
 from tests.console.watch import Watch
 from tests.services.axe import Violation
@@ -94,7 +94,7 @@ def test_a_search_goes_on_while_something_is_forgotten(panel: "Page") -> None:
         panel.get_by_role("searchbox", name="Search").fill("How long does the tart bake?")
         panel.keyboard.press("Enter")
     expects(panel.get_by_text("2 exchanges")).to_be_visible()
-    held[0].continue_()
+    first_held(panel, held).continue_()
     expects(panel.get_by_role("heading", name="Found")).to_be_visible()
     expects(exchanges(panel).first).to_contain_text("forty minutes")
 

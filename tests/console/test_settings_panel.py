@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.acts import expects
+from tests.console.acts import expects, first_held
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.tools import run
@@ -86,7 +86,7 @@ def test_a_rebuild_shows_its_progress_and_keeps_what_was_not_saved(panel: "Page"
     expects(panel.get_by_text("Rebuilding: 0 of 1 documents")).to_be_visible()
     expects(panel.get_by_role("button", name="Rebuild")).to_have_count(0)
     with panel.expect_response("**/v1/settings*"):
-        held[0].continue_()
+        first_held(panel, held).continue_()
     expects(panel.get_by_text("The store was rebuilt from 1 document.")).to_be_visible()
     expects(panel.get_by_text("Rebuilding:")).to_have_count(0)
     expects(panel.get_by_label("Length in tokens")).to_have_value("700")
@@ -106,7 +106,7 @@ def test_a_rebuild_goes_on_while_one_looks_at_another_panel(panel: "Page") -> No
     panel.get_by_role("link", name="Settings").click()
     expects(panel.get_by_text("Rebuilding: 0 of 1 documents")).to_be_visible()
     with panel.expect_response("**/v1/settings*"):
-        held[0].fulfill(content_type="text/event-stream", body="")
+        first_held(panel, held).fulfill(content_type="text/event-stream", body="")
     expects(panel.get_by_role("alert")).to_contain_text("The service does not answer.")
     expects(panel.get_by_role("button", name="Rebuild the store")).to_be_visible()
 
