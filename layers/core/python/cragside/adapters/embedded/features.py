@@ -1,8 +1,9 @@
 """Analyses questions and passages, and measures the features with which the grader compares them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, get_args
 
@@ -12,8 +13,8 @@ from cachetools import LRUCache
 
 from cragside.adapters.embedded.embedder import Lexicon, Rows, WordLlamaEmbedder
 from cragside.adapters.embedded.languages import ForeignText, tongue_of, topicless, unelided, word_weights
-from cragside.adapters.embedded.names import meant, names_in
-from cragside.adapters.embedded.numbers import AskedDate, PassageDates, asked_dates, plain
+from cragside.adapters.embedded.names import is_english, meant, names_in
+from cragside.adapters.embedded.numbers import AskedDate, PassageDates, asked_dates, numbers_of, plain
 from cragside.adapters.embedded.words import (
     ENGLISH,
     GERMAN,
@@ -103,26 +104,56 @@ _PARENTHESIS = re.compile(r"\([^()]*\)")
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PassageWords:
-    """The analysis of a passage, which depends on no question.
+    """The analysis of a passage, which depends on no question. What few questions ask for is read for the first one.
 
     It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
     parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
-    in one string: it takes a tenth of a set's memory. `size` counts the distinct stems. `dates` are those of each part.
-    `directions` are those of windows with the title, shape (windows, dimensions).
+    and a line for each part, in one string: it takes a tenth of a set's memory. `size` counts the distinct stems.
+    `dates` are those of each part. `directions` are those of windows with the title, shape (windows, dimensions).
+    `telling` are the stems of the title's words that say something, `weights` their weights.
     """
 
+    excerpt: "Excerpt"
     language: Language
     title: tuple[str, ...]
+    telling: tuple[str, ...]
+    weights: Vectors
     rows: Rows
     places: Rows
     starts: Rows
-    stems: tuple[str, ...]
+    stems: str
     size: int
     directions: Vectors
     foreign: tuple[ForeignText, ...]
     dates: tuple[tuple[Period, ...], ...]
+
+    @cached_property
+    def _lines(self) -> str:
+        """All words of title and text, each in a line: it takes a tenth of a list's memory."""
+        return _as_lines(words(self.excerpt.whole))
+
+    @cached_property
+    def _numbers(self) -> str:
+        return _as_lines(numbers_of(self.excerpt.whole))
+
+    @cached_property
+    def is_english(self) -> bool:
+        """Tell if the function words of title and text are not those of another language."""
+        return is_english(self.every_word())
+
+    def every_word(self) -> list[str]:
+        """Return all words of title and text, in their order."""
+        return self._lines.split()
+
+    def has_word(self, forms: Iterable[str]) -> bool:
+        """Tell if one of these words stands in title or text as it is."""
+        return any(f"\n{form}\n" in self._lines for form in forms)
+
+    def has_number(self, forms: Iterable[str]) -> bool:
+        """Tell if title or text state a number or code, given in its forms."""
+        return any(f"\n{form}\n" in self._numbers for form in forms)
 
     def may_move_any(self, dates: Sequence[AskedDate]) -> bool:
         """Tell if the passage moves something from one of these dates to another one."""
@@ -134,8 +165,7 @@ class PassageWords:
 
     def has_stem(self, sought: str) -> bool:
         """Tell if the passage or its title has a stem."""
-        spaced = f" {sought} "
-        return any(spaced in known for known in self.stems)
+        return f" {sought} " in self.stems
 
 
 class Excerpt(NamedTuple):
@@ -150,6 +180,11 @@ class Excerpt(NamedTuple):
         """Return the passage of a document."""
         place = " ".join(str(document.metadata.get(name) or "") for name in ("filename", "section"))
         return cls(document.title, document.content, place.strip())
+
+    @property
+    def whole(self) -> str:
+        """The title and the text, as a reader sees them."""
+        return f"{self.title}\n{self.text}"
 
 
 class Analyses:
@@ -182,6 +217,7 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") ->
 
     `place` names its document and section, as far as the title does not: dates in the passage are in their years.
     """
+    excerpt = Excerpt(title, text, place)
     body = words(text)
     title = title[:_LONGEST_TITLE]
     language = tongue_of(body)
@@ -191,6 +227,8 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") ->
         body, heading, named = map(unelided, (body, heading, named))
     parts = [heading, *(body[start : start + _BLOCK] for start in range(0, len(body), _BLOCK))]
     rows = [lexicon.rows(_telling(part)) for part in parts]
+    topic = [word for word in named if word not in (topicless("french") if language == "french" else STOPWORDS)]
+    topic_rows = lexicon.rows(topic)  # may replace the norms
     distinct, places = np.unique(np.concatenate(rows), return_inverse=True)
     foreign = tuple(ForeignText.of(part, language) for part in parts) if language != "english" else ()
     if foreign:
@@ -200,17 +238,24 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") ->
         known = [frozenset(map(plain, stems(part, language, stop))) for part in parts]
     dates = PassageDates.of(text, f"{title}\n{place[:_LONGEST_TITLE]}")
     return PassageWords(
+        excerpt,
         language,
         tuple(named),
+        tuple(stem(word, language) for word in topic),
+        lexicon.norms[topic_rows],
         distinct,
         places.astype(np.int32),
         np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int32),
-        tuple(" ".join(["", *each, ""]) for each in known),
+        "\n".join(" ".join(["", *each, ""]) for each in known),
         len(frozenset[str]().union(*known)),
         np.stack([lexicon.direction([*heading, *window]) for window in _windows(body)]),
         foreign,
         (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
     )
+
+
+def _as_lines(found: Iterable[str]) -> str:
+    return "\n".join(["", *found, ""])
 
 
 def _windows(body: list[str]) -> Sequence[list[str]]:
@@ -282,7 +327,7 @@ def compare(
     table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
     for row, met in enumerate(_met(question, passages, lexicon)):
         table[row, 1] = (_runs(met) @ question.weights).max()
-        table[row, 2] = title_match(question, passages[row], lexicon)
+        table[row, 2] = title_match(question, passages[row])
         table[row, 3] = ((1 - met.max(axis=0)) * question.norms).max()
     return table
 
@@ -305,7 +350,7 @@ def covered(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) ->
 def _met(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
     """Measure how much (0..1) of each content word (columns) each part (rows) of each passage has."""
     found = np.maximum(_nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages)))
-    return np.split(found, list(accumulate(len(passage.stems) for passage in passages))[:-1])
+    return np.split(found, list(accumulate(len(passage.starts) for passage in passages))[:-1])
 
 
 def _nearest(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
@@ -328,19 +373,7 @@ def _shifted(numbers: Sequence[Rows], sizes: Sequence[int]) -> Rows:
 
 def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors:
     """Return 1 where a part (rows) has a content word (columns) in any form; in German and French how much of it."""
-    stems_by_language = {
-        language: [f" {sought} " for sought in question.stems[language]] for language in {p.language for p in passages}
-    }
-    found = np.array(
-        [
-            [passage.foreign[number].has(word) for word in question.content]
-            if passage.foreign
-            else [sought in known for sought in stems_by_language[passage.language]]
-            for passage in passages
-            for number, known in enumerate(passage.stems)
-        ],
-        dtype=np.float32,
-    )
+    found = np.concatenate([_has(question, passage) for passage in passages])
     parts = [part for passage in passages for part in passage.dates]
     dated, sure = dict[int, Vectors](), dict[int, bool]()
     for date in question.dates:
@@ -354,21 +387,40 @@ def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors
     return found
 
 
+def _has(question: QuestionWords, passage: PassageWords) -> Vectors:
+    if passage.foreign:
+        return np.array([[part.has(word) for word in question.content] for part in passage.foreign], dtype=np.float32)
+    found = np.zeros((len(passage.starts), len(question.content)), dtype=np.float32)
+    parts: list[str] = []
+    for column, sought in enumerate(question.stems[passage.language]):
+        if passage.has_stem(sought):
+            parts = parts or passage.stems.split("\n")
+            found[:, column] = [f" {sought} " in known for known in parts]
+    return found
+
+
 def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: Vectors) -> Vectors:
     """`found`, with most of a strange word where a part has one that differs by one slip.
 
     A store reads its questions in the words of its passages before they are graded. Web pages are graded with the
     question as it was typed, and so are passages by a client that calls the grader alone.
     """
-    parts = [(passage.language, known) for passage in passages for known in passage.stems]
+    if not question.strange:
+        return found
+    parts = [(passage.language, known) for passage in passages for known in passage.stems.split("\n")]
+    every = set[str]().union(*(passage.stems.split() for passage in passages))
     languages = {passage.language for passage in passages}
     for column, word in enumerate(question.content):
-        if word in question.strange:
-            near = {language: meant(stem(word, language), shortest=_SHORTEST_STEM) for language in languages}
-            for row in np.flatnonzero(found[:, column] == 0):
-                language, known = parts[row]
-                if any(map(near[language].__contains__, known.split())):
-                    found[row, column] = _MISSPELT
+        if word not in question.strange:
+            continue
+        near = {
+            language: [f" {other} " for other in meant(stem(word, language), shortest=_SHORTEST_STEM).keys() & every]
+            for language in languages
+        }
+        for row in np.flatnonzero(found[:, column] == 0) if any(near.values()) else ():
+            language, known = parts[row]
+            if any(other in known for other in near[language]):
+                found[row, column] = _MISSPELT
     return found
 
 
@@ -383,20 +435,15 @@ def words_found(question: QuestionWords, passage: PassageWords, *, near: bool) -
     return tuple(word for word, share in zip(question.content, there, strict=True) if share)
 
 
-def title_match(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
+def title_match(question: QuestionWords, passage: PassageWords) -> float:
     """Return the share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
-    if not passage.title:
-        return 0.0
-    if _contains(question.every_word, passage.title):
+    if passage.title and _contains(question.every_word, passage.title):
         return 1.0
-    stop = topicless("french") if passage.language == "french" else STOPWORDS
-    telling = [word for word in passage.title if word not in stop]
-    if not telling:
+    if not passage.telling:
         return 0.0
-    weights = lexicon.norms[lexicon.rows(telling)]
     asked = set(question.stems[passage.language])
-    named = np.fromiter((stem(w, passage.language) in asked for w in telling), dtype=np.float32)
-    return float(named @ weights / max(float(weights.sum()), 1e-9))
+    named = np.fromiter((each in asked for each in passage.telling), dtype=np.float32)
+    return float(named @ passage.weights / max(float(passage.weights.sum()), 1e-9))
 
 
 def novelty(question: QuestionWords, passage: PassageWords) -> int:
@@ -409,6 +456,6 @@ def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:
     return scaled
 
 
-def _contains(every: Sequence[str], phrase: Sequence[str]) -> bool:
+def _contains(every: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     size = len(phrase)
-    return any(tuple(every[i : i + size]) == tuple(phrase) for i in range(len(every) - size + 1))
+    return any(every[i : i + size] == phrase for i in range(len(every) - size + 1))

@@ -32,7 +32,7 @@ from cragside.adapters.embedded.features import (
     words_found,
 )
 from cragside.adapters.embedded.names import is_english, mentions, misspells, names_in, resembles
-from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.numbers import named_numbers
 from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
 from cragside.application.answerer import Support
 from cragside.domain.document import Document
@@ -71,7 +71,7 @@ class Exactness:
         share = new / _ENOUGH_NEW_WORDS if echo else 1.0
         if score * share <= _TELLING:
             return share
-        lacking = self._lacks_one(excerpt, passage, short=short) or not self._has_kind(excerpt, passage.language)
+        lacking = self._lacks_one(passage, short=short) or not self._has_kind(excerpt, passage.language)
         return share * _INEXACT if lacking else share
 
     @cached_property
@@ -96,7 +96,7 @@ class Exactness:
         every_word = self.question.every_word
         return self._kind is None or has_kind(self._kind, every_word, excerpt.title, excerpt.text, language)
 
-    def _lacks_one(self, excerpt: Excerpt, passage: PassageWords, *, short: bool) -> bool:
+    def _lacks_one(self, passage: PassageWords, *, short: bool) -> bool:
         """Tell if the passage, title included, lacks a name, number or date. A short one has well-known names too."""
         names = self._names if short else self._rare_names
         dates = [date for date in self.question.dates if date.sure]
@@ -104,25 +104,22 @@ class Exactness:
             return True
         if not self._numbers and not names:
             return False
-        whole = f"{excerpt.title}\n{excerpt.text}"
-        found = words(whole)
         # A year or a code that stands there as it is needs no look at all forms of the passage's numbers.
-        unseen = [forms for forms in self._numbers if max(map(len, forms)) < _LONG_FORM or forms.isdisjoint(found)]
-        if unseen:
-            stated = numbers_of(whole)
-            if any(stated.isdisjoint(forms) for forms in unseen):
+        for forms in self._numbers:
+            as_it_is = max(map(len, forms)) >= _LONG_FORM and passage.has_word(forms)
+            if not as_it_is and not passage.has_number(forms):
                 return True
-        other = [
+        missing = [name for name in names if not passage.has_stem(stem(name, passage.language))]
+        if not missing or not passage.is_english:
+            return False
+        found = passage.every_word()
+        distinct = set(found)
+        suspects = [
             name
-            for name in names
-            if not passage.has_stem(stem(name, passage.language)) and not misspells(name, found, self.lexicon)
+            for name in missing
+            if not misspells(name, distinct, self.lexicon) and (short or resembles(name, distinct))
         ]
-        suspects = [name for name in other if short or resembles(name, found)]
-        return (
-            bool(suspects)
-            and is_english(found)
-            and not all(mentions(name, self.question.every_word, found) for name in suspects)
-        )
+        return not all(mentions(name, self.question.every_word, found) for name in suspects)
 
 
 WEIGHTS_FILE = "grader_weights.json"
@@ -285,20 +282,18 @@ class EmbeddedSupportJudge:
                 return Support(0.0, supported=False)
             passage = self._analyses.passage(Excerpt(title, text), lexicon)
             coverage = covered(claim, passage, lexicon)
-            whole = f"{title}\n{text}"
             names = [*names_in(claim.content, lexicon, rare=True), *_capitalised(sentence)]
-            exact = _has_numbers(sentence, whole) and all(
+            exact = _has_numbers(sentence, passage) and all(
                 passage.states_any([date]) for date in claim.dates if date.sure
             )
-            exact = exact and _has_names(names, claim, passage, whole)
+            exact = exact and _has_names(names, claim, passage)
             return Support(coverage, supported=exact and coverage >= LEAST_COVERAGE)
 
 
-def _has_numbers(sentence: str, whole: str) -> bool:
-    """Tell if a text has every number and code of a sentence, however it is written there."""
+def _has_numbers(sentence: str, passage: PassageWords) -> bool:
+    """Tell if a passage has every number and code of a sentence, however it is written there."""
     named = named_numbers(sentence, counts=True)
-    stated = numbers_of(whole) | frozenset(words(whole)) if named else frozenset()
-    return all(not stated.isdisjoint(forms) for forms in named)
+    return all(passage.has_number(forms) or passage.has_word(forms) for forms in named)
 
 
 def _capitalised(sentence: str) -> list[str]:
@@ -306,13 +301,13 @@ def _capitalised(sentence: str) -> list[str]:
     return [word for match in _NAME_INSIDE.findall(sentence) for word in words(match)]
 
 
-def _has_names(names: Sequence[str], claim: QuestionWords, passage: PassageWords, whole: str) -> bool:
+def _has_names(names: Sequence[str], claim: QuestionWords, passage: PassageWords) -> bool:
     """Tell if a passage has each name of a sentence, in any inflection.
 
     True in languages other than English: their words are in no vocabulary, and German has capitals everywhere.
     """
-    found = words(whole)
-    if not names or not is_english(claim.every_word) or not is_english(found):
+    if not names or not is_english(claim.every_word) or not passage.is_english:
         return True
     missing = [name for name in names if name not in ENGLISH and not passage.has_stem(stem(name, passage.language))]
+    found = passage.every_word() if missing else []
     return all(mentions(name, claim.every_word, found) for name in missing)

@@ -276,17 +276,20 @@ def numbers_of(text: str) -> frozenset[str]:
     for first, last in _YEARS.findall(text):
         end = int(first[: -len(last)] + last)
         forms.update(map(str, range(int(first), min(end, int(first) + _LONGEST_PERIOD) + 1)))
-    for word, after, third in zip(found, [*found[1:], ""], [*found[2:], "", ""], strict=False):
+    has_digit = [_has_digit(word) for word in found]
+    for at, word in enumerate(found):
         if word in SPELT:
             forms.add(SPELT[word])
-        if _has_digit(word):
-            forms.update(_forms(word))
-            forms.update(_stated_forms(word, after))
         if word[0].isalpha() and word[1:].isdecimal():
             forms.add(word[0])  # jetty C has berth C12
-        if _has_digit(word + after):
-            # `K 200` and `K-200` are the code K200, and 555-1234 is a number.
-            forms |= {word + after, word + after + third}
+        if not any(has_digit[at : at + 2]):
+            continue
+        after, third = [*found[at + 1 : at + 3], "", ""][:2]
+        # `K 200` and `K-200` are the code K200, and 555-1234 is a number.
+        forms |= {word + after, word + after + third}
+        if has_digit[at]:
+            forms.update(_forms(word))
+            forms.update(_stated_forms(word, after))
     return frozenset(forms)
 
 
