@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,13 @@ MIN_CANDIDATES = 400
 # As many of the nearest are tried one by one before SQL tells which passages the filter could let through at all: it
 # reads the whole catalogue for that.
 _TRIED_FIRST = 200
+# The new vectors of a namespace, by their numbers. For those of passages and entities, which have no target, the index
+# has them in this order. Relations are most of the table, which is read in its own order: to sort vectors, or to look
+# each one up, costs more than the rows between them.
+_IN_ORDER = """SELECT seq, vector FROM vector INDEXED BY vector_by_target
+    WHERE namespace = ? AND target IS NULL AND seq > ? ORDER BY seq"""
+_PAIRS_IN_ORDER = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = ? AND seq > ? ORDER BY seq"
+_LOADED_AT_ONCE = 500
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
@@ -111,26 +118,26 @@ class VectorIndex:
     """
 
     def __init__(self, dimensions: int) -> None:
-        self._dimensions = dimensions
         self._words = -(-dimensions // 64)
-        self._row_of: dict[int, int] = {}
         self._keys = np.empty(0, np.int64)
         self._vectors = np.empty((0, dimensions), np.float32)
-        self._signs = np.empty((0, self._words), np.uint64)
+        self._signs = np.empty((0, self._words), np.uint64, order="F")
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def keys(self) -> set[int]:
-        """All keys in the index."""
-        return set(self._row_of)
+    def keys(self) -> npt.NDArray[np.int64]:
+        """All keys in the index, in any order."""
+        return self._keys[: self._size]
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for as many vectors, so that adding them copies none a second time."""
+        if capacity > len(self._keys):
+            self._grow(capacity)
 
     def add(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
         """Add vectors under new keys; shape (len(keys), dimensions)."""
-        if self._size == 0:
-            self._take(keys, vectors)
-            return
         needed = self._size + len(keys)
         if needed > len(self._keys):
             self._grow(max(needed, 2 * len(self._keys)))
@@ -138,31 +145,16 @@ class VectorIndex:
         self._keys[rows] = keys
         self._vectors[rows] = vectors
         self._signs[rows] = self._signs_of(vectors)
-        self._row_of.update(zip(keys, range(self._size, needed), strict=True))
         self._size = needed
 
-    def _take(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
-        """Begin with these vectors, without a copy: at the start of a process they are the whole store."""
-        self._keys = np.array(keys, np.int64)
-        self._vectors = vectors if vectors.flags.writeable else vectors.copy()
-        self._signs = np.asfortranarray(self._signs_of(vectors))
-        self._row_of = dict(zip(keys, range(len(keys)), strict=True))
-        self._size = len(keys)
-
-    def remove(self, keys: Sequence[int]) -> None:
-        """Forget keys; unknown ones are no error. The last vector moves into the gap."""
-        for key in keys:
-            row = self._row_of.pop(key, None)
-            if row is None:
-                continue
-            last = self._size - 1
-            if row != last:
-                moved = int(self._keys[last])
-                self._keys[row] = moved
-                self._vectors[row] = self._vectors[last]
-                self._signs[row] = self._signs[last]
-                self._row_of[moved] = row
-            self._size = last
+    def remove(self, keys: Sequence[int] | npt.NDArray[np.int64]) -> None:
+        """Forget keys; unknown ones are no error. The last vectors move into the gaps."""
+        gone = np.isin(self.keys(), keys)
+        kept = self._size - int(np.count_nonzero(gone))
+        gaps, moved = np.flatnonzero(gone[:kept]), kept + np.flatnonzero(~gone[kept:])
+        for array in (self._keys, self._vectors, self._signs):
+            array[gaps] = array[moved]
+        self._size = kept
 
     def search(self, query: npt.NDArray[np.float32], limit: int, threshold: float) -> list[tuple[int, float]]:
         """At most `limit` pairs of key and cosine of at least `threshold`, nearest first."""
@@ -208,13 +200,12 @@ class VectorIndex:
 
     def _grow(self, capacity: int) -> None:
         def grown(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
-            larger = np.empty((capacity, *array.shape[1:]), array.dtype)
+            order: Literal["F", "C"] = "F" if array is self._signs else "C"
+            larger = np.empty((capacity, *array.shape[1:]), array.dtype, order)
             larger[: self._size] = array[: self._size]
             return larger
 
-        self._keys = grown(self._keys)
-        self._vectors = grown(self._vectors)
-        self._signs = np.asfortranarray(grown(self._signs))
+        self._keys, self._vectors, self._signs = grown(self._keys), grown(self._vectors), grown(self._signs)
 
 
 def _largest(scores: npt.NDArray[np.float32], limit: int) -> npt.NDArray[np.intp]:
@@ -237,6 +228,7 @@ class SqliteVectorStorage(VectorStorage):
         self._counts: dict[str, int] = {}
         self._counted_at = (-1, -1)
         self._has_text = has_text(self.namespace)
+        self._in_order = _PAIRS_IN_ORDER if self.namespace.endswith("relationships") else _IN_ORDER
         # Stems without function words, for passages and queries alike: common words would make a search read all.
         self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
 
@@ -330,20 +322,20 @@ class SqliteVectorStorage(VectorStorage):
             return self._index
         if self._index is None:
             self._index = VectorIndex(dimensions)
-        fresh = self._db.all(
-            "SELECT seq, vector FROM vector WHERE namespace = ? AND seq > ? ORDER BY seq",
-            (self.namespace, self._last_seq),
-        )
-        if fresh:
-            matrix = np.frombuffer(bytearray().join(row[1] for row in fresh), np.float32).reshape(len(fresh), -1)
-            self._index.add([row[0] for row in fresh], matrix)
-            self._last_seq = fresh[-1][0]
-        count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
-        if count != len(self._index):
-            alive = {row[0] for row in self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))}
-            self._index.remove(list(self._index.keys() - alive))
+        index = self._index
+        with self._db.snapshot():
+            count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
+            index.reserve(count)
+            for rows in self._db.batches(self._in_order, (self.namespace, self._last_seq), _LOADED_AT_ONCE):
+                matrix = np.frombuffer(b"".join([row[1] for row in rows]), np.float32).reshape(len(rows), -1)
+                index.add([row[0] for row in rows], matrix)
+                self._last_seq = rows[-1][0]
+            if count != len(index):
+                numbers = self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))
+                alive = np.fromiter((row[0] for row in numbers), np.int64, count)
+                index.remove(np.setdiff1d(index.keys(), alive, assume_unique=True))
         self._seen = seen
-        return self._index
+        return index
 
     def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
         if not (words := words_of(self._asked_text(query))):
