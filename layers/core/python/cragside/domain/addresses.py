@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Self
 
@@ -136,9 +137,16 @@ class Nearness(IntEnum):
 def nearness(host: str) -> Nearness:
     """Tell how near a host is. The host is given without a port and without brackets."""
     name = host.lower().rstrip(".")
+    known = _nearness_of_address(name)
+    return _nearness_of_name(name) if known is None else known
+
+
+@lru_cache(maxsize=256)  # each request asks it of its host, and reading an address costs as much as passing a chunk on
+def _nearness_of_address(name: str) -> Nearness | None:
+    """Tell how near an address is. None for a name, whose nearness may change with the name of this machine."""
     address = host_address(name)
     if address is None:
-        return _nearness_of_name(name)
+        return None
     if is_public(address):
         return Nearness.PUBLIC
     if _written_out(name) is None:

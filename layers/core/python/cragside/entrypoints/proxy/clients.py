@@ -155,13 +155,36 @@ async def answer_and_end(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
     await app(scope, receive, sending)
 
 
-class ClosingTransport:
-    """Passes all calls on to the transport of a request, but `close`, which it replaces."""
+class AnswerTransport:
+    """Writes an answer to the transport of its connection, and calls `end` in place of its `close`.
 
-    def __init__(self, transport: Any, close: Callable[[], None]) -> None:
-        self.write = transport.write
+    What is written first, the head as a rule, is held until the next piece, at most until the event loop's next turn:
+    a call to the system costs as much as the rest of a piece's way.
+    """
+
+    def __init__(self, transport: Any, end: Callable[[], None]) -> None:
+        self._transport = transport
+        self._end = end
+        self._held = b""
         self.is_closing = transport.is_closing
-        self.close = close
+        self.write: Callable[[bytes], None] = self._hold
+
+    def close(self) -> None:
+        """End the answer. The connection may live on."""
+        self._release()
+        self._end()
+
+    def _hold(self, data: bytes) -> None:
+        self._held, self.write = data, self._join
+        asyncio.get_running_loop().call_soon(self._release)
+
+    def _join(self, data: bytes) -> None:
+        held, self._held, self.write = self._held, b"", self._transport.write
+        self._transport.writelines((held, data))
+
+    def _release(self) -> None:
+        if self._held and not self.is_closing():
+            self._join(b"")
 
 
 class ClientConnection(HttpToolsProtocol):
@@ -336,7 +359,7 @@ class ClientConnection(HttpToolsProtocol):
         super().on_headers_complete()
         self._stage, self._since = "body", self._clients.clock.monotonic()
         end = self._end if application == self._serve else self._end_refused
-        self.cycle.transport = cast(asyncio.Transport, ClosingTransport(self.transport, end))
+        self.cycle.transport = cast(asyncio.Transport, AnswerTransport(self.transport, end))
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
