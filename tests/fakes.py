@@ -98,10 +98,14 @@ class EmptyLibrary:
 
 
 class FakeWorkspaces:
-    """One repository for every workspace, and no documents to list."""
+    """One repository for every workspace, and no documents to list. `at_hand` is the version of its open store."""
 
-    def __init__(self, repository: RagRepository) -> None:
+    def __init__(self, repository: RagRepository, *, at_hand: str | None = "1") -> None:
         self._repository = repository
+        self.at_hand = at_hand
+
+    def version_at_hand(self, workspace: str) -> str | None:
+        return self.at_hand
 
     async def open(self, name: str) -> Workspace:
         nothing: Any = None

@@ -90,6 +90,9 @@ class NoStore:
     async def open(self, name: str) -> Workspace:
         raise ServiceUnavailable("knowledge_base", "There is none in this test.")
 
+    def version_at_hand(self, workspace: str) -> str | None:
+        return None
+
 
 @dataclass
 class Surface:

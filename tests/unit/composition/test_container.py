@@ -153,3 +153,9 @@ async def test_what_is_being_written_to_other_databases_ends_before_the_containe
     backend._journal._drains[1, "graph"] = writing
     await container.close()
     assert writing.done()
+
+
+@pytest.mark.parametrize("set_so", [True, False])
+def test_the_web_is_searched_early_only_if_that_is_set(tmp_path: Path, set_so: bool) -> None:
+    variables = {"RAG_SPECULATIVE_SEARCH": "true"} if set_so else {}
+    assert Container(load_settings({"RAG_HOME": str(tmp_path), **variables})).finder.tools.search_early is set_so

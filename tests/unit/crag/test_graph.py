@@ -40,6 +40,7 @@ async def find(
     follow_ups: Any = None,
     question: str = "kelp?",
     places: int = 5,
+    early: bool = False,
     **presentation: Any,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
@@ -58,6 +59,7 @@ async def find(
         decision=rule,
         count_tokens=lambda text: len(text.split()),
         candidates=8,
+        search_early=early,
     )
     rag = CorrectiveRag(tools)
     await rag.prepare()  # LangGraph is imported before the deadline begins, as in a service

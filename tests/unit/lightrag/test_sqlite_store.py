@@ -371,6 +371,19 @@ async def test_the_version_changes_with_what_another_process_writes(tmp_path: Pa
     await container.close()
 
 
+async def test_the_version_is_at_hand_once_the_store_is_open(tmp_path: Path) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+    assert container.workspaces.version_at_hand("default") is None
+    repository = (await container.workspaces.open("default")).passages
+    await repository.save_documents([text("otter.md", ARMSTRONG)])
+    first = container.workspaces.version_at_hand("default")
+    assert first == await repository.version()
+    await repository.save_documents([text("pump.md", SWAN)])
+    second = container.workspaces.version_at_hand("default")
+    assert second == await repository.version() != first
+    await container.close()
+
+
 async def test_a_copied_document_costs_the_time_of_its_own_passages(container: Container) -> None:
     await container.intake.text(text("swan.md", SWAN), workspace="w")
     await container.worker().run(until_idle=True, sweep=False)

@@ -96,6 +96,7 @@ class Container(Stores):
                 decision=settings.decision,
                 count_tokens=self.count_tokens,
                 candidates=settings.candidates,
+                search_early=settings.speculative_search,
             )
         )
 

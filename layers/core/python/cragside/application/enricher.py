@@ -3,22 +3,24 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cragside.application.grading import Deadline
 from cragside.application.memory import Memory, Recollection
 from cragside.application.preferences import WorkspacePreferences
+from cragside.application.single_flight import SingleFlight
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.names import end_user_name, workspace_name
 from cragside.domain.outcome import Candidate, Degradation, Findings, RagContext, Step, Watch
-from cragside.domain.preferences import PLAIN, EvidenceMode, instruction_of, nothing_found
+from cragside.domain.preferences import PLAIN, EvidenceMode, Preferences, instruction_of, nothing_found
 from cragside.domain.prompt import ChatTurn, earlier_turns, inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.reading import Reading
+from cragside.domain.token_counts import stated_window
 from cragside.domain.verdict import DEFAULT_THRESHOLD, verdict_of
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.telemetry import Tracer
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _MEMORY_SHARE = 0.8
 # The preferences of a workspace are at hand, or one read away.
 _PREFERENCES_SHARE = 0.1
+# The version of the documents is one read away, and is asked for only where the same question is under way.
+_VERSION_SHARE = 0.1
 # Recording a query takes milliseconds, and nobody waits longer for it.
 _REMEMBER_SECONDS = 2.0
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
@@ -42,20 +46,21 @@ class EvidenceRequest:
     Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
     `evidence_tokens` limits the evidence with its `instruction`. `compress` reduces it to its relevant strips. `turns`
     are the conversation before the question, oldest first. `watch` is called with each step when it ends, and the
-    findings have the candidates then.
+    findings have the candidates then. Requests are equal if they ask for the same evidence, whenever they have to have
+    it and whoever watches.
     """
 
     question: str
     workspace: str
-    deadline: Deadline
+    deadline: Deadline = field(compare=False)
     evidence_tokens: int
     model: str | None = None
     threshold: float = DEFAULT_THRESHOLD
     max_documents: int = 5
     instruction: str = PLAIN
     compress: bool = False
-    turns: Sequence[ChatTurn] = ()
-    watch: Watch | None = None
+    turns: tuple[ChatTurn, ...] = ()
+    watch: Watch | None = field(default=None, compare=False)
 
 
 class EvidenceFinder(Protocol):
@@ -113,6 +118,7 @@ class Enricher:
         self._count_tokens = count_tokens
         self._tracer = tracer
         self._clock = clock
+        self._finding: SingleFlight[Findings] = SingleFlight()
 
     async def enrich(
         self,
@@ -192,7 +198,7 @@ class Enricher:
             turns=earlier_turns(request, self._prefix),
             watch=watch,
         )
-        findings = await self._finders[preferred.mode].find(wanted)
+        findings = await self._found(wanted, preferred)
         self._refuse_blindness(findings, preferred.mode)
         block = findings.block
         if tell_none and findings.hold_nothing and preferred.mode != "off":
@@ -225,6 +231,22 @@ class Enricher:
         await self._remember(query, deadline)
         return Enriched(enhanced, context, findings.candidates, findings.reading)
 
+    async def _found(self, wanted: EvidenceRequest, preferred: Preferences) -> Findings:
+        """Find evidence, together with all that want the same at this moment and could not know later documents."""
+        # A window that a request states for its model is that of the model's judgements too.
+        key = wanted, preferred, wanted.watch is None, stated_window(str(wanted.model))
+        version = self._workspaces.version_at_hand(wanted.workspace)
+        if version is None and key in self._finding:
+            with suppress(CragsideError, TimeoutError):
+                async with asyncio.timeout(wanted.deadline.share(_VERSION_SHARE)):
+                    version = await (await self._workspaces.open(wanted.workspace)).passages.version()
+
+        async def find(watch: Watch) -> Findings:
+            asked = wanted if wanted.watch is None else replace(wanted, watch=watch)
+            return await self._finders[preferred.mode].find(asked)
+
+        return await self._finding.run(key, find, deadline=wanted.deadline, version=version, watch=wanted.watch)
+
     async def _recollected(
         self, query: Query, findings: Findings, deadline: Deadline, tokens: int, end_user: str, watch: Watch | None
     ) -> Recollection:
@@ -247,8 +269,8 @@ class Enricher:
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
         name = workspace_name(workspace or _optional(request, "workspace", str) or self._default_workspace)
-        for field, kind in (("metadata", dict), ("timestamp", str), ("stream", bool), ("user_id", str)):
-            _optional(request, field, kind)
+        for name_of_field, kind in (("metadata", dict), ("timestamp", str), ("stream", bool), ("user_id", str)):
+            _optional(request, name_of_field, kind)
         identifier = _optional(request, "id", str) or str(uuid.uuid4())
         return ask(identifier, question, workspace=name, limit=self._question_limit)
 

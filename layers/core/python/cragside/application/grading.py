@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Protocol, TypeVar
@@ -213,8 +213,12 @@ class Grading:
         seconds: float,
         threshold: float,
         model: str | None = None,
+        before_judging: Callable[[], None] | None = None,
     ) -> Graded:
-        """Grade documents within `seconds`. Evidence has to exceed `threshold`. `model` is the request's chat model."""
+        """Grade documents within `seconds`. Evidence has to exceed `threshold`. `model` is the request's chat model.
+
+        `before_judging` is called before each judgement of a chat model, which takes longest, and only then.
+        """
         deadline = Deadline(seconds, self._clock)
         degraded: list[Degradation] = []
         try:
@@ -227,7 +231,7 @@ class Grading:
         graded = Graded(by_relevance(documents, scores), grader.name, degraded=degraded)
         if self._judge is None or max(scores, default=1.0) > threshold:
             return graded
-        return await self._judged(self._judge, reading, graded, deadline, threshold, model)
+        return await self._judged(self._judge, reading, graded, deadline, threshold, model, before_judging)
 
     async def _judged(
         self,
@@ -237,6 +241,7 @@ class Grading:
         deadline: Deadline,
         threshold: float,
         requested: str | None,
+        before_judging: Callable[[], None] | None,
     ) -> Graded:
         """Ask the model about one passage after the other, best first.
 
@@ -260,6 +265,8 @@ class Grading:
                         judge.try_again(model, question, short)
                         degraded.append(self._too_slow(model, needed))
                     break
+                if before_judging is not None:
+                    before_judging()
                 asked += 1
                 judging = judge.probability(model, question, short)
                 probability = await within(deadline.remaining(), "grader", judging)

@@ -7,6 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.application.enricher import EvidenceFinder, EvidenceRequest
+from cragside.crag.early_search import EarlySearch
 from cragside.crag.state import CragContext, CragTools
 from cragside.domain.outcome import Findings
 from cragside.domain.verdict import DecisionPolicy
@@ -40,9 +41,15 @@ class CorrectiveRag(EvidenceFinder):
     async def find(self, request: EvidenceRequest) -> Findings:
         question, policy = request.question, DecisionPolicy(request.threshold, self.tools.decision)
         graph = self.conversation_graph if request.turns else self.graph
-        context = CragContext(self.tools, request, policy)
-        # In LangGraph's first form, an answer also tells what each step changed.
-        state = (await graph.ainvoke({"question": question}, context=context, version="v2")).value
+        search = self.tools.search
+        early = EarlySearch(search) if self.tools.search_early and search is not None else None
+        context = CragContext(self.tools, request, policy, early)
+        try:
+            # In LangGraph's first form, an answer also tells what each step changed.
+            state = (await graph.ainvoke({"question": question}, context=context, version="v2")).value
+        finally:
+            if early is not None:
+                await early.drop()
         return Findings(
             block=state["block"],
             documents=state["evidence"],

@@ -143,10 +143,18 @@ def _divided(question: str, asked: Asked, found: Mapping[str, tuple[Reading, lis
 
 @timed
 async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Grade each passage with the probability that it is relevant."""
+    """Grade each passage with the probability that it is relevant.
+
+    If it is so set, a search of the web begins before a model is asked about passages.
+    """
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
+
+    def search_early() -> None:
+        if context.early is not None:
+            context.early.begin(context.tools.embedded_rewrite(state["question"]))
+
     part_of = state.get("part_of", {})
     by_reading: dict[str, tuple[Reading, list[Document]]] = {}
     for document in documents:
@@ -156,7 +164,12 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     outcomes = await asyncio.gather(
         *(
             context.tools.grading.graded(
-                reading, some, seconds=seconds, threshold=context.policy.threshold, model=context.request.model
+                reading,
+                some,
+                seconds=seconds,
+                threshold=context.policy.threshold,
+                model=context.request.model,
+                before_judging=search_early,
             )
             for reading, some in by_reading.values()
         )
@@ -174,10 +187,12 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Turn the question into a query for a search engine."""
+    """Turn the question into a query for a search engine, unless a search for it has begun."""
     context, question = runtime.context, state["question"]
     if context.tools.search is None:
         return {"search_query": question}
+    if context.early is not None and context.early.query is not None:
+        return {"search_query": context.early.query}
     rewriting = context.tools.search.transform_query(question, model=context.request.model)
     try:
         return {"search_query": await within(context.request.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
@@ -193,7 +208,8 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
     if context.tools.search is None:
         reason = "SEARXNG_HOST is not set, so the web was not searched."
         return {"web": None, "search_performed": False, "degraded": [Degradation("search", reason)]}
-    searching = context.tools.search.search(state["search_query"])
+    search = context.tools.search.search if context.early is None else context.early.results
+    searching = search(state["search_query"])
     try:
         results = await within(context.request.deadline.share(SEARCH_SHARE), "search", searching)
     except ServiceUnavailable as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Grading
+from cragside.crag.early_search import EarlySearch
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document
 from cragside.domain.outcome import Asked, Candidate, Degradation
@@ -51,7 +52,7 @@ class CragTools:
 
     `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host. `read_parts` finds the things
     that a question asks for, `unnamed` those that no passage names. `near_words` takes a passage's title and the place
-    that has most of the question's words.
+    that has most of the question's words. `search_early` has the web searched while a model judges passages.
     """
 
     workspaces: "Workspaces"
@@ -67,12 +68,17 @@ class CragTools:
     decision: Literal["any", "mean"]
     count_tokens: CountTokens
     candidates: int
+    search_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """Holds the tools and the request of one run, and the policy, which decides by the threshold of the request."""
+    """Holds the tools and the request of one run, and the policy, which decides by the threshold of the request.
+
+    `early` is None where the web is searched only once the grades are known.
+    """
 
     tools: CragTools
     request: EvidenceRequest
     policy: DecisionPolicy
+    early: EarlySearch | None = None

@@ -268,6 +268,12 @@ class Settings(BaseModel):
         "is known to have fewer than a billion parameters. `always`: whatever its size. `never`: no model is asked. A "
         "model without time for two passages is not asked in any case.",
     )
+    speculative_search: bool = Field(
+        False,
+        description="Whether the web is searched while a chat model still judges the passages, in case none of them "
+        "answers. The answer comes sooner; but each question that a model judges passages for goes to SEARXNG_HOST, "
+        "also where a passage answers it, and rules shorten it, no model.",
+    )
     embedding_model: str | None = Field(
         None,
         description="Model that embeds; `embedded` is valid. Unset: the one that built the store. For a new store: "

@@ -172,6 +172,10 @@ class Driver(ABC):
     async def state(self) -> str:
         """Return a token that changes whenever content changes, whoever writes it."""
 
+    def state_at_hand(self) -> str | None:
+        """Return `state` if it is known without waiting, else None. Raises `LedgerError`."""
+        return None
+
     @abstractmethod
     async def generation(self) -> str:
         """Return a token that changes when the whole content was replaced."""

@@ -134,6 +134,16 @@ class Workspaces:
         documents, graph, work = Library(access), KnowledgeGraph(access), PartIndexer(access)
         return Workspace(name, documents, self._repository(access), graph, work, read_only=self._home.read_only)
 
+    def version_at_hand(self, workspace: str) -> str | None:
+        """Return `RagRepository.version` if it is known without waiting: of an open store on SQLite. Else None."""
+        opening = self._pool.opening(workspace)
+        if opening is None or not opening.done() or opening.cancelled() or opening.exception():
+            return None
+        try:
+            return opening.result().ledger.driver.state_at_hand()
+        except LedgerError:
+            return None
+
     async def prepare(self, workspace: str) -> None:
         """Open a workspace, and have its embedding model loaded.
 

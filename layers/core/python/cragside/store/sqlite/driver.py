@@ -167,6 +167,10 @@ class SqliteDriver(Driver):
         return self.database.state()
 
     @override
+    def state_at_hand(self) -> str:
+        return self.database.state()
+
+    @override
     async def generation(self) -> str:
         return self.database.generation()
 
