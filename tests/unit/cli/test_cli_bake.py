@@ -13,7 +13,7 @@ from cli_services import errors_of, printed
 from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
-from cragside.entrypoints.cli.service import Service
+from cragside.entrypoints.cli.service import OwnService
 from cragside.entrypoints.cli.session import Session
 from tests.programs import CRAGSIDE
 
@@ -124,7 +124,7 @@ def test_an_interrupted_bake_does_not_promise_to_continue(bake, notes, tmp_path,
     async def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Service, "progress", interrupted)
+    monkeypatch.setattr(OwnService, "progress", interrupted)
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert (result.exit_code, "queue" in result.stderr) == (130, False)
     assert not (tmp_path / "kb" / "baked.json").exists()

@@ -15,7 +15,7 @@ from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.application.attempts import Attempts
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable
 from cragside.entrypoints.cli import service
-from cragside.entrypoints.cli.service import Service
+from cragside.entrypoints.cli.service import OwnService, Service
 from tests.programs import CRAGSIDE
 from tests.served import Served
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
@@ -254,7 +254,7 @@ def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
     async def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Service, "progress", interrupted)
+    monkeypatch.setattr(OwnService, "progress", interrupted)
     assert "Nothing is lost: 2 documents wait in the queue" in errors_of(real("ingest", str(notes)), 130)
 
 

@@ -14,13 +14,14 @@ from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.client import Client
+from cragside.application.allowance import Allowance, allow
 from cragside.composition.files import TextDigests
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.tokens import Limits
 from cragside.entrypoints.cli import terminal, watching
-from cragside.entrypoints.cli.report import Options
+from cragside.entrypoints.cli.offers import Options
 from cragside.entrypoints.cli.running import Run
-from cragside.entrypoints.cli.service import InProcess, OwnService
+from cragside.entrypoints.cli.service import OwnService
 from cragside.entrypoints.cli.session import Session
 from cragside.entrypoints.cli.target import Target
 from tests.unit.documents.pictures import text_pdf
@@ -474,8 +475,10 @@ def followed(real, notes, capsys, monkeypatch):
     monkeypatch.setattr(watching, "_QUIET", 50)
     monkeypatch.setattr(watching, "_LOOKS", 100)
 
-    async def follow(steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]], **environment: str) -> None:
-        container = real.container(**environment)
+    async def follow(
+        steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]],
+    ) -> None:
+        container = real.container()
         digests = TextDigests(10**6)
         told = ""
 
@@ -487,7 +490,7 @@ def followed(real, notes, capsys, monkeypatch):
                     captured = capsys.readouterr()
                     told += captured.out + captured.err
 
-        service = OwnService(Client("http://localhost", transport=InProcess(container)), container)
+        service = OwnService(container)
         run = Run(Target(Session(), container.settings), Options(enrich=False))
         watch = watching.Watch(run, service, [notes], digests)
         async with digests:
@@ -547,7 +550,8 @@ async def test_a_watch_continues_after_a_limit_is_reached(notes, followed):
         (notes / "n0.md").unlink()
         await says("removed   n0.md")
 
-    await followed(steps, RAG_LIMIT_DOCUMENTS="11")
+    allow(Allowance("token", Limits(documents=11)))
+    await followed(steps)
 
 
 def test_a_dry_run_reports_failures_and_has_the_exit_code_of_a_real_run(notes, synced):

@@ -11,7 +11,7 @@ from cli_services import answering
 
 from cragside.client import Client
 from cragside.domain.errors import PayloadTooLarge, ProcessingError, ServiceUnavailable
-from cragside.entrypoints.cli.report import Offer, Options
+from cragside.entrypoints.cli.offers import Offer, Options
 from cragside.entrypoints.cli.service import Service
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
@@ -74,7 +74,7 @@ async def bucket(tmp_path: Path) -> AsyncIterator[Bucket]:
 
 def there(knowledge: Knowledge) -> Service:
     transport = httpx.ASGITransport(Gateway(knowledge.app))
-    return Service(Client("http://service", token="secret", workspace="sea", transport=transport))
+    return Service(lambda: Client("http://service", token="secret", workspace="sea", transport=transport))
 
 
 async def test_a_bucket_upload_sends_no_token(tmp_path: Path, bucket: Bucket) -> None:
@@ -126,4 +126,4 @@ async def test_a_service_that_answers_nonsense_is_named(body: str, kind: type[Ex
     with answering(201, body) as address:
         async with Client(address) as client:
             with pytest.raises(kind, match="place for uploads"):
-                await Service(client)._uploaded(OTTERS, PayloadTooLarge("Too large."))
+                await Service(lambda: client)._uploaded(OTTERS, PayloadTooLarge("Too large."))

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from cragside.entrypoints.cli.report import IndexingProgress, Report
+from cragside.entrypoints.cli.offers import IndexingProgress
+from cragside.entrypoints.cli.report import Report
 
 DOCUMENT = {
     **{"id": "doc-a", "name": "a.md", "source": "/notes/a.md", "content_hash": "digest", "metadata": {}},

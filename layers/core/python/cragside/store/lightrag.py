@@ -4,9 +4,9 @@ LightRAG's modules put what a `.env` of the working directory says into the envi
 library and child process. They are loaded without that: cragside reads its settings itself, and checks whose file it
 is.
 
-Left out are the packages that serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of
-texts. They take more time and memory to load than all of LightRAG, which does without them where they are not
-installed. Other code of the process can still import them."""
+Left out are the packages that serve a graph in a file, the order of Chinese file names, LightRAG's own splitting of
+texts, its locks between processes and its coloured log. They take more time and memory to load than all of LightRAG,
+which does without them where they are not installed. Other code of the process can still import them."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ def without_dotenv() -> Iterator[None]:
             os.environ[_NO_DOTENV] = before
 
 
-_UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters"}
+_UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters", "psutil", "ascii_colors"}
 
 
 class _Absent(MetaPathFinder):

@@ -2,36 +2,50 @@
 
 import re
 import sys
-import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from cragside import __version__
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.ask import ask, enrich, explain
-from cragside.entrypoints.cli.copy import bake, copy
-from cragside.entrypoints.cli.demo import demo
-from cragside.entrypoints.cli.doctor import config, doctor
-from cragside.entrypoints.cli.documents import documents, enrich_docs, forget
-from cragside.entrypoints.cli.ingest import index, ingest, sync
-from cragside.entrypoints.cli.mcp import mcp
-from cragside.entrypoints.cli.memory import memory
-from cragside.entrypoints.cli.query import graph, query
-from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
-from cragside.entrypoints.cli.stores import migrate, reindex, repair, status, workspaces
-from cragside.entrypoints.cli.token import token
-from cragside.entrypoints.cli.worker import worker
-from cragside.entrypoints.log import message_of
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 
 
+# The commands in the order of the help, with the modules that have them.
+_COMMANDS = {
+    "demo": "demo", "ask": "ask", "explain": "ask", "serve": "serve", "worker": "worker", "enrich": "ask",
+    "ingest": "ingest", "sync": "ingest", "index": "ingest", "documents": "documents", "enrich-docs": "documents",
+    "query": "query", "graph": "query", "bake": "copy", "forget": "documents", "status": "stores",
+    "reindex": "stores", "repair": "stores", "migrate": "stores", "copy": "copy", "doctor": "doctor",
+    "config": "doctor", "mcp": "mcp", "memory": "memory", "token": "token", "workspaces": "stores",
+}  # fmt: skip
+
+
 class Cli(TyperGroup):
-    """Turns errors into one line on standard error and an exit code."""
+    """Imports a command when it is called, and turns errors into one line on standard error and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command. The first call imports its module."""
+        if cmd_name in _COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _imported(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments begin with. Typer suggests others only if it has them all."""
+        if args and args[0] not in _COMMANDS:
+            for name in _COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def main(
         self,
@@ -59,7 +73,11 @@ class Cli(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             return exit_codes.INTERRUPTED
         except Exception as error:
+            from cragside.entrypoints.log import message_of
+
             if session.debug:
+                import traceback
+
                 traceback.print_exc()
             return _failed(message_of(error), exit_codes.exit_code_of(error))
         return returned if isinstance(returned, int) else exit_codes.OK
@@ -106,15 +124,16 @@ def cragside(
         typer.echo(context.get_help())
 
 
-_COMMANDS = (
-    demo, ask, explain, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget,
-    status, reindex, repair, migrate, copy, doctor, config, mcp,
-)  # fmt: skip
-for _command in _COMMANDS:
-    app.command()(_command)
-app.add_typer(memory, name="memory")
-app.add_typer(token, name="token")
-app.add_typer(workspaces, name="workspaces")
+def _imported(name: str) -> Any:
+    """Import a command, or a group of commands."""
+    module = import_module(f"cragside.entrypoints.cli.{_COMMANDS[name]}")
+    found = getattr(module, name.replace("-", "_"))
+    holder = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    return get_group(holder).commands[name]
 
 
 def _failed(message: str, code: int) -> int:

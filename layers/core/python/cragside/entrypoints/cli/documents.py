@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.files import source_name, source_of
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.faults import counted
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.target import Target, local, local_or_service
 from cragside.entrypoints.cli.terminal import json_option, output, print_json, print_result, printable
 
@@ -29,8 +27,7 @@ def documents(
     as_json: Annotated[bool, json_option("what GET /v1/documents answers")] = False,
 ) -> None:
     """List documents, latest first: status, id, passages and name, and what of a file was not read."""
-    asked = {"limit": limit, "offset": offset, "status": status, "unread": unread or None}
-    answer = target.request(lambda client: client.get("/v1/documents", **asked))
+    answer = target.ask(lambda service: service.page(limit=limit, offset=offset, status=status, unread=unread or None))
     print_result(answer, _show, as_json=as_json)
 
 
@@ -69,6 +66,8 @@ def enrich_docs(
     This is rag-stack's `enrich`. `cragside enrich` is about prompts. Without --api this process does the work, or waits
     for the process that does it. With --stats-only --watch it only shows the progress.
     """
+    from cragside.entrypoints.cli.running import tell_what_waits, tell_why_it_stopped, until_idle
+
     stats: dict[str, Any] = {"enqueued": 0, "stopped": None}
 
     async def work(service: "Service") -> None:
@@ -117,6 +116,7 @@ def forget(
     nothing is removed. The files themselves stay.
     """
     from cragside.application.intake import documents_meant, unclear
+    from cragside.composition.files import source_name, source_of
 
     console, unknown = output(), list[str]()
 

@@ -14,7 +14,8 @@ from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import KnownDocument
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
+from cragside.entrypoints.cli.offers import Offer, Options
+from cragside.entrypoints.cli.report import FoundItem, Report
 from cragside.entrypoints.cli.running import Run, find
 from cragside.entrypoints.cli.target import Target, local_or_service
 from cragside.entrypoints.cli.terminal import notices, on_terminal, print_json, printable, progress

@@ -11,6 +11,8 @@ _ALLOCATIONS = 10_000
 def main(*, complete: bool = False) -> None:
     """Run `cragside` and exit with its code. With `complete`, the environment holds all settings."""
     gc.set_threshold(_ALLOCATIONS)
+    # httpx has a command line of its own, which imports click, Pygments and all of rich. It does without.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         from cragside.entrypoints.cli.app import app
         from cragside.entrypoints.cli.session import Session

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cragside.composition.files import FoundFile, Refused, TextDigests, find_files, is_empty, path_of, root_of
 from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
-from cragside.entrypoints.cli.report import FoundItem, IndexingProgress
+from cragside.entrypoints.cli.offers import IndexingProgress
+from cragside.entrypoints.cli.report import FoundItem
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 import typer
 
-from cragside.composition.files import LANGUAGES
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.query import Ranking
 from cragside.entrypoints.cli.target import Target, local_or_service
@@ -78,8 +77,8 @@ def query(
     body |= {name: value for name, value in options.items() if value is not None}
 
     async def work(service: "Service") -> tuple[Any, int]:
-        answer = await service.client.post("/v1/query", body)
-        waiting = 0 if as_json else (await service.client.get("/v1/documents", status="pending", limit=1))["total"]
+        answer = await service.search(body)
+        waiting = 0 if as_json else (await service.page(status="pending", limit=1))["total"]
         return answer, waiting
 
     answer, waiting = target.ask(work)
@@ -102,6 +101,8 @@ def one_of(argument: str | None, option: str | None, *, name: str, flag: str) ->
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:
     wanted = [("repoId", "value", repo), ("path", "prefix", path)]
     if language is not None:
+        from cragside.composition.files import LANGUAGES  # imports what reads files
+
         # What is both, such as go, is the language: the files with that ending are among its code.
         named = language.strip().lower().removeprefix(".")
         wanted.append(("tier1.lang" if named in LANGUAGES else "lang", "value", named))

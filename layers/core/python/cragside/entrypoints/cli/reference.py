@@ -26,7 +26,10 @@ def reference() -> str:
     """Return the page as Markdown."""
     cli = cast(TyperGroup, get_command(app))
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exit_codes.MEANINGS.items())
-    commands = [section for name, command in cli.commands.items() for section in _sections(name, command)]
+    context = typer.Context(cli)
+    commands = [
+        section for name in cli.list_commands(context) for section in _sections(name, cli.get_command(context, name))
+    ]
     return "\n".join(
         [_INTRODUCTION, "## Exit codes\n", "| code | meaning |", "|---|---|", codes, "", _section("", cli), *commands]
     )

@@ -26,7 +26,8 @@ from cragside.domain.errors import (
 )
 from cragside.domain.faults import counted
 from cragside.domain.syncing import KnownDocument
-from cragside.entrypoints.cli.report import FoundItem, Offer, Options, Report
+from cragside.entrypoints.cli.offers import Offer, Options
+from cragside.entrypoints.cli.report import FoundItem, Report
 from cragside.entrypoints.cli.target import Target
 from cragside.entrypoints.cli.terminal import agreed, notices, output, print_json, printable, progress
 

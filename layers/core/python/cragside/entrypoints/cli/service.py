@@ -2,22 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-import httpx
-
-from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
-from cragside.entrypoints.cli.report import IndexingProgress, Offer, Options, documents_in
+from cragside.entrypoints.cli.offers import IndexingProgress, Offer, Options, documents_in
 
 if TYPE_CHECKING:
     from cragside.application.attempts import Handled
+    from cragside.bootstrap import Container
     from cragside.client import Client
+    from cragside.domain.indexing import DocumentRecord
     from cragside.ports.clock import Clock
+
+Value = TypeVar("Value")
 
 _PAGE = 1000
 
@@ -34,11 +35,16 @@ def no_trouble() -> str:
     return ""
 
 
-@dataclass(frozen=True)
 class Service:
-    """Sends documents through a client of the HTTP routes, and reports their progress."""
+    """Sends requests through a client of the HTTP routes, which is made for the first one."""
 
-    client: "Client"
+    def __init__(self, connect: Callable[[], "Client"]) -> None:
+        self._connect = connect
+
+    @cached_property
+    def client(self) -> "Client":
+        """The client of the HTTP routes."""
+        return self._connect()
 
     @property
     def looks_every(self) -> float:
@@ -51,6 +57,25 @@ class Service:
 
     async def prepare(self) -> None:
         """Load the embedding model for a search. Raises an error if that fails, even for an empty workspace."""
+
+    async def search(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer of POST /v1/query."""
+        answer: dict[str, Any] = await self.client.post("/v1/query", asked)
+        return answer
+
+    async def page(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        status: str | None = None,
+        unread: bool | None = None,
+        below: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the answer of GET /v1/documents with these parameters."""
+        asked = {"limit": limit, "offset": offset, "status": status, "unread": unread, "below": below}
+        page: dict[str, Any] = await self.client.get("/v1/documents", **asked)
+        return page
 
     async def take(self, offer: Offer, options: Options) -> IndexingProgress:
         """Send a document. Raises `ValidationError` if it cannot be indexed."""
@@ -92,11 +117,11 @@ class Service:
         found = await self.client.find(_path(document_id))
         return None if found is None else IndexingProgress.of(found)
 
-    async def documents(self, **options_sent: str) -> AsyncIterator[IndexingProgress]:
-        """Return all documents, or those that match the parameters of the route."""
+    async def documents(self, below: str | None = None) -> AsyncIterator[IndexingProgress]:
+        """Return all documents, or those whose sources lie below a path."""
         offset, total = 0, 1
         while offset < total:
-            page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **options_sent)
+            page = await self.page(limit=_PAGE, offset=offset, below=below)
             for document in documents_in(page):
                 yield IndexingProgress.of(document)
             total = page["total"]
@@ -134,15 +159,16 @@ class Service:
         return nullcontext(no_trouble)  # the service does it
 
 
-@dataclass(frozen=True)
 class OwnService(Service):
-    """Sends requests to the routes in this process, and indexes in this process.
+    """Answers in this process, and indexes in this process.
 
-    Files and their names do not go through the routes: the name of a local file may have characters that no client may
-    send.
+    Searches, lists, files and their progress do without the routes, which take a third of a second to load. The name of
+    a local file may have characters that no client may send.
     """
 
-    container: Container
+    def __init__(self, container: "Container") -> None:
+        super().__init__(partial(_client_of, container))
+        self.container = container
 
     @property
     def looks_every(self) -> float:
@@ -157,9 +183,49 @@ class OwnService(Service):
         """Load the embedding model for a search. Raises an error if that fails, even for an empty workspace."""
         await self.container.workspaces.prepare(self.container.settings.workspace)
 
-    async def _send_file(self, offer: Offer, content: bytes, options: Options) -> IndexingProgress:
-        from cragside.entrypoints.http.v1.documents import DocumentDetail
+    async def search(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what POST /v1/query would answer."""
+        from cragside.entrypoints.http.passage_search import PassageQuery, PassageSearch
 
+        query = _checked(PassageQuery.model_validate, asked, "body")
+        answer = await PassageSearch(self.container, self.container.settings.workspace).answer(query)
+        return answer.model_dump(mode="json")
+
+    async def page(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        status: str | None = None,
+        unread: bool | None = None,
+        below: str | None = None,
+    ) -> dict[str, Any]:
+        """Return what GET /v1/documents would answer with these parameters."""
+        from pydantic import TypeAdapter
+
+        from cragside.domain.indexing import DocumentStatus, Listing
+        from cragside.entrypoints.http.document_answers import document_page
+
+        known = _checked(TypeAdapter(DocumentStatus | None).validate_python, status, "query", "status")
+        page = await document_page(
+            self.container,
+            self.container.settings.workspace,
+            Listing(unread=bool(unread), sort="added"),
+            limit=limit,
+            offset=offset,
+            status=known,
+            below=below,
+        )
+        return page.model_dump(mode="json")
+
+    async def progress(self, document_id: str) -> IndexingProgress | None:
+        """Return the progress of a document, None if it is gone."""
+        from cragside.entrypoints.http.document_answers import document_record
+
+        record = await document_record(self.container, self.container.settings.workspace, document_id)
+        return None if record is None else _progress_of(record)
+
+    async def _send_file(self, offer: Offer, content: bytes, options: Options) -> IndexingProgress:
         acceptance = await self.container.intake.file(
             content,
             name=offer.name,
@@ -169,8 +235,7 @@ class OwnService(Service):
             metadata=offer.metadata,
             enrich=options.enrich,
         )
-        facts = {"outcome": acceptance.outcome, "unread": acceptance.unread}
-        return IndexingProgress.of(DocumentDetail.model_validate(acceptance.record).model_dump() | facts)
+        return _progress_of(acceptance.record, outcome=acceptance.outcome, unread=acceptance.unread)
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""
@@ -225,23 +290,28 @@ class Outage:
         return self._reason if lasted else ""
 
 
-class InProcess(httpx.AsyncBaseTransport):
-    """Answers requests with the routes of a container. Errors of the routes are raised.
+def _client_of(container: "Container") -> "Client":
+    from cragside.entrypoints.cli.in_process import client_of
 
-    The app is built for the first request, as FastAPI takes a third of a second to load.
-    """
+    return client_of(container)
 
-    def __init__(self, container: Container) -> None:
-        self._container = container
-        self._routes: httpx.ASGITransport | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer of the route."""
-        if self._routes is None:
-            from cragside.entrypoints.http.app import create_app
+def _checked(validate: Callable[[Any], Value], given: Any, *place: str) -> Value:
+    """Return a valid value. Raises `ValidationError` in the words of the route, where the value has this place."""
+    from pydantic import ValidationError as Invalid
 
-            self._routes = httpx.ASGITransport(create_app(self._container, raises=True))
-        return await self._routes.handle_async_request(request)
+    from cragside.entrypoints.http.models import refusal_of
+
+    try:
+        return validate(given)
+    except Invalid as error:
+        raise refusal_of([{**each, "loc": (*place, *each["loc"])} for each in error.errors()]) from error
+
+
+def _progress_of(record: "DocumentRecord", **facts: str) -> IndexingProgress:
+    from cragside.entrypoints.http.document_answers import DocumentDetail
+
+    return IndexingProgress.of(DocumentDetail.model_validate(record).model_dump() | facts)
 
 
 def _fields(options: Options) -> dict[str, Any]:

@@ -78,13 +78,9 @@ class Target:
             return self._ask_service(work)
 
         async def inside(container: "Container") -> Result:
-            from cragside.client import Client
-            from cragside.entrypoints.cli.service import InProcess, OwnService
+            from cragside.entrypoints.cli.service import OwnService
 
-            # What is asked has deadlines of its own, which the user may have raised.
-            transport, workspace = InProcess(container), self.settings.workspace
-            async with Client("http://localhost", workspace=workspace, seconds=None, transport=transport) as client:
-                return await work(OwnService(client, container))
+            return await work(OwnService(container))
 
         return self.session.run(self.settings.model_copy(update=dict.fromkeys(_NOT_ASKED)), inside)
 
@@ -114,7 +110,7 @@ class Target:
         async def outside() -> Result:
             async with client:
                 try:
-                    return await work(Service(client))
+                    return await work(Service(lambda: client))
                 except Unauthorized:
                     raise Unauthorized("The service refused the token. Set --token or RAG_API_TOKEN.") from None
 

@@ -31,7 +31,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.hops import request_id
-from cragside.entrypoints.http.models import ErrorBody
+from cragside.entrypoints.http.models import ErrorBody, complaints_of, refusal_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 # The compatibility routes are at these paths and below them.
@@ -167,14 +167,6 @@ def hidden(failure: Exception, method: str, path: str) -> ProcessingError:
     return ProcessingError("Something failed inside; the log has the details.")
 
 
-def complaint_of(error: Mapping[str, Any]) -> str:
-    """FastAPI's complaint about a request, without quoting the request."""
-    if error["type"] == "json_invalid":
-        return "The body is not valid JSON"
-    place, complaint = ".".join(str(step) for step in error["loc"]), error["msg"].removeprefix("Value error, ")
-    return f"{place}: {complaint}" if place else complaint
-
-
 def _has_route(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
@@ -216,11 +208,9 @@ async def _routing(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
     complaints = error.errors()
-    complaint = "; ".join(map(complaint_of, complaints[:3]))
     if is_peer_path(request.url.path):
-        return error_response(ValidationError(f"Validation failed: {complaint}"), request)
-    place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
-    return error_response(ValidationError(f"{complaint}.", field=str(place)), request)
+        return error_response(ValidationError(f"Validation failed: {complaints_of(complaints)}"), request)
+    return error_response(refusal_of(complaints), request)
 
 
 async def _gone(request: Request, _: Exception) -> Response:

@@ -1,5 +1,6 @@
-"""Models that several routes share."""
+"""Models that several routes share, and the words for what does not fit a model."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -134,3 +135,21 @@ class GraphAround(Shape):
     entities: list[GraphEntity] = Field(description="The entities.")
     relationships: list[GraphRelationship] = Field(description="The relationships between them.")
     capped: bool = Field(description="Whether some of the graph is left out.")
+
+
+def complaints_of(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Put Pydantic's first complaints about a request into words, without quoting the request."""
+    return "; ".join(map(_complaint_of, errors[:3]))
+
+
+def refusal_of(errors: Sequence[Mapping[str, Any]]) -> ValidationError:
+    """Return the error for a request that does not fit its models."""
+    place = errors[0]["loc"][-1] if errors and errors[0]["loc"] else "body"
+    return ValidationError(f"{complaints_of(errors)}.", field=str(place))
+
+
+def _complaint_of(error: Mapping[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return "The body is not valid JSON"
+    place, complaint = ".".join(str(step) for step in error["loc"]), error["msg"].removeprefix("Value error, ")
+    return f"{place}: {complaint}" if place else complaint

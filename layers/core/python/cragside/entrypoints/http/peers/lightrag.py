@@ -23,9 +23,9 @@ from cragside.domain.indexing import Acceptance, DocumentRecord, Passage
 from cragside.domain.knowledge import Neighbourhood, Relationship
 from cragside.domain.names import memory_of
 from cragside.entrypoints.http.errors import LightRagFailure, QueryDataFailure, failure_responses, peer_router
+from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers.query import DEFAULT_PASSAGES, LookupBody, Reference, references_of
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
-from cragside.entrypoints.http.v1.query import PassageSearch
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, end_of, note_documents
 from cragside.entrypoints.request_headers import end_user_of
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
@@ -331,7 +331,7 @@ class QueryDataAnswer(BaseModel):
 @router.post("/query/data", responses=failure_responses(QueryDataFailure))
 async def query_data(request: Request, body: LookupBody, container: AppContainer) -> QueryDataAnswer:
     """The data from which LightRAG would generate an answer: passages, and the entities and relationships in them."""
-    search = PassageSearch(container, request, choose_workspace(request))
+    search = PassageSearch(container, choose_workspace(request), end_of(request))
     return await search.within(_data(search, body))
 
 

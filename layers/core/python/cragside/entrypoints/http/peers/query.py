@@ -16,9 +16,9 @@ from cragside.domain.outcome import recalled
 from cragside.domain.query import DEFAULT_BALANCE, DEFAULT_FETCH, EVERYTHING, LONGEST_QUERY, Mode, Strategy
 from cragside.entrypoints.http.errors import QueryFailure, failure_responses
 from cragside.entrypoints.http.models import Degraded, GraphAround, PayloadFilter, Recalled
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
+from cragside.entrypoints.http.passage_search import PassageSearch
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, end_of
 from cragside.entrypoints.http.request_bodies import BoundedRoute
-from cragside.entrypoints.http.v1.query import PassageSearch
 from cragside.entrypoints.request_headers import end_user_of
 
 DEFAULT_PASSAGES = 8
@@ -218,7 +218,7 @@ async def query(request: Request, body: QueryBody, container: AppContainer) -> Q
     clients get documents only.
     """
     started = time.perf_counter()
-    search = PassageSearch(container, request, choose_workspace(request, body.collection))
+    search = PassageSearch(container, choose_workspace(request, body.collection), end_of(request))
     lookup = body.lookup()
     found, around = await search.within(search.with_graph(lookup, graph=bool(body.graph_expand)))
     hits = found.hits

@@ -14,8 +14,9 @@ from cragside.application.uploads import UPLOAD_ID, UploadOffer
 from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance
-from cragside.entrypoints.http.errors import complaint_of, error_responses, for_client
-from cragside.entrypoints.http.models import WORKSPACE, Shape, WorkspaceRequest
+from cragside.entrypoints.http.document_answers import DocumentBody
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.models import WORKSPACE, Shape, WorkspaceRequest, complaints_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, container_of, note_documents
 from cragside.entrypoints.http.request_bodies import (
     BoundedRoute,
@@ -27,7 +28,6 @@ from cragside.entrypoints.http.request_bodies import (
 )
 from cragside.entrypoints.http.v1.documents import (
     SOURCE,
-    DocumentBody,
     DocumentName,
     DocumentSource,
     document_name,
@@ -276,7 +276,7 @@ def _asked(body: bytes) -> DocumentRequest:
         raise ValidationError("The body is not valid JSON.") from error
     except PydanticValidationError as error:
         complaints = error.errors(include_input=False, include_url=False, include_context=False)
-        raise ValidationError("; ".join(complaint_of(dict(each)) for each in complaints[:3]) + ".") from error
+        raise ValidationError(f"{complaints_of(complaints)}.") from error
 
 
 def _options(fields: dict[str, str], workspace: str) -> _Options:
