@@ -95,3 +95,17 @@ def run(script: str, home: Path) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+_GRAPH = """
+import sys
+import cragside.crag.graph
+print(sorted({"langgraph_sdk.client", "langsmith.types.run"} & set(sys.modules)))
+from langgraph_sdk import get_client
+from langsmith.types import RunSelectField
+print(callable(get_client), "langsmith.types.run" in sys.modules, hasattr(sys.modules["langgraph_sdk"], "unknown"))
+"""
+
+
+def test_the_graph_loads_no_client_of_other_servers_and_leaves_them_to_others(tmp_path: Path) -> None:
+    assert run(_GRAPH, tmp_path)[-2:] == ["[]", "True True False"]
