@@ -66,7 +66,7 @@ def contents(place: Place) -> dict[str, Any]:
 def killed_meanwhile(source: Place, target: Place) -> None:
     here, there = FORK.Pipe()
     process = forked(copies, source, target, there)
-    assert here.poll(30)
+    assert here.poll(120)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
 

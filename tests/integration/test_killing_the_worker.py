@@ -166,7 +166,7 @@ def kill_at_random(disturbed: Place, undisturbed: Place, *, workers: int, kills:
 
     def bring() -> None:
         orders.send(script.next())
-        assert orders.poll(60)
+        assert orders.poll(180), "The order was not carried out."
         assert orders.recv() == "taken"
 
     def started() -> tuple[Connection, Any]:

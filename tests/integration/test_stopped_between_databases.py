@@ -106,7 +106,7 @@ def test_others_finish_the_change_of_a_stopped_writer(
         assert await asyncio.to_thread(disturbed.waiting) == 0
         os.kill(writer.pid, then)
         if then is signal.SIGCONT:
-            assert ours.poll(30)
+            assert ours.poll(120)
             assert ours.recv() == "done"
         writer.join(30)
         assert writer.exitcode == (0 if then is signal.SIGCONT else -signal.SIGKILL)

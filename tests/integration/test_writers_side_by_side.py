@@ -119,7 +119,7 @@ def test_a_writer_that_was_stopped_past_its_lease_is_refused(place: Callable[[st
         await do(container, [merging])
         await do(container, await accept(container, [LATER]))
         os.kill(writer.pid, signal.SIGCONT)
-        assert ours.poll(30)
+        assert ours.poll(120)
         outcome, reason = ours.recv()
         assert outcome == "retried"
         assert "Another process has taken over" in reason
