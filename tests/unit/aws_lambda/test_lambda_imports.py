@@ -85,6 +85,39 @@ def test_a_question_imports_nothing_that_reads_or_describes_documents(tmp_path: 
     assert run(_ASKING, tmp_path)[-1] == "not for questions: []"
 
 
+_ROUTES = """
+import json, sys
+from pathlib import Path
+sys.path[:0] = ["functions/enrich"]
+from handler import handler
+def routes():
+    below = ("cragside.entrypoints.http.v1.", "cragside.entrypoints.http.peers.")
+    return sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith(below))
+print(routes())
+event = json.load(open("tests/unit/aws_lambda/events/http_api.json"))
+event["headers"]["authorization"] = "Bearer right"
+class Context:
+    function_name = function_version = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+    def get_remaining_time_in_millis(self):
+        return 60_000
+event["body"] = json.dumps({"prompt": "Do otters hold hands?"})
+assert handler(event, Context())["statusCode"] == 200
+print(routes())
+event["requestContext"]["http"] |= {"method": "GET", "path": "/nowhere"}
+assert handler(event, Context())["statusCode"] == 404
+print(routes())
+event["requestContext"]["http"] |= {"path": "/openapi.json"}
+assert "/query/data" in handler(event, Context())["body"]
+folders = Path("layers/core/python/cragside/entrypoints/http")
+print(set(routes()) == {path.stem for part in ("v1", "peers") for path in (folders / part).glob("[a-z]*.py")})
+"""
+
+
+def test_a_request_imports_the_routes_of_its_path_alone_and_the_openapi_document_all(tmp_path: Path) -> None:
+    printed = [line for line in run(_ROUTES, tmp_path) if not line.startswith("{")]
+    assert printed == ["[]", "['enrich']", "['enrich']", "True"]
+
+
 def run(script: str, home: Path) -> list[str]:
     """The lines that a script prints in a fresh interpreter with the function's settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAG_", "OLLAMA", "SEARXNG"))}
