@@ -26,7 +26,7 @@ HEAVY = (
     "rich",
     "uvicorn",
 )
-FOR_DOCUMENTS = ("lxml", "trafilatura", "pypdfium2", "gcld3", "pathspec")
+FOR_DOCUMENTS = ("lxml", "trafilatura", "pypdfium2", "gcld3", "pathspec", "aiohttp")
 _SCRIPT = f"""
 import json, sys
 sys.path[:0] = ["functions/enrich", "tests/unit/aws_lambda"]
@@ -80,7 +80,7 @@ print("not for questions:", sorted({{name.partition(".")[0] for name in sys.modu
 """
 
 
-def test_a_question_imports_nothing_that_reads_or_describes_documents(tmp_path: Path) -> None:
+def test_a_question_imports_nothing_that_reads_describes_or_fetches_documents(tmp_path: Path) -> None:
     assert run(_INDEXING, tmp_path) == []
     assert run(_ASKING, tmp_path)[-1] == "not for questions: []"
 
@@ -133,7 +133,7 @@ def run(script: str, home: Path) -> list[str]:
 _GRAPH = """
 import sys
 import cragside.crag.graph
-print(sorted({"langgraph_sdk.client", "langsmith.types.run"} & set(sys.modules)))
+print(sorted({"langgraph_sdk.client", "langsmith.types.run", "aiohttp", "httpx2"} & set(sys.modules)))
 from langgraph_sdk import get_client
 from langsmith.types import RunSelectField
 print(callable(get_client), "langsmith.types.run" in sys.modules, hasattr(sys.modules["langgraph_sdk"], "unknown"))

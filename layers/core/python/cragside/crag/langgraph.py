@@ -3,6 +3,9 @@
 LangGraph and LangSmith each need one small module of a large package. Python runs such a package first, which loads
 clients of servers that cragside never asks. Here these packages run once somebody asks them for a name, as their own
 clients do: then they are as complete as ever.
+
+Left out are the packages that LangSmith's client takes in place of httpx where they are installed: aiohttp and httpx2
+take longer to load than the rest of LangSmith. Other code of the process can still import them.
 """
 
 import sys
@@ -14,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 _LATER = {"langgraph_sdk", "langsmith.types"}
+_UNUSED = {"httpx_aiohttp", "httpx2"}
 
 
 class _Package(ModuleType):
@@ -50,14 +54,18 @@ class _Later(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds the packages for the thread that loads LangGraph. Others may import them at the same time."""
+    """Finds or hides packages for the thread that loads LangGraph. Others may import them at the same time."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        """Return the package's own specification, with a loader that waits."""
-        if fullname not in _LATER or threading.get_ident() != self._thread:
+        """Return the package's own specification, with a loader that waits. Raises `ModuleNotFoundError`."""
+        if threading.get_ident() != self._thread:
+            return None
+        if fullname in _UNUSED:
+            raise ModuleNotFoundError(f"{fullname} is not loaded with LangGraph", name=fullname)
+        if fullname not in _LATER:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
