@@ -26,7 +26,7 @@ HEAVY = (
     "rich",
     "uvicorn",
 )
-FOR_DOCUMENTS = ("lxml", "trafilatura", "pypdfium2", "gcld3", "pathspec")
+FOR_DOCUMENTS = ("lxml", "trafilatura", "pypdfium2", "gcld3", "pathspec", "aiohttp")
 _SCRIPT = f"""
 import json, sys
 sys.path[:0] = ["functions/enrich", "tests/unit/aws_lambda"]
@@ -80,9 +80,42 @@ print("not for questions:", sorted({{name.partition(".")[0] for name in sys.modu
 """
 
 
-def test_a_question_imports_nothing_that_reads_or_describes_documents(tmp_path: Path) -> None:
+def test_a_question_imports_nothing_that_reads_describes_or_fetches_documents(tmp_path: Path) -> None:
     assert run(_INDEXING, tmp_path) == []
     assert run(_ASKING, tmp_path)[-1] == "not for questions: []"
+
+
+_ROUTES = """
+import json, sys
+from pathlib import Path
+sys.path[:0] = ["functions/enrich"]
+from handler import handler
+def routes():
+    below = ("cragside.entrypoints.http.v1.", "cragside.entrypoints.http.peers.")
+    return sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith(below))
+print(routes())
+event = json.load(open("tests/unit/aws_lambda/events/http_api.json"))
+event["headers"]["authorization"] = "Bearer right"
+class Context:
+    function_name = function_version = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+    def get_remaining_time_in_millis(self):
+        return 60_000
+event["body"] = json.dumps({"prompt": "Do otters hold hands?"})
+assert handler(event, Context())["statusCode"] == 200
+print(routes())
+event["requestContext"]["http"] |= {"method": "GET", "path": "/nowhere"}
+assert handler(event, Context())["statusCode"] == 404
+print(routes())
+event["requestContext"]["http"] |= {"path": "/openapi.json"}
+assert "/query/data" in handler(event, Context())["body"]
+folders = Path("layers/core/python/cragside/entrypoints/http")
+print(set(routes()) == {path.stem for part in ("v1", "peers") for path in (folders / part).glob("[a-z]*.py")})
+"""
+
+
+def test_a_request_imports_the_routes_of_its_path_alone_and_the_openapi_document_all(tmp_path: Path) -> None:
+    printed = [line for line in run(_ROUTES, tmp_path) if not line.startswith("{")]
+    assert printed == ["[]", "['enrich']", "['enrich']", "True"]
 
 
 def run(script: str, home: Path) -> list[str]:
@@ -95,3 +128,17 @@ def run(script: str, home: Path) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+_GRAPH = """
+import sys
+import cragside.crag.graph
+print(sorted({"langgraph_sdk.client", "langsmith.types.run", "aiohttp", "httpx2"} & set(sys.modules)))
+from langgraph_sdk import get_client
+from langsmith.types import RunSelectField
+print(callable(get_client), "langsmith.types.run" in sys.modules, hasattr(sys.modules["langgraph_sdk"], "unknown"))
+"""
+
+
+def test_the_graph_loads_no_client_of_other_servers_and_leaves_them_to_others(tmp_path: Path) -> None:
+    assert run(_GRAPH, tmp_path)[-2:] == ["[]", "True True False"]

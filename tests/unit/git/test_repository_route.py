@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from cragside.adapters import git as checkout_module
 from cragside.adapters.git import Checkout
 from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
+from cragside.entrypoints.http.request_access import shared
 from cragside.entrypoints.http.v1 import repositories
 from cragside.entrypoints.http.v1 import repositories as repository_intake
 from cragside.entrypoints.http.v1.repositories import RepositoryRuns, RunProgress, followed
@@ -139,7 +140,7 @@ async def test_a_read_only_store_is_refused_before_anything_is_cloned(
 
 @pytest.mark.attack("exhausted resources")
 async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowledge: Knowledge) -> None:
-    runs: RepositoryRuns = knowledge.app.state.repository_runs
+    runs = shared(knowledge.app, RepositoryRuns)
     runs.begin("sea", None)
     body = {"url": "https://localhost/x.git", "workspace": "sea"}
     busy = await knowledge.http.post("/v1/repositories", json=body)
@@ -156,7 +157,7 @@ async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowled
 async def test_a_token_adds_one_repository_at_a_time_and_leaves_room_for_another(tmp_path: Path) -> None:
     tokens = SecretStr(json.dumps({"of two": ["sea", "land"], "of one": ["air"]}))
     knowledge = Knowledge(tmp_path / "kb", pages={}, workspace_tokens=tokens)
-    runs: RepositoryRuns = knowledge.app.state.repository_runs
+    runs = shared(knowledge.app, RepositoryRuns)
     runs.begin("sea", "RAG_WORKSPACE_TOKENS[1]")
     knowledge.http.headers["X-API-Key"] = "of two"
     body = {"url": "https://localhost/x.git", "workspace": "land"}
@@ -247,4 +248,4 @@ async def test_a_client_that_leaves_stops_the_clone_and_removes_it(
     await knowledge.app(scope, receive, send)
     assert ended.is_set()
     assert list((tmp_path / "clones").iterdir()) == []
-    knowledge.app.state.repository_runs.begin("default", None)
+    shared(knowledge.app, RepositoryRuns).begin("default", None)

@@ -155,7 +155,7 @@ async def test_a_silent_component_is_given_up_and_those_who_ask_share_the_examin
         tmp_path, pages={}, members={"search": search, "clock": clock}, searxng_host="http://127.0.0.1:9"
     )
     options = replace(FOR_CLIENTS, seconds=0.05)
-    knowledge.app.state.components = component_report(knowledge.container, options)
+    knowledge.app.state.shared[component_report] = component_report(knowledge.container, options)
     both = await asyncio.gather(components(knowledge), components(knowledge))
     assert "did not answer within" in both[0]["searxng"]["detail"]
     assert both[0] == both[1] == await components(knowledge)

@@ -151,7 +151,7 @@ class Container(Stores):
             fail_mode=settings.fail_mode,
             question_limit=settings.max_prompt_characters,
             evidence_tokens=settings.context_tokens,
-            memory=self.memory,
+            memory=lambda: self.memory,  # it brings all of intake along, which few questions need
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,
             tracer=self.tracer,

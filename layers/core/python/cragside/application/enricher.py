@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -98,7 +98,7 @@ class Enricher:
         fail_mode: Literal["open", "closed"],
         question_limit: int,
         evidence_tokens: int,
-        memory: Memory | None = None,
+        memory: Callable[[], Memory] | None = None,
         recalls: bool = False,
         count_tokens: CountTokens = len,
         tracer: Tracer | None = None,
@@ -254,7 +254,7 @@ class Enricher:
         if self._memory is None:
             return Recollection("")
         started = time.perf_counter()
-        recollection = await self._memory.evidence(
+        recollection = await self._memory().evidence(
             findings.standalone_question or query.text,
             workspace=query.workspace,
             tokens=tokens,

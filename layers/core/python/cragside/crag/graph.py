@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, Protocol
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-
 from cragside.application.grading import GRADE_SHARE, by_relevance, by_score, compressed, within
+from cragside.crag.langgraph import END, START, Runtime, StateGraph
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.context import Order, PackedContext, pack
 from cragside.domain.dating import are_dated_apart, later_first

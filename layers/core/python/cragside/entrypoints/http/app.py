@@ -1,62 +1,49 @@
 """The FastAPI application with all of cragside's own routes, and their OpenAPI document."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Security
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
-from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette.routing import BaseRoute
 
 from cragside import __version__
 from cragside.bootstrap import Container
-from cragside.composition.store_files import outside_checks
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.console import files as console
-from cragside.entrypoints.http import health, mcp, pages
 from cragside.entrypoints.http.errors import install_error_handlers
-from cragside.entrypoints.http.health import Exposition, Readiness, SharedLook, component_report, reasons
 from cragside.entrypoints.http.middleware import AuditedRoutes, CrossOrigin
-from cragside.entrypoints.http.peers import lightrag, query, rag_stack
-from cragside.entrypoints.http.request_access import authorise, check_rules
 from cragside.entrypoints.http.request_bodies import UploadMemory
-from cragside.entrypoints.http.v1 import (
-    citations,
-    documents,
-    enrich,
-    graph,
-    intake,
-    memories,
-    queue,
-    repositories,
-    workspaces,
-)
-from cragside.entrypoints.http.v1 import query as passages
-from cragside.entrypoints.http.v1.documents import ProgressStreams
-from cragside.entrypoints.http.v1.repositories import RepositoryRuns
+from cragside.entrypoints.http.route_groups import RouteGroup, guard, new_router
 from cragside.entrypoints.origins import Origins
 
-# The routers in the order of the OpenAPI document. All of these routes need a token.
-ROUTERS = (
-    health.router,
-    enrich.router,
-    citations.router,
-    passages.router,
-    documents.router,
-    intake.router,
-    repositories.router,
-    workspaces.router,
-    memories.router,
-    graph.router,
-    queue.router,
-    mcp.router,
-    rag_stack.router,
-    query.router,
-    lightrag.router,
+if TYPE_CHECKING:
+    from cragside.entrypoints.http.health import Exposition
+
+# In the order of the OpenAPI document.
+GROUPS = (
+    RouteGroup("http.health", "/healthz", "/ready", router="open_router", guarded=False),
+    RouteGroup("http.pages", "/docs", "/favicon.ico", guarded=False),
+    RouteGroup("console.files", "/", "/console", guarded=False),
+    RouteGroup("http.health", "/health", "/metrics", "/v1/components"),
+    RouteGroup("http.v1.enrich", "/v1/enrich", "/v1/explain"),
+    RouteGroup("http.v1.citations", "/v1/citations"),
+    RouteGroup("http.v1.query", "/v1/query"),
+    RouteGroup("http.v1.documents", "/v1/documents"),
+    RouteGroup("http.v1.intake", "/v1/documents", "/v1/samples"),
+    RouteGroup("http.v1.repositories", "/v1/repositories"),
+    RouteGroup("http.v1.workspaces", "/v1/workspaces", "/v1/settings", "/v1/reindex"),
+    RouteGroup("http.v1.memories", "/v1/memories"),
+    RouteGroup("http.v1.graph", "/v1/graph"),
+    RouteGroup("http.v1.queue", "/v1/queue"),
+    RouteGroup("http.mcp", "/mcp"),
+    RouteGroup("http.peers.rag_stack", "/ingest", "/enrichment", "/graph"),
+    RouteGroup("http.peers.query", "/query"),
+    RouteGroup("http.peers.lightrag", "/documents", "/query/data"),
 )
 
 _DESCRIPTION = """Gives any Ollama prompt the evidence it needs (Corrective RAG).
@@ -94,33 +81,26 @@ _building = Lock()
 _LARGEST_FILES = 4
 
 
-def _all() -> APIRouter:
-    routes = APIRouter(redirect_slashes=False, generate_unique_id_function=lambda route: route.name)
-    for router in (health.open_router, pages.router, console.router):
-        routes.include_router(router)
-    # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
-    schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
-    guard = [Depends(authorise), *schemes]
-    for router in ROUTERS:
-        routes.include_router(check_rules(router), dependencies=guard)
+def _own() -> Sequence[BaseRoute]:
+    routes = new_router()
 
-    @routes.get("/openapi.json", dependencies=guard, include_in_schema=False)
+    @routes.get("/openapi.json", dependencies=guard(), include_in_schema=False)
     async def openapi(request: Request) -> dict[str, Any]:
         """The routes in OpenAPI's form."""
         document: dict[str, Any] = await asyncio.to_thread(request.app.openapi)
         return document
 
-    return routes
+    return routes.routes
 
 
 # Built once for all applications of the process: FastAPI needs some time for it.
-ROUTES = _all()
+ROUTES: Sequence[BaseRoute] = (*GROUPS, *_own())
 
 
 def openapi_document(prefix: str | None) -> dict[str, Any]:
     """Return cragside's routes below a prefix in OpenAPI 3.1. All applications of the process share the document.
 
-    The first call takes half a second, so call it in a thread.
+    The first call imports all routes and takes half a second, so call it in a thread.
     """
     with _building:
         return _built(prefix)
@@ -134,7 +114,7 @@ def _built(prefix: str | None) -> dict[str, Any]:
         description=_DESCRIPTION,
         license_info={"name": "MIT", "identifier": "MIT"},
         tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
-        routes=ROUTES.routes,
+        routes=[route for group in GROUPS for route in group.routes],
         servers=[{"url": prefix}] if prefix else None,
     )
     _describe_events(document)
@@ -149,7 +129,7 @@ def _describe_events(document: dict[str, Any]) -> None:
 
 
 def create_app(
-    container: Container, *, keys: Keys | None = None, raises: bool = False, exposition: Exposition | None = None
+    container: Container, *, keys: Keys | None = None, raises: bool = False, exposition: "Exposition | None" = None
 ) -> FastAPI:
     """cragside's routes for a container. The container is closed when the application stops.
 
@@ -173,17 +153,13 @@ def create_app(
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,
-        routes=ROUTES.routes,
+        routes=list(ROUTES),
     )
     app.openapi = partial(openapi_document, configured.path_prefix)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
-    app.state.readiness = Readiness(container)
-    app.state.repository_runs = RepositoryRuns()
-    app.state.progress_streams = ProgressStreams(container)
-    app.state.components = component_report(container)
-    app.state.outside = SharedLook(lambda: reasons(outside_checks(container)), container.clock)
+    app.state.shared = {}
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container)
     if audit.wanted:

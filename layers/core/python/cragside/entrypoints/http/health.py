@@ -27,7 +27,13 @@ from cragside.entrypoints.component_checks import (
 )
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.models import Shape
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, require_all_workspaces
+from cragside.entrypoints.http.request_access import (
+    AppContainer,
+    choose_workspace,
+    container_of,
+    require_all_workspaces,
+    shared,
+)
 from cragside.entrypoints.log import one_line
 from cragside.ports.clock import Clock
 from cragside.ports.telemetry import Standing
@@ -196,7 +202,7 @@ async def list_components(request: Request) -> ComponentsBody:
     It is about the whole service, so a token must open all workspaces. An answer holds for five seconds.
     """
     require_all_workspaces(request, "The components serve all workspaces.")
-    report: SharedLook[Sequence[Finding]] = request.app.state.components
+    report = shared(request.app, component_report, container_of(request))
     return ComponentsBody(components=await report.result())
 
 
@@ -289,7 +295,7 @@ async def ready(request: Request, response: Response) -> Ready:
 
     A load balancer that sends requests elsewhere on 503 can use this. The log has the reasons.
     """
-    missing = await request.app.state.readiness.missing()
+    missing = await shared(request.app, Readiness, container_of(request)).missing()
     response.status_code = 503 if missing else 200
     return Ready(ready=not missing, not_ready=missing)
 
@@ -327,5 +333,8 @@ async def health(request: Request, container: AppContainer) -> Health:
 
 
 async def _outside(request: Request) -> Mapping[str, str]:
-    outside: SharedLook[Mapping[str, str]] = request.app.state.outside
-    return await outside.result()
+    return await shared(request.app, _outside_look, container_of(request)).result()
+
+
+def _outside_look(container: Container) -> SharedLook[Mapping[str, str]]:
+    return SharedLook(lambda: reasons(outside_checks(container)), container.clock)

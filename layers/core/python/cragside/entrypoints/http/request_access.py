@@ -1,9 +1,9 @@
 """Decides what a request may use: the rules of the routes, the container, and the workspaces that its tokens open."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.routing import APIRoute
 
 from cragside.application.allowance import allow
@@ -12,6 +12,8 @@ from cragside.domain.errors import Forbidden, Unauthorized
 from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.access import ANONYMOUS, Grant, workspace_of
 from cragside.entrypoints.http.models import WORKSPACE
+
+T = TypeVar("T")
 
 
 class RouteRule(NamedTuple):
@@ -95,6 +97,15 @@ def container_of(request: Request) -> Container:
     """Return the container of the application that answers the request."""
     container: Container = request.app.state.container
     return container
+
+
+def shared(app: FastAPI, make: Callable[..., T], *arguments: object) -> T:
+    """Return what all requests to the application share. The first one that needs it makes it."""
+    made: dict[Callable[..., object], Any] = app.state.shared
+    if make not in made:
+        made[make] = make(*arguments)
+    found: T = made[make]
+    return found
 
 
 async def authorise(request: Request) -> None:

@@ -30,7 +30,7 @@ from cragside.entrypoints.http.document_answers import DocumentDetail, DocumentP
 from cragside.entrypoints.http.errors import Events, error_responses, json_error_responses, with_failure
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.models import Shape
-from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, end_of
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, container_of, end_of, shared
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 
 MOST_NAME_CHARACTERS = 1024
@@ -125,7 +125,7 @@ class ProgressStreams:
         self._container = container
         self.clock = container.clock
         self._open: Counter[str] = Counter()
-        self._looks = WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]]()
+        self._looks: WeakValueDictionary[tuple[str, str], SharedLook[DocumentRecord | None]] = WeakValueDictionary()
 
     @contextmanager
     def opened(self, token: str) -> Iterator[None]:
@@ -328,7 +328,7 @@ async def reprocess_document(
 
 async def _streams(request: Request, workspace: QueryWorkspace) -> AsyncIterator[ProgressStreams]:
     """Count the stream of this request as open, and yield the open streams."""
-    streams: ProgressStreams = request.app.state.progress_streams
+    streams = shared(request.app, ProgressStreams, container_of(request))
     with streams.opened(taking_turns(workspace)):
         yield streams
 

@@ -24,7 +24,14 @@ from cragside.domain.errors import (
 )
 from cragside.entrypoints.http.errors import Events, json_error_responses, with_failure
 from cragside.entrypoints.http.models import Shape, WorkspaceRequest
-from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, end_of, note_documents, token_of
+from cragside.entrypoints.http.request_access import (
+    AppContainer,
+    choose_workspace,
+    end_of,
+    note_documents,
+    shared,
+    token_of,
+)
 from cragside.entrypoints.http.request_bodies import BoundedRoute
 from cragside.entrypoints.runs import stop
 from cragside.ports.clock import Clock
@@ -219,7 +226,7 @@ async def _run(
 ) -> AsyncIterator[AsyncIterator[RunProgress]]:
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()
-    runs: RepositoryRuns = request.app.state.repository_runs
+    runs = shared(request.app, RepositoryRuns)
     runs.begin(workspace, token_of(request, workspace))
     run = added_files(container, asked.url, branch=asked.branch, workspace=workspace)
     # A client that leaves ends the request, and with it the clone.

@@ -1,0 +1,72 @@
+"""Groups of routes, each of one module. A module is imported with the first request to one of its paths."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from fastapi import APIRouter, Depends, Security
+from fastapi.routing import APIRoute
+from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette._utils import get_route_path
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+from cragside.entrypoints.http.request_access import authorise, check_rules
+
+_PACKAGE = "cragside.entrypoints"
+
+
+class RouteGroup(BaseRoute):
+    """The routes of one module, all at these paths or below them. They need a token, if `guarded`."""
+
+    def __init__(self, module: str, *paths: str, router: str = "router", guarded: bool = True) -> None:
+        self._module = f"{_PACKAGE}.{module}"
+        self._paths = paths
+        self._below = tuple(f"{path}/" for path in paths)
+        self._router = router
+        self._guarded = guarded
+
+    @cached_property
+    def routes(self) -> Sequence[BaseRoute]:
+        """The routes. The first access imports their module, and FastAPI needs some time for each route."""
+        router: APIRouter = getattr(import_module(self._module), self._router)
+        routes = new_router()
+        if self._guarded:
+            routes.include_router(check_rules(router), dependencies=guard())
+        else:
+            routes.include_router(router)
+        return routes.routes
+
+    @override
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http":
+            path = get_route_path(scope)
+            if path in self._paths or path.startswith(self._below):
+                return self._included.matches(scope)
+        return Match.NONE, {}
+
+    @override
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._included.handle(scope, receive, send)
+
+    @property
+    def _included(self) -> BaseRoute:
+        return self.routes[0]
+
+
+def new_router() -> APIRouter:
+    """Return a router whose routes have the names of their functions in the OpenAPI document."""
+
+    def name_of(route: APIRoute) -> str:
+        return route.name
+
+    return APIRouter(redirect_slashes=False, generate_unique_id_function=name_of)
+
+
+def guard() -> list[Any]:
+    """Return what a route that needs a token depends on."""
+    # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
+    schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
+    return [Depends(authorise), *schemes]
