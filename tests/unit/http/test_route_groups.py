@@ -3,9 +3,8 @@ from collections.abc import Iterator
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from cragside.entrypoints.http.app import GROUPS
 from cragside.entrypoints.http.request_access import OPEN_ROUTES, RULES
-from cragside.entrypoints.http.route_groups import RouteGroup
+from cragside.entrypoints.http.route_groups import GROUPS, RouteGroup
 
 
 def paths() -> Iterator[tuple[RouteGroup, str, str]]:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
 
 from cragside import __version__
-from cragside.entrypoints.http.app import GROUPS
+from cragside.entrypoints.http.route_groups import GROUPS
 
 _DESCRIPTION = """Gives any Ollama prompt the evidence it needs (Corrective RAG).
 
