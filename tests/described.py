@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from cragside.entrypoints.http.app import openapi_document
+from cragside.entrypoints.http.openapi import openapi_document
 
 
 def openapi() -> Any:

@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from cragside.bootstrap import Container
-from cragside.entrypoints.http import app as openapi
-from cragside.entrypoints.http import mcp
+from cragside.entrypoints.http import mcp, openapi
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 

@@ -1,6 +1,6 @@
 """The composition root: it and `composition` alone choose adapters for the ports.
 
-Importing it is cheap, and a new container has opened nothing: each member imports its adapter when it is built.
+Importing it is cheap, and a new container has opened nothing: each member imports what it is made of when it is built.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,23 +9,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from cragside import __version__
-from cragside.application.allowance import StorageLimits
-from cragside.application.answerer import Answerer, CitationChecker
-from cragside.application.attempts import Attempts, Indexer
-from cragside.application.enricher import Enricher
-from cragside.application.explainer import Explainer
-from cragside.application.intake import Intake
-from cragside.application.memory import Memory
-from cragside.application.passages import PassageFinder, RelevantPassages, Retriever
-from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
-from cragside.application.uploads import Uploads
-from cragside.application.worker import Sweeper, Worker
 from cragside.composition.databases import check_addresses, configured
 from cragside.composition.models import Step
 from cragside.composition.process import load
 from cragside.composition.stores import Stores
-from cragside.crag.corrective import CorrectiveRag
-from cragside.crag.state import CragTools
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.names import memory_of
 from cragside.domain.tokens import IssuedToken
@@ -37,6 +24,17 @@ if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret
     from cragside.adapters.local.audit_log import AuditFile
     from cragside.adapters.local.tokens import TokenFile
+    from cragside.application.allowance import StorageLimits
+    from cragside.application.answerer import Answerer, CitationChecker
+    from cragside.application.attempts import Attempts
+    from cragside.application.enricher import Enricher
+    from cragside.application.explainer import Explainer
+    from cragside.application.intake import Intake
+    from cragside.application.memory import Memory
+    from cragside.application.passages import PassageFinder, Retriever
+    from cragside.application.uploads import Uploads
+    from cragside.application.worker import Sweeper, Worker
+    from cragside.crag.corrective import CorrectiveRag
 
 
 class Container(Stores):
@@ -75,10 +73,12 @@ class Container(Stores):
         return self._closed(loader, loader.close)
 
     @cached_property
-    def finder(self) -> CorrectiveRag:
+    def finder(self) -> "CorrectiveRag":
         """Finds evidence for a question."""
         from cragside.adapters.embedded.keywords import search_query
         from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
+        from cragside.crag.corrective import CorrectiveRag
+        from cragside.crag.state import CragTools
 
         settings, parts = self.settings, EmbeddedQuestionParts()
         return CorrectiveRag(
@@ -101,13 +101,17 @@ class Container(Stores):
         )
 
     @cached_property
-    def limits(self) -> StorageLimits:
+    def limits(self) -> "StorageLimits":
         """Keeps tokens from storing more than they may."""
+        from cragside.application.allowance import StorageLimits
+
         return StorageLimits(self.workspaces, clock=self.clock)
 
     @cached_property
-    def intake(self) -> Intake:
+    def intake(self) -> "Intake":
         """Accepts documents."""
+        from cragside.application.intake import Intake
+
         return Intake(
             self.workspaces,
             self.queue,
@@ -118,15 +122,19 @@ class Container(Stores):
         )
 
     @cached_property
-    def uploads(self) -> Uploads:
+    def uploads(self) -> "Uploads":
         """Accepts large files through a bucket."""
+        from cragside.application.uploads import Uploads
+
         most_bytes = self.settings.max_file_bytes
         store, limits = self.upload_store, self.limits
         return Uploads(self.workspaces, store, most_bytes=most_bytes, limits=limits, clock=self.clock)
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> "Memory":
         """Stores and finds conversations."""
+        from cragside.application.memory import Memory
+
         return Memory(
             self.intake,
             self.workspaces,
@@ -137,8 +145,11 @@ class Container(Stores):
         )
 
     @cached_property
-    def enricher(self) -> Enricher:
+    def enricher(self) -> "Enricher":
         """Puts evidence into prompts."""
+        from cragside.application.enricher import Enricher
+        from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
+
         settings = self.settings
         similar = SimilarEvidence(self.retriever, self.embedded_follow_ups, count_tokens=self.count_tokens)
         return Enricher(
@@ -175,8 +186,10 @@ class Container(Stores):
         return self._closed(tracer, tracer.close)
 
     @cached_property
-    def answerer(self) -> Answerer:
+    def answerer(self) -> "Answerer":
         """Answers questions from evidence."""
+        from cragside.application.answerer import Answerer
+
         settings = self.settings
         return Answerer(
             self.enricher,
@@ -187,8 +200,10 @@ class Container(Stores):
         )
 
     @cached_property
-    def explainer(self) -> Explainer:
+    def explainer(self) -> "Explainer":
         """Explains how prompts get their evidence."""
+        from cragside.application.explainer import Explainer
+
         settings = self.settings
         return Explainer(
             self.enricher,
@@ -201,18 +216,24 @@ class Container(Stores):
         )
 
     @cached_property
-    def citations(self) -> CitationChecker:
+    def citations(self) -> "CitationChecker":
         """Checks the citations of answers."""
+        from cragside.application.answerer import CitationChecker
+
         return CitationChecker(self.support_judge.judge, timeout=self.settings.timeout_seconds, clock=self.clock)
 
     @cached_property
-    def retriever(self) -> Retriever:
+    def retriever(self) -> "Retriever":
         """Finds similar passages."""
+        from cragside.application.passages import Retriever
+
         return Retriever(self.workspaces, self.embedded_grader, self.preferences)
 
     @cached_property
-    def passages(self) -> PassageFinder:
+    def passages(self) -> "PassageFinder":
         """Finds passages with their documents."""
+        from cragside.application.passages import PassageFinder, RelevantPassages
+
         relevant = RelevantPassages(
             self.workspaces,
             self.grading,
@@ -223,14 +244,18 @@ class Container(Stores):
         return PassageFinder(self.workspaces, self.retriever, relevant)
 
     @cached_property
-    def attempts(self) -> Attempts:
+    def attempts(self) -> "Attempts":
         """Runs tasks and records the outcome in the queue."""
+        from cragside.application.attempts import Attempts, Indexer
+
         indexer = Indexer(self.workspaces, self.annotator)
         return Attempts(self.queue, indexer, attempts=self.settings.index_attempts, clock=self.clock)
 
     @cached_property
-    def sweeper(self) -> Sweeper:
+    def sweeper(self) -> "Sweeper":
         """Queues work that the queue lacks."""
+        from cragside.application.worker import Sweeper
+
         return Sweeper(self.queue, self.workspaces)
 
     @cached_property
@@ -276,8 +301,10 @@ class Container(Stores):
         return () if self.tokens is None else self.tokens.tokens()
 
     @cached_property
-    def worker(self) -> Callable[[], Worker]:
+    def worker(self) -> "Callable[[], Worker]":
         """Makes workers, each of which runs once."""
+        from cragside.application.worker import Worker
+
         parallel = self.settings.index_parallel
         return partial(Worker, self.queue, self.attempts, self.sweeper, parallel=parallel, clock=self.clock)
 

@@ -5,10 +5,7 @@ from contextlib import AsyncExitStack
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cragside.application.attempts import Annotator
-from cragside.application.grading import Grading
 from cragside.composition.databases import configured
-from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import count_tokens, spelt_alike
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
@@ -23,8 +20,10 @@ if TYPE_CHECKING:
     from cragside.adapters.model_host.questions import Paces
     from cragside.adapters.model_host.text_host import TextHost
     from cragside.adapters.rerank import RerankEndpoint
-    from cragside.application.grading import PassageJudge
+    from cragside.application.attempts import Annotator
+    from cragside.application.grading import Grading, PassageJudge
     from cragside.databases.renewable import Renewable
+    from cragside.domain.context import CountTokens
     from cragside.ports.embedder import Embedder
     from cragside.store.opening import OpenEmbedder
 
@@ -198,8 +197,10 @@ class Models(Members):
         return EmbeddedSupportJudge(self.word_vectors)
 
     @cached_property
-    def grading(self) -> Grading:
+    def grading(self) -> "Grading":
         """Grades passages for `/rag`."""
+        from cragside.application.grading import Grading
+
         return Grading(self.grader, self.embedded_grader, self.judge, clock=self.clock)
 
     @cached_property
@@ -259,7 +260,7 @@ class Models(Members):
         return HostedLanguageModel(self.host, EmbeddedLanguageModel())
 
     @cached_property
-    def annotator(self) -> Annotator:
+    def annotator(self) -> "Annotator":
         """Describes documents."""
         from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 
@@ -311,7 +312,7 @@ class Models(Members):
         return self._connected(search, search.close)
 
     @cached_property
-    def count_tokens(self) -> CountTokens:
+    def count_tokens(self) -> "CountTokens":
         """Counts a text's tokens."""
         return count_tokens
 

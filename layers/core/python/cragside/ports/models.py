@@ -1,12 +1,14 @@
 """Asks models and their hosts, completes questions, and grades passages, with models or by rules."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cragside.domain.document import Document
-from cragside.domain.prompt import ChatTurn
 from cragside.domain.reading import Reading
 from cragside.domain.token_counts import ModelWindows
+
+if TYPE_CHECKING:
+    from cragside.domain.prompt import ChatTurn
 
 # The name of the models that need no host.
 EMBEDDED = "embedded"
@@ -67,7 +69,7 @@ class LanguageModel(Protocol):
 class FollowUpReader(Protocol):
     """Completes a question from the conversation before it."""
 
-    async def standalone(self, question: str, turns: Sequence[ChatTurn], *, model: str | None) -> str:
+    async def standalone(self, question: str, turns: "Sequence[ChatTurn]", *, model: str | None) -> str:
         """Return a question that means the same without the turns, which are given oldest first.
 
         A question that stands alone already is returned unchanged. `model` is the chat model that the request names.

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from cragside.domain.outcome import RagContext, Step
+if TYPE_CHECKING:
+    from cragside.domain.outcome import RagContext, Step
 
 Server = Literal["postgres", "neo4j", "redis", "qdrant"]
 StatementKind = Literal["read", "write", "transaction", "other"]
@@ -40,10 +41,10 @@ class Standing:
 class Trace(Protocol):
     """Takes the steps of one run. It gets no question, no evidence and no secret."""
 
-    def step(self, step: Step) -> None:
+    def step(self, step: "Step") -> None:
         """Note a step that has just ended."""
 
-    def found(self, context: RagContext) -> None:
+    def found(self, context: "RagContext") -> None:
         """Note the outcome of the run."""
 
 

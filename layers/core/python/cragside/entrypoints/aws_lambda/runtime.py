@@ -7,15 +7,17 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import MetricUnit
 
-from cragside.domain.outcome import RagContext
 from cragside.entrypoints.log import trace_of
 from cragside.ports.clock import Clock
+
+if TYPE_CHECKING:
+    from cragside.domain.outcome import RagContext
 
 # API Gateway gives up 29 s (REST) or 30 s (HTTP) after it received the request, a cold start included.
 GATEWAY_SECONDS = 29.0
@@ -106,7 +108,7 @@ logging.getLogger("mangum.http").disabled = True
 
 
 def observe(
-    route: str, status: int, milliseconds: float, context: RagContext | None, *, expected: Collection[str] = ()
+    route: str, status: int, milliseconds: float, context: "RagContext | None", *, expected: Collection[str] = ()
 ) -> None:
     """Log one line and one set of metrics for an answer. `route` is a template, not the client's path.
 

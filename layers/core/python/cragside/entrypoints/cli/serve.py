@@ -151,8 +151,8 @@ def _serve(
 
 def _build_ahead(settings: "Settings") -> None:
     """Build the OpenAPI document and the types of MCP before a request needs them: they take a second."""
-    from cragside.entrypoints.http.app import openapi_document
     from cragside.entrypoints.http.mcp import load_protocol
+    from cragside.entrypoints.http.openapi import openapi_document
 
     openapi_document(settings.path_prefix)
     load_protocol()

@@ -70,3 +70,27 @@ def guard() -> list[Any]:
     # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     return [Depends(authorise), *schemes]
+
+
+# In the order of the OpenAPI document.
+GROUPS = (
+    RouteGroup("http.health", "/healthz", "/ready", router="open_router", guarded=False),
+    RouteGroup("http.pages", "/docs", "/favicon.ico", guarded=False),
+    RouteGroup("console.files", "/", "/console", guarded=False),
+    RouteGroup("http.health", "/health", "/metrics", "/v1/components"),
+    RouteGroup("http.v1.enrich", "/v1/enrich", "/v1/explain"),
+    RouteGroup("http.v1.citations", "/v1/citations"),
+    RouteGroup("http.v1.query", "/v1/query"),
+    RouteGroup("http.v1.documents", "/v1/documents"),
+    RouteGroup("http.v1.intake", "/v1/documents", "/v1/samples"),
+    RouteGroup("http.v1.repositories", "/v1/repositories"),
+    RouteGroup("http.v1.workspaces", "/v1/workspaces", "/v1/settings", "/v1/reindex"),
+    RouteGroup("http.v1.memories", "/v1/memories"),
+    RouteGroup("http.v1.graph", "/v1/graph"),
+    RouteGroup("http.v1.queue", "/v1/queue"),
+    RouteGroup("http.mcp", "/mcp"),
+    RouteGroup("http.peers.rag_stack", "/ingest", "/enrichment", "/graph"),
+    RouteGroup("http.peers.query", "/query"),
+    RouteGroup("http.peers.lightrag", "/documents", "/query/data"),
+    RouteGroup("http.openapi", "/openapi.json"),
+)
