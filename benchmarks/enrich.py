@@ -11,6 +11,7 @@ benchmark ends if a way made others than its own.
 """
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count, cycle
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ WORKERS = 2
 TAKES = {"embed": 20, "judge": 300, "grade batch": 300, "rewrite": 300, "search": 200}
 # What a request may take beyond its floor.
 _OVER_FLOOR_MS = 10
+# Questions that are chosen at once.
+_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
@@ -179,17 +182,20 @@ async def chosen(
         question = corpus.distinct(passage.question, next(entries))
         return question if way is not WEB else question.replace("For whom", f"In {ABSENT_TOPIC}, for whom")
 
+    async def fitting(some: Sequence[corpus.Passage], way: Way) -> list[tuple[corpus.Passage, str]]:
+        questions = [asked(passage, way) for passage in some]
+        taken = await asyncio.gather(*map(way_of, questions))
+        return [(some[i], questions[i]) for i, found in enumerate(taken) if found == way]
+
     found: dict[Way, list[str]] = {}
     for way in WAYS:
-        able = [passage for passage in passages if await way_of(asked(passage, way)) == way]
-        if not able:
-            raise SystemExit(f"No document has a question of the way: {way.name}.")
+        able = cycle([passage for passage, _ in await fitting(passages, way)])
         questions = found[way] = []
-        for passage in cycle(able):
-            if len(questions) == number[way]:
-                break
-            if await way_of(question := asked(passage, way)) == way:
-                questions.append(question)
+        while len(questions) < number[way]:
+            some = list(islice(able, _AT_ONCE))
+            if not some:
+                raise SystemExit(f"No document has a question of the way: {way.name}.")
+            questions += [question for _, question in await fitting(some, way)]
     await container.close()
     return found
 
