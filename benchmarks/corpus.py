@@ -7,6 +7,7 @@ So a few names are frequent and most are rare. `VERSION` changes with the texts;
 import bisect
 import itertools
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -71,6 +72,16 @@ def questions(count: int, wanted: int) -> list[str]:
 def distinct(question: str, n: int) -> str:
     """The question with a word that no other `n` has. A number would be one that the passages lack."""
     return f"{question[:-1]}, entry {str(n).translate(_LETTERS)}?"
+
+
+_FACT = re.compile(r"\b(?:[A-Z][a-z]+|\d{4}|[a-z]+)\b")
+_BEGINNINGS = frozenset({"For", "In"})
+
+
+def states(passage: str, question: str) -> bool:
+    """Return True if a passage has each name, year and noun that a question asks for."""
+    asked = (word for word in _FACT.findall(question) if word not in _BEGINNINGS)
+    return {word for word in asked if not word.islower() or word in _NOUNS} <= set(_FACT.findall(passage))
 
 
 def documents(written: list[Passage], *, each: int) -> list[tuple[str, str]]:

@@ -1,21 +1,25 @@
-"""One `/rag` request and 100 concurrent ones, compared with LangGraph's tutorial over lightrag-server.
+"""`/rag` requests by the way that they take, one at a time and 100 concurrent, beside the floors of their calls.
 
-`python -m benchmarks.enrich [--quick] [--rounds N] [--json FILE]`
+`python -m benchmarks.enrich [--quick] [--rounds N] [--against FOLDER] [--without-peer] [--json FILE]`
 
 A stub Ollama takes 300 ms for a chat call and 20 ms to embed a batch; a stub SearXNG takes 200 ms for a search. Each
 program runs as its users run it, in a separate process, over the same 30 documents: cragside as `cragside serve` on a
-store that
-`cragside ingest` built, the peer as its own server under the tutorial's algorithm. Rounds are interleaved. Figures are
-medians of the rounds; ratios are taken within each round.
+store that `cragside ingest` built, with and without RAG_SPECULATIVE_SEARCH; the peer, LangGraph's tutorial, over
+lightrag-server. `--against` adds the cragside of another clone, which has an environment in `.venv`. Rounds are
+interleaved. Figures are medians of the rounds; ratios are taken within each round. The stubs count their calls, and the
+benchmark ends if a way made others than its own.
 """
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +52,43 @@ from benchmarks.stubs.ollama import ABSENT_TOPIC, CHAT_MODEL, EMBEDDING_MODEL
 DOCUMENTS = 30
 CONCURRENCY = 100
 WORKERS = 2
-LOCAL_FLOOR_MS = 20 + 300
-WEB_FLOOR_MS = 20 + 300 + 300 + 200
+# The milliseconds of a stub's call.
+TAKES = {"embed": 20, "judge": 300, "grade batch": 300, "rewrite": 300, "search": 200}
+# What a request may take beyond its floor.
+_OVER_FLOOR_MS = 10
+# Questions that are chosen at once.
+_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to find evidence: its verdict, and the calls that a request makes for it, one after the other.
+
+    With `early`, the search is beside the judgement.
+    """
+
+    name: str
+    verdict: str
+    calls: Mapping[str, int] = field(hash=False)
+    early: bool = False
+
+    @property
+    def floor_ms(self) -> int:
+        """The milliseconds of its calls alone."""
+        spent = {kind: TAKES[kind] * number for kind, number in self.calls.items()}
+        if self.early:
+            return spent["embed"] + max(spent["judge"], spent["search"])
+        return sum(spent.values())
+
+
+PASSING = Way("local, no judgement", "local", {"embed": 1})
+JUDGED = Way("local, one judgement", "local", {"embed": 1, "judge": 1})
+WEB = Way("web, one judgement", "web", {"embed": 1, "judge": 1, "search": 1})
+EARLY = Way("web, searched early", "web", WEB.calls, early=True)
+# Before second opinions, a model graded all passages in one call.
+GRADED = Way("local, one batch", "local", {"embed": 1, "grade batch": 1})
+REWRITTEN = Way("web, one batch", "web", {"embed": 1, "grade batch": 1, "rewrite": 1, "search": 1})
+WAYS = (PASSING, JUDGED, WEB)
 
 
 @dataclass(frozen=True)
@@ -63,65 +102,106 @@ class Sizes:
     peer_burst: int
 
 
-FULL = Sizes(rounds=3, single=30, burst=600, peer_single=5, peer_burst=100)
-QUICK = Sizes(rounds=1, single=8, burst=200, peer_single=2, peer_burst=20)
+FULL = Sizes(rounds=3, single=20, burst=300, peer_single=5, peer_burst=100)
+QUICK = Sizes(rounds=1, single=8, burst=100, peer_single=2, peer_burst=20)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running cragside, and the way that it takes for the questions of each way."""
+
+    name: str
+    address: str
+    pid: int
+    ways: Mapping[Way, Way]
 
 
 @dataclass
 class Servers:
-    """Addresses and process ids of all servers."""
+    """All servers. Without a peer, `lightrag` is ""."""
 
     ollama: str
     searxng: str
-    cragside: str
-    cragside_pid: int
-    lightrag: str
-    lightrag_pid: int
+    ours: Server
+    early: Server
+    against: Server | None
+    lightrag: str = ""
+    lightrag_pid: int = 0
 
 
 @dataclass
 class Round:
-    """The figures of one round."""
+    """The figures of one round, by the name of the measurement: loads, CPU of the server in ms a request, and calls."""
 
-    bare: Load = field(default_factory=Load)
-    local: Load = field(default_factory=Load)
-    web: Load = field(default_factory=Load)
-    burst: Load = field(default_factory=Load)
-    peer_local: Load = field(default_factory=Load)
-    peer_web: Load = field(default_factory=Load)
-    peer_burst: Load = field(default_factory=Load)
-    cpu_ms: float = 0.0
-    peer_cpu_ms: float = 0.0
+    loads: dict[str, Load] = field(default_factory=dict)
+    cpu_ms: dict[str, float] = field(default_factory=dict)
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures for the report."""
-        return {name: value.as_dict() if isinstance(value, Load) else value for name, value in vars(self).items()}
+        loads = {name: load.as_dict() for name, load in self.loads.items()}
+        return {"loads": loads, "cpu_ms": self.cpu_ms, "calls": self.calls}
 
 
 class Questions:
-    """Questions that no program was asked before, so that caches of answers have no effect."""
+    """Questions of each way that no program was asked before, so that caches of answers have no effect.
 
-    def __init__(self, passages: Sequence[corpus.Passage]) -> None:
-        self._passages = passages
-        self._asked = 0
+    They are chosen by asking this process's own cragside, with stubs that answer at once: by verdict, and by the
+    judgements that they need.
+    """
 
-    def local(self, count: int) -> list[str]:
-        """Questions that the documents answer."""
-        return [self._next() for _ in range(count)]
+    def __init__(self, chosen: Mapping[Way, Sequence[str]]) -> None:
+        self._left = {way: iter(questions) for way, questions in chosen.items()}
 
-    def web(self, count: int) -> list[str]:
-        """Questions that no document answers, although they name known things."""
-        return [self._next().replace("For whom", f"In {ABSENT_TOPIC}, for whom") for _ in range(count)]
+    def take(self, way: Way, number: int) -> list[str]:
+        """The next questions of a way."""
+        return [next(self._left[way]) for _ in range(number)]
 
-    def _next(self) -> str:
-        self._asked += 1
-        question = self._passages[self._asked % len(self._passages)].question
-        return corpus.distinct(question, self._asked)
+
+async def chosen(
+    home: Path, variables: Mapping[str, str], passages: Sequence[corpus.Passage], number: Mapping[Way, int]
+) -> dict[Way, list[str]]:
+    """So many questions of each way. Ends the benchmark if no passage has a question of one."""
+    from cragside.bootstrap import Container
+    from cragside.settings import load_settings
+
+    container = Container(load_settings({"RAG_HOME": str(home), **variables}))
+    entries = count()
+
+    async def way_of(question: str) -> Way | None:
+        enriched = await container.enricher.enrich({"model": CHAT_MODEL, "prompt": f"/rag {question}"})
+        context = enriched.rag_context
+        assert context is not None
+        if context.degraded:
+            return None
+        judged = {"embed": 1, "judge": context.asked, "search": int(context.search_performed)}
+        made = {kind: times for kind, times in judged.items() if times}
+        return next((way for way in WAYS if (way.verdict, way.calls) == (context.verdict, made)), None)
+
+    def asked(passage: corpus.Passage, way: Way) -> str:
+        question = corpus.distinct(passage.question, next(entries))
+        return question if way is not WEB else question.replace("For whom", f"In {ABSENT_TOPIC}, for whom")
+
+    async def fitting(some: Sequence[corpus.Passage], way: Way) -> list[tuple[corpus.Passage, str]]:
+        questions = [asked(passage, way) for passage in some]
+        taken = await asyncio.gather(*map(way_of, questions))
+        return [(some[i], questions[i]) for i, found in enumerate(taken) if found == way]
+
+    found: dict[Way, list[str]] = {}
+    for way in WAYS:
+        able = cycle([passage for passage, _ in await fitting(passages, way)])
+        questions = found[way] = []
+        while len(questions) < number[way]:
+            some = list(islice(able, _AT_ONCE))
+            if not some:
+                raise SystemExit(f"No document has a question of the way: {way.name}.")
+            questions += [question for _, question in await fitting(some, way)]
+    await container.close()
+    return found
 
 
 def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
-    """The two model calls of a local hit by a client that does nothing else: the stub's share of the floor."""
+    """An embedding and a chat call by a client that does nothing else: the stub's share of a floor of 320 ms."""
     load = Load()
     embedding = {"model": EMBEDDING_MODEL, "input": ["a question", "its names", "its subject"]}
     for question in questions:
@@ -133,22 +213,22 @@ def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
     return load
 
 
-def ask_cragside(servers: Servers, questions: Sequence[str], *, concurrency: int, verdict: str) -> Load:
-    """Send the questions to cragside. An answer with another verdict, or a degraded one, counts as a failure."""
+def ask(server: Server, questions: Sequence[str], *, concurrency: int, verdict: str) -> Load:
+    """Send the questions to a cragside. An answer with another verdict, or a degraded one, ends the benchmark."""
 
     def check(answer: Any) -> str:
         context = answer.get("metadata", {}).get("rag_context", {})
         good = context.get("verdict") == verdict and context.get("documents") and not context.get("degraded")
-        return "" if good else json.dumps({k: context.get(k) for k in ("verdict", "degraded")})
+        return "" if good else json.dumps({k: context.get(k) for k in ("query", "verdict", "degraded")})
 
     bodies = [{"model": CHAT_MODEL, "prompt": f"/rag {question}"} for question in questions]
-    address = f"{servers.cragside}/v1/enrich"
+    address = f"{server.address}/v1/enrich"
     if concurrency == 1:
         load = post_each(address, bodies, check=check)
     else:
         load = uvloop.run(post_all(address, bodies, concurrency=concurrency, check=check))
     if load.failures:
-        raise SystemExit(f"cragside: {len(load.failures)} of {len(bodies)} answers are wrong: {load.failures[0]}")
+        raise SystemExit(f"{server.name}: {len(load.failures)} of {len(bodies)} answers are wrong: {load.failures[0]}")
     return load
 
 
@@ -168,106 +248,175 @@ def ask_peer(servers: Servers, questions: Sequence[str], *, concurrency: int) ->
     return Load(measured["latencies_ms"], measured["seconds"])
 
 
-def measure_round(servers: Servers, sizes: Sizes, questions: Questions) -> Round:
-    """One of each measurement."""
-    done = Round()
+class Measuring:
+    """One round."""
 
-    def counted(name: str) -> None:
-        done.calls[name] = get_json(f"{servers.ollama}/stub/calls") | get_json(f"{servers.searxng}/stub/calls")
-        for address in (servers.ollama, servers.searxng):
+    def __init__(self, servers: Servers, sizes: Sizes, questions: Questions) -> None:
+        self.servers = servers
+        self.sizes = sizes
+        self.questions = questions
+        self.done = Round()
+
+    def measure(self) -> Round:
+        """Each measurement, with those that are compared one after the other."""
+        servers, sizes, take = self.servers, self.sizes, self.questions.take
+        with self._counted("bare"):
+            self.done.loads["bare"] = ask_bare(servers, take(PASSING, sizes.single))
+        compared = [servers.ours, *([servers.against] if servers.against else [])]
+        for way in WAYS:
+            questions = take(way, sizes.single)
+            for server in compared if way is not WEB else [*compared, servers.early]:
+                self._ask(server, way, questions, concurrency=1)
+        for way in (JUDGED, PASSING):
+            questions = take(way, sizes.burst)
+            for server in compared:
+                self._ask(server, way, questions, concurrency=CONCURRENCY)
+        with self._counted("equal"):
+            equal = take(JUDGED, 1) * CONCURRENCY
+            self.done.loads["equal"] = ask(servers.ours, equal, concurrency=CONCURRENCY, verdict="local")
+        if servers.lightrag:
+            self._ask_peer()
+        return self.done
+
+    def _ask(self, server: Server, way: Way, questions: Sequence[str], *, concurrency: int) -> None:
+        name, taken = named(server, way, concurrency), server.ways[way]
+        before = cpu_seconds(server.pid)
+        with self._counted(name):
+            self.done.loads[name] = ask(server, questions, concurrency=concurrency, verdict=taken.verdict)
+        self.done.cpu_ms[name] = (cpu_seconds(server.pid) - before) * 1000 / len(questions)
+        wanted = {kind: number * len(questions) for kind, number in taken.calls.items()}
+        made = {kind: number for kind, number in self.done.calls[name].items() if kind != "embedded texts"}
+        if made != wanted:
+            raise SystemExit(f"{name}: another way was taken, with the calls {made} instead of {wanted}.")
+
+    def _ask_peer(self) -> None:
+        servers, sizes, take = self.servers, self.sizes, self.questions.take
+        for name, way, number, concurrency in (
+            ("tutorial: local, 1", JUDGED, sizes.peer_single, 1),
+            ("tutorial: web, 1", WEB, sizes.peer_single, 1),
+            (f"tutorial: local, {CONCURRENCY}", JUDGED, sizes.peer_burst, CONCURRENCY),
+        ):
+            before = cpu_seconds(servers.lightrag_pid)
+            with self._counted(name):
+                self.done.loads[name] = ask_peer(servers, take(way, number), concurrency=concurrency)
+            self.done.cpu_ms[name] = (cpu_seconds(servers.lightrag_pid) - before) * 1000 / number
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        """Note the calls that the stubs get in the block."""
+        addresses = (self.servers.ollama, self.servers.searxng)
+        for address in addresses:
             get_json(f"{address}/stub/reset", {})
-
-    counted("before")
-    done.bare = ask_bare(servers, questions.local(sizes.single))
-    counted("bare")
-    done.local = ask_cragside(servers, questions.local(sizes.single), concurrency=1, verdict="local")
-    counted("local")
-    done.web = ask_cragside(servers, questions.web(sizes.single), concurrency=1, verdict="web")
-    counted("web")
-    before = cpu_seconds(servers.cragside_pid)
-    done.burst = ask_cragside(servers, questions.local(sizes.burst), concurrency=CONCURRENCY, verdict="local")
-    done.cpu_ms = (cpu_seconds(servers.cragside_pid) - before) * 1000 / sizes.burst
-    counted("burst")
-    done.peer_local = ask_peer(servers, questions.local(sizes.peer_single), concurrency=1)
-    done.peer_web = ask_peer(servers, questions.web(sizes.peer_single), concurrency=1)
-    before = cpu_seconds(servers.lightrag_pid)
-    done.peer_burst = ask_peer(servers, questions.local(sizes.peer_burst), concurrency=CONCURRENCY)
-    done.peer_cpu_ms = (cpu_seconds(servers.lightrag_pid) - before) * 1000 / sizes.peer_burst
-    counted("peer")
-    _check_path(done.calls, sizes)
-    return done
+        yield
+        made: dict[str, int] = defaultdict(int)
+        for address in addresses:
+            for kind, number in get_json(f"{address}/stub/calls").items():
+                made[kind] += number
+        self.done.calls[name] = dict(made)
 
 
-def _check_path(calls: dict[str, dict[str, int]], sizes: Sizes) -> None:
-    """Stop unless the measured requests made the model calls that the floors assume."""
-    for name, wanted in (
-        ("local", {"grade batch": sizes.single, "embed": sizes.single}),
-        ("web", {"grade batch": sizes.single, "embed": sizes.single, "rewrite": sizes.single, "search": sizes.single}),
-        ("burst", {"grade batch": sizes.burst}),
-    ):
-        seen = calls[name]
-        if any(seen.get(kind, 0) != count for kind, count in wanted.items()) or seen.get("keywords"):
-            raise SystemExit(f"The {name} requests took another path: {seen} instead of {wanted} and no keywords.")
+def named(server: Server, way: Way, concurrency: int) -> str:
+    """The name of a measurement. `way` is that of its questions."""
+    return f"{server.name}: {way.name}, {concurrency}"
 
 
-def start(stack: ExitStack, folder: Path, passages: Sequence[corpus.Passage]) -> Servers:
-    """Start the stubs, cragside and the peer, each with the documents indexed."""
+def needed(sizes: Sizes, rounds: int) -> dict[Way, int]:
+    """The questions that all rounds take, and those that warm the servers up."""
+    single, burst = sizes.single + sizes.peer_single, sizes.burst
+    return {
+        PASSING: rounds * (2 * sizes.single + burst) + 10,
+        JUDGED: rounds * (single + burst + 1 + sizes.peer_burst) + 10,
+        WEB: rounds * single + 10,
+    }
+
+
+def start(
+    stack: ExitStack, folder: Path, passages: Sequence[corpus.Passage], other: Path | None, *, peer: bool
+) -> Servers:
+    """Start the stubs, each cragside and the peer, each with the documents indexed."""
     documents = corpus.documents(list(passages), each=1)
     ollama, searxng = stack.enter_context(stub("ollama")), stack.enter_context(stub("searxng"))
     texts = folder / "texts"
     texts.mkdir()
     for name, text in documents:
         (texts / name).write_text(text)
-    home = folder / "home"
     variables = {"OLLAMA_BASE_URL": ollama, "SEARXNG_HOST": searxng, "RAG_OLLAMA_PARALLEL": str(2 * CONCURRENCY)}
-    settings = environment(RAG_HOME=str(home), **variables)
-    subprocess.run([CRAGSIDE, "ingest", str(texts)], env=settings, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    address, pid = stack.enter_context(cragside(home, log=folder / "cragside.log", workers=WORKERS, **variables))
-    lightrag, lightrag_pid = stack.enter_context(lightrag_server(folder, ollama))
-    lightrag_ingest(lightrag, documents)
-    return Servers(ollama, searxng, address, pid, lightrag, lightrag_pid)
+
+    def ingested(home: Path, program: str) -> Path:
+        settings = environment(RAG_HOME=str(home), **variables)
+        command = [program, "ingest", str(texts)]
+        subprocess.run(command, env=settings, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        return home
+
+    def served(name: str, home: Path, ways: Mapping[Way, Way], program: str = CRAGSIDE, **more: str) -> Server:
+        log = folder / f"{name}.log"
+        running = cragside(home, log=log, workers=WORKERS, program=program, **variables, **more)
+        return Server(name, *stack.enter_context(running), ways)
+
+    home = ingested(folder / "home", CRAGSIDE)
+    servers = Servers(
+        ollama,
+        searxng,
+        served("cragside", home, {way: way for way in WAYS}),
+        served("cragside, early", home, {WEB: EARLY}, RAG_SPECULATIVE_SEARCH="true"),
+        None,
+    )
+    if other is not None:
+        program = str(other.resolve() / ".venv" / "bin" / "cragside")
+        ways = {PASSING: GRADED, JUDGED: GRADED, WEB: REWRITTEN}
+        servers.against = served(other.resolve().name, ingested(folder / "other", program), ways, program)
+    if peer:
+        servers.lightrag, servers.lightrag_pid = stack.enter_context(lightrag_server(folder, ollama))
+        lightrag_ingest(servers.lightrag, documents)
+    return servers
 
 
-def targets(rounds: Sequence[Round], memory_mb: float) -> list[Target]:
+def targets(servers: Servers, rounds: Sequence[Round], memory: float) -> list[Target]:
     """The figures that have a limit."""
 
-    local = statistics.median([each.local.p50 / LOCAL_FLOOR_MS for each in rounds])
-    web = statistics.median([each.web.p50 / WEB_FLOOR_MS for each in rounds])
-    throughput = statistics.median([each.burst.per_second / each.peer_burst.per_second for each in rounds])
-    tail = statistics.median([each.burst.p95 / LOCAL_FLOOR_MS for each in rounds])
-    return [
-        Target("local hit, 1 at a time, p50 / its floor of 320 ms", local, 1.05),
-        Target("web fallback, 1 at a time, p50 / its floor of 820 ms", web, 1.05),
-        Target(
-            "100 concurrent, throughput / tutorial over lightrag-server",
-            throughput,
-            12,
-            at_most=False,
-        ),
-        Target("100 concurrent, p95 / the floor of 320 ms", tail, 4),
-        Target("memory of cragside's processes after the last burst", memory_mb, 400, "MB"),
-    ]
+    def median(figure: Callable[[Round], float]) -> float:
+        return statistics.median(map(figure, rounds))
+
+    ours, found = servers.ours, []
+    for server, way in (*((ours, way) for way in WAYS), (servers.early, WEB)):
+        floor, name = server.ways[way].floor_ms, named(server, way, 1)
+        beyond = median(lambda each, name=name, floor=floor: each.loads[name].p50 - floor)
+        found.append(Target(f"{name}: p50 beyond its floor of {floor} ms", beyond, _OVER_FLOOR_MS, "ms"))
+    burst = named(ours, JUDGED, CONCURRENCY)
+    tail = median(lambda each: each.loads[burst].p95 / JUDGED.floor_ms)
+    found.append(Target(f"{burst}: p95 / its floor of {JUDGED.floor_ms} ms", tail, 4))
+    if (other := servers.against) is not None:
+        for way in (JUDGED, PASSING):
+            rate, before = named(ours, way, CONCURRENCY), named(other, way, CONCURRENCY)
+            ratio = median(lambda each, a=rate, b=before: each.loads[a].per_second / each.loads[b].per_second)
+            found.append(Target(f"{rate}: requests/s / those of {other.name}", ratio, 1.2, at_most=False))
+    if servers.lightrag:
+        peer = f"tutorial: local, {CONCURRENCY}"
+        ratio = median(lambda each: each.loads[burst].per_second / each.loads[peer].per_second)
+        found.append(Target(f"{burst}: requests/s / the tutorial's over lightrag-server", ratio, 12, at_most=False))
+    judged = median(lambda each: each.calls["equal"].get("judge", 0))
+    found.append(Target(f"{CONCURRENCY} times the same question at once: judgements", judged, WORKERS))
+    return [*found, Target("memory of cragside's processes after the last burst", memory, 400, "MB")]
 
 
-def details(rounds: Sequence[Round]) -> list[list[str]]:
-    """A row for each program and load: p50, p95, requests per second, CPU."""
+def details(servers: Servers, rounds: Sequence[Round]) -> list[list[str]]:
+    """A row for each measurement: its floor, p50, p95, requests per second, CPU."""
+    floors = {"bare": TAKES["embed"] + TAKES["judge"], "equal": JUDGED.floor_ms}
+    for server in filter(None, (servers.ours, servers.early, servers.against)):
+        for way, taken in server.ways.items():
+            floors |= {named(server, way, each): taken.floor_ms for each in (1, CONCURRENCY)}
+    shown = {"bare": "an embedding and a chat call alone, 1", "equal": f"cragside: one question {CONCURRENCY} times"}
     rows = []
-    for name, load, cpu in (
-        ("a local hit's two model calls alone, 1", "bare", None),
-        ("cragside, local, 1", "local", None),
-        ("tutorial, local, 1", "peer_local", None),
-        ("cragside, web, 1", "web", None),
-        ("tutorial, web, 1", "peer_web", None),
-        ("cragside, local, 100", "burst", "cpu_ms"),
-        ("tutorial, local, 100", "peer_burst", "peer_cpu_ms"),
-    ):
-        loads = [getattr(each, load) for each in rounds]
+    for name in rounds[0].loads:
+        loads = [each.loads[name] for each in rounds]
+        cpu = [each.cpu_ms[name] for each in rounds if name in each.cpu_ms]
         rows.append(
             [
-                name,
+                shown.get(name, name),
+                str(floors.get(name, "")),
                 *(f"{statistics.median([getattr(each, key) for each in loads]):,.0f}" for key in ("p50", "p95")),
                 f"{statistics.median([each.per_second for each in loads]):,.1f}",
-                f"{statistics.median([getattr(each, cpu) for each in rounds]):.1f}" if cpu else "",
+                f"{statistics.median(cpu):.1f}" if cpu else "",
             ]
         )
     return rows
@@ -278,38 +427,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a smoke test of one small round")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3)")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another clone, whose cragside is measured too")
+    parser.add_argument("--without-peer", action="store_true", help="leave the tutorial out")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else FULL
+    number = arguments.rounds or sizes.rounds
     line = machine()
     passages = corpus.passages(DOCUMENTS)
-    questions = Questions(passages)
-    rounds: list[Round] = []
     with scratch() as folder, ExitStack() as stack:
-        servers = start(stack, folder, passages)
-        ask_cragside(servers, questions.local(20), concurrency=4, verdict="local")
-        ask_cragside(servers, questions.web(4), concurrency=4, verdict="web")
-        for number in range(arguments.rounds or sizes.rounds):
-            print(f"round {number + 1} ...", flush=True)
-            rounds.append(measure_round(servers, sizes, questions))
-        memory = memory_mb(servers.cragside_pid)
-    rows = details(rounds)
-    print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms per request*'], rows)}")
+        servers = start(stack, folder, passages, arguments.against, peer=not arguments.without_peer)
+        with stub("ollama", "--chat-ms", "0", "--embed-ms", "0") as ollama, stub("searxng", "--search-ms", "0") as web:
+            print("choosing questions by the way that they take ...", flush=True)
+            variables = {"OLLAMA_BASE_URL": ollama, "SEARXNG_HOST": web}
+            asked = uvloop.run(chosen(folder / "home", variables, passages, needed(sizes, number)))
+        questions = Questions(asked)
+        for way in WAYS:
+            warming = questions.take(way, 10)
+            for server in filter(None, (servers.ours, servers.early, servers.against)):
+                if way in server.ways:
+                    ask(server, warming, concurrency=4, verdict=server.ways[way].verdict)
+        rounds: list[Round] = []
+        for each in range(number):
+            print(f"round {each + 1} ...", flush=True)
+            rounds.append(Measuring(servers, sizes, questions).measure())
+        memory = memory_mb(servers.ours.pid)
+    rows = details(servers, rounds)
+    print(f"\n{table(['', 'floor ms', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms per request*'], rows)}")
     print("* of the server: cragside's process, lightrag-server's process (without the tutorial's own process)")
-    one = rounds[0].calls
-    print(f"calls to the stubs by cragside in round 1: local {one['local']}, web {one['web']}, burst {one['burst']}")
-    saved = {
-        "rounds": [
-            {
-                name: getattr(r, name).as_dict()
-                for name in ("bare", "local", "web", "burst", "peer_local", "peer_web", "peer_burst")
-            }
-            | {"cpu_ms": r.cpu_ms, "peer_cpu_ms": r.peer_cpu_ms, "calls": r.calls}
-            for r in rounds
-        ],
-        "peer": f"lightrag-hku[api] {LIGHTRAG_VERSION}",
-    }
-    report("Enrichment", targets(rounds, memory), saved, machine_line=line, file=arguments.json)
+    print(f"calls to the stubs in round 1: {json.dumps(rounds[0].calls)}")
+    saved = {"rounds": [each.as_dict() for each in rounds], "peer": f"lightrag-hku[api] {LIGHTRAG_VERSION}"}
+    report("Enrichment", targets(servers, rounds, memory), saved, machine_line=line, file=arguments.json)
 
 
 if __name__ == "__main__":

@@ -84,10 +84,12 @@ def stub(module: str, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def cragside(home: Path, *, log: Path, workers: int = 1, **variables: str) -> Iterator[tuple[str, int]]:
+def cragside(
+    home: Path, *, log: Path, workers: int = 1, program: str = CRAGSIDE, **variables: str
+) -> Iterator[tuple[str, int]]:
     """`cragside serve` as users run it; yields its address and its process id once it answers."""
     port = free_port()
-    command = [CRAGSIDE, "serve", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+    command = [program, "serve", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     with process(command, env=environment(RAG_HOME=str(home), **variables), log=log) as child:
         address = f"http://127.0.0.1:{port}"
         wait_until_up(f"{address}/healthz", child, log)

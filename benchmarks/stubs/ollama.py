@@ -1,9 +1,10 @@
 """A stub Ollama with fixed latencies: chat 300 ms, embeddings 20 ms for any batch. Loopback only.
 
-It answers all calls that the measured programs make, so that each takes its usual path: cragside's batched grading (any
-JSON schema in `format`), LightRAG's keyword, extraction and summary prompts, the tutorial's yes or no. A question that
-names
-`ABSENT_TOPIC` finds nothing relevant; for any other question every document is relevant.
+It answers all calls that the measured programs make, so that each takes its usual path: cragside's judgement of a
+passage by the probability of yes, the batched grading of its earlier versions, any other JSON schema in `format`,
+LightRAG's keyword, extraction and summary prompts, the tutorial's yes or no. A passage answers if it has each name,
+year and noun of the question. For the tutorial every document is relevant, which spares it a rewrite and a search,
+unless the question names `ABSENT_TOPIC`.
 `GET /stub/calls` counts the calls by kind; `POST /stub/reset` resets the counts.
 """
 
@@ -11,6 +12,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections import Counter
 from functools import lru_cache
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from benchmarks import corpus
 from benchmarks.stubs.serving import Answer, Request, Route, as_json, serve, until
 
 CHAT_MODEL = "qwen2.5:7b"
@@ -29,6 +32,10 @@ ABSENT_TOPIC = "Ostravane"
 _NAME = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*\b")
 _WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"^\W{0,3}(?:(?:document|passage|evidence|doc)[ _#]*)?(\d{1,3})\b", re.IGNORECASE | re.MULTILINE)
+_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
+_JUDGED = re.compile(r"<evidence-(\w+)[^>]*>\n(.*?)\n</evidence-\1>", re.DOTALL)
+_GRADED = re.compile(r'<evidence number="(\d+)">\n(.*?)\n</evidence>', re.DOTALL)
+_SURE = 0.95
 _CREATED = "2026-01-01T00:00:00Z"
 _METRICS = {
     "done_reason": "stop",
@@ -58,18 +65,22 @@ def embedding_json(text: str) -> bytes:
     return orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def kind_of(prompt: str, wanted: Any) -> str:
+def kind_of(prompt: str, body: dict[str, Any]) -> str:
     """The purpose of a chat call, inferred from its prompt and requested format."""
+    wanted = body.get("format")
+    fields = wanted.get("properties", {}) if isinstance(wanted, dict) else {}
+    if body.get("logprobs") or set(fields) == {"score"}:
+        return "judge"
     if "high_level_keywords" in prompt:
         return "keywords"
     if "<|COMPLETE|>" in prompt:
         return "extract"
     if "Description List" in prompt:
         return "summarise"
-    if (isinstance(wanted, dict) and "binary_score" in wanted.get("properties", ())) or "'yes' or 'no'" in prompt:
+    if "binary_score" in fields or "'yes' or 'no'" in prompt:
         return "grade one"
     if isinstance(wanted, dict):
-        return "grade batch"
+        return "grade batch" if fields and all(name.isdigit() for name in fields) else "fill"
     if re.search(r"re-?write|rephrase|search engine|web search", prompt, re.IGNORECASE):
         return "rewrite"
     return "answer"
@@ -77,7 +88,14 @@ def kind_of(prompt: str, wanted: Any) -> str:
 
 def answer(kind: str, prompt: str, wanted: Any) -> str:
     """The stub's answer to a call of that kind."""
-    relevant = ABSENT_TOPIC.lower() not in prompt.lower()
+    if kind == "judge":
+        passage, question = _JUDGED.search(prompt), _QUESTION.search(prompt)
+        answers = passage is not None and question is not None and corpus.states(passage[2], question[1])
+        return json.dumps({"score": _SURE if answers else 1 - _SURE}) if wanted else "yes" if answers else "no"
+    if kind == "grade batch":
+        asked = _QUESTION.search(prompt)
+        graded = {number: corpus.states(text, asked[1] if asked else "") for number, text in _GRADED.findall(prompt)}
+        return json.dumps({number: _SURE if answers else 0.05 for number, answers in graded.items()})
     if kind == "keywords":
         question = prompt.rsplit("User Query:", 1)[-1].split("---Output---")[0]
         names = list(dict.fromkeys(_NAME.findall(question)))[:4] or ["record"]
@@ -85,10 +103,10 @@ def answer(kind: str, prompt: str, wanted: Any) -> str:
     if kind == "extract":
         return _extraction(prompt)
     if kind == "grade one":
-        return json.dumps({"binary_score": "yes" if relevant else "no"})
-    if kind == "grade batch":
+        return json.dumps({"binary_score": "no" if ABSENT_TOPIC.lower() in prompt.lower() else "yes"})
+    if kind == "fill":
         count = max((int(number) for number in _NUMBERED.findall(prompt)), default=1)
-        return json.dumps(filled(wanted, wanted, count=count, score=0.9 if relevant else 0.05))
+        return json.dumps(filled(wanted, wanted, count=count, score=0.9))
     if kind == "rewrite":
         return prompt.strip().rsplit("\n", 1)[-1].removeprefix("Question:").strip(" ?")[:150]
     return "The description in one sentence." if kind == "summarise" else "A plain answer of the stub."
@@ -121,6 +139,13 @@ def filled(schema: dict[str, Any], root: dict[str, Any], *, count: int, score: f
     if kind == "boolean":
         return score > 0.5
     return schema["enum"][0] if schema.get("enum") else "text"
+
+
+def chances(said: str) -> dict[str, Any]:
+    """The probabilities of a first token and of its opposite, as Ollama tells them."""
+    told = ((said, _SURE), ("no" if said == "yes" else "yes", 1 - _SURE))
+    top = [{"token": token, "logprob": math.log(chance)} for token, chance in told]
+    return {"logprobs": [{**top[0], "top_logprobs": top}]}
 
 
 def _extraction(prompt: str) -> str:
@@ -167,13 +192,14 @@ class StubOllama:
         return await self._speak(request, body, prompt, lambda text: {"response": text})
 
     async def _speak(self, request: Request, body: dict[str, Any], prompt: str, shape: Any) -> Answer:
-        kind = kind_of(prompt, body.get("format"))
+        kind = kind_of(prompt, body)
         self.calls[kind] += 1
         text = answer(kind, prompt, body.get("format"))
         head = {"model": body.get("model", CHAT_MODEL), "created_at": _CREATED}
-        lines = [{**head, **shape(text), "done": False}, {**head, **shape(""), "done": True, **_METRICS}]
+        told = chances(text) if body.get("logprobs") else {}
+        lines = [{**head, **shape(text), **told, "done": False}, {**head, **shape(""), "done": True, **_METRICS}]
         if body.get("stream") is False:
-            spoken = as_json({**lines[1], **shape(text)})
+            spoken = as_json({**lines[1], **shape(text), **told})
         else:
             spoken = Answer(b"".join(orjson.dumps(line) + b"\n" for line in lines), "application/x-ndjson")
         await until(request.arrived + self._chat_seconds)
