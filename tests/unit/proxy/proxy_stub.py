@@ -314,14 +314,14 @@ def own_app() -> FastAPI:
 
 
 @asynccontextmanager
-async def listening(application: Any) -> AsyncIterator[int]:
+async def listening(application: Any, protocol: Callable[..., Any] = HttpToolsProtocol) -> AsyncIterator[int]:
     config = uvicorn.Config(
         application, http="httptools", ws="none", log_level="critical", server_header=False, date_header=False
     )
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: HttpToolsProtocol(config, state, {}), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: protocol(config, state, {}), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -141,7 +141,7 @@ def nearness(host: str) -> Nearness:
     return _nearness_of_name(name) if known is None else known
 
 
-@lru_cache(maxsize=256)  # each request asks it of its host, and reading an address costs as much as passing a chunk on
+@lru_cache(maxsize=64)  # each request asks it of its host, and reading an address costs as much as passing a chunk on
 def _nearness_of_address(name: str) -> Nearness | None:
     """Tell how near an address is. None for a name, whose nearness may change with the name of this machine."""
     address = host_address(name)

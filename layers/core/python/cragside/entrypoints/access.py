@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cragside.application.allowance import Allowance
@@ -73,14 +74,14 @@ class Grant:
 
     def narrowed(self, *scopes: TokenScope) -> "Grant":
         """Return the grant of the tokens with one of these scopes. Raises `Forbidden` if there is none."""
-        passes = tuple(each for each in self.passes if not each.scopes.isdisjoint(scopes))
+        passes = [each for each in self.passes if not each.scopes.isdisjoint(scopes)]
         if not passes:
             raise Forbidden(
                 f"The token does not have the scope {listed(scopes)}. Use one that has it, or make one: "
                 f"cragside token new NAME --scope {scopes[0]}.",
                 scope=scopes[0],
             )
-        return self if len(passes) == len(self.passes) else Grant(passes, self.headers)
+        return self if len(passes) == len(self.passes) else Grant(tuple(passes), self.headers)
 
     def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
         """Return the token that a request counts for: one with one of the scopes that opens the workspace.
@@ -161,8 +162,13 @@ def near_host(headers: RawHeaders, bound: str) -> bool:
 
 
 def _each_host(headers: RawHeaders, fits: Callable[[str], bool]) -> bool:
-    hosts = [_without_port(value.decode("latin-1").strip().lower()) for name, value in headers if name == b"host"]
-    return len(hosts) < 2 and all(fits(host.rstrip(".")) for host in hosts)
+    hosts = [_host_in(value) for name, value in headers if name == b"host"]
+    return len(hosts) < 2 and all(map(fits, hosts))
+
+
+@lru_cache(maxsize=64)  # clients send the same few
+def _host_in(header: bytes) -> str:
+    return _without_port(header.decode("latin-1").strip().lower()).rstrip(".")
 
 
 def _without_port(host: str) -> str:

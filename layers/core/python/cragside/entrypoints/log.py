@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.hops import request_id
+from cragside.ports.clock import SYSTEM_CLOCK
 
 _MOST_CAUSES = 5
 
@@ -63,6 +64,18 @@ class Event:
 
     def __str__(self) -> str:
         return self.text
+
+
+_BLANK = vars(logging.LogRecord("", logging.INFO, "", 0, "", (), None))
+
+
+def record_of(event: Event, logger: logging.Logger, level: int) -> logging.LogRecord:
+    """Return a record of an event. logging itself would find out its place, thread and process, which no line has."""
+    record = logging.LogRecord.__new__(logging.LogRecord)
+    now = SYSTEM_CLOCK.time()
+    shown = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": event}
+    vars(record).update(_BLANK, **shown, created=now, msecs=now % 1 * 1000)
+    return record
 
 
 class TextFormatter(logging.Formatter):

@@ -108,6 +108,8 @@ class _Sender:
         `same-site` are pages on other ports of a host and on its sister domains. On this machine they are the user's
         own, elsewhere they may be anybody's.
         """
+        if not self._sites:  # no browser sent it
+            return True
         own = ("same-origin", "none")
         return self._sites_among(*own, "same-site") if self.to_this_machine else self._sites_among(*own)
 

@@ -27,7 +27,7 @@ def wish_of(headers: RawHeaders) -> Wish | None:
     In this module names of headers are in lower case, and values in any case. `ValidationError` is raised for any other
     value, and for two that differ.
     """
-    return cast(Wish | None, _value_of(headers, RAG_HEADER, "X-RAG", ("always", "never")))
+    return cast("Wish | None", _value_of(headers, RAG_HEADER, "X-RAG", ("always", "never")))
 
 
 def memory_asked(headers: RawHeaders) -> bool | None:
@@ -42,7 +42,8 @@ def context_asked(headers: RawHeaders) -> bool:
 
 
 def _value_of(headers: RawHeaders, name: bytes, shown: str, values: tuple[str, str]) -> str | None:
-    given = {value.decode("latin-1").strip().lower() for each, value in headers if each == name} - {""}
+    given = {value.decode("latin-1").strip().lower() for each, value in headers if each == name}
+    given.discard("")
     if not given:
         return None
     if len(given) == 1 and (value := given.pop()) in values:

@@ -39,6 +39,7 @@ class Proxy:
         self._origins = Origins(container.settings.allowed_origins)
         self._own = CrossOrigin(self._authorised, self._origins)
         self._audit = Audit(container)
+        self._answer = self._audited if self._audit.wanted else self._guarded
         self._forwarder = Forwarder(container, self._origins, self._audit)
         self._keys = keys
         self._check_host = check_host and not keys.asked
@@ -47,7 +48,7 @@ class Proxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's entry."""
         if scope["type"] == "http":
-            await self._audited(scope, receive, send)
+            await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
             try:
                 await self._app(scope, self._draining(receive), send)
@@ -57,7 +58,7 @@ class Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _audited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._audit.wanted or is_open(scope["path"]):
+        if is_open(scope["path"]):
             await self._guarded(scope, receive, send)
             return
         sent = Sent(send)

@@ -140,6 +140,9 @@ async def answer_and_end(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
     """
     cycle: RequestResponseCycle = cast(Any, send).__self__
     unframed = scope["http_version"] == "1.0"
+    if not unframed and not cycle.more_body:  # as nearly all requests
+        await app(scope, receive, send)
+        return
     if unframed:
         cycle.chunked_encoding = False
 
@@ -377,7 +380,12 @@ class ClientConnection(HttpToolsProtocol):
     @override
     def on_response_complete(self) -> None:
         more = bool(self.pipeline)
-        super().on_response_complete()
+        # As uvicorn does, but without its timer for idle connections, which `check` ends.
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if more:
+                self._start_asgi_task(*self.pipeline.pop())
         self._since = self._clients.clock.monotonic()
         if self._refused:
             self._clients.refused(self)

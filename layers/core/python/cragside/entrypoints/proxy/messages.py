@@ -55,18 +55,17 @@ def request_headers(headers: Sequence[Header], dropped: Collection[bytes] = ()) 
 
 
 def response_headers(headers: Sequence[Header], status: int) -> list[Header]:
-    """A response's headers to forward to the client, with unchanged names."""
+    """A response's headers (lower-case names) to forward to the client."""
     # A 304 may state the length of a body that it does not have. Our server would wait for that body.
     return _kept(headers, _HOP_BY_HOP, (b"content-length",) if status in (204, 304) else ())
 
 
 def _kept(headers: Sequence[Header], connection_only: frozenset[bytes], dropped: Collection[bytes]) -> list[Header]:
-    named: set[bytes] = set(dropped)
+    leaving = connection_only.union(dropped) if dropped else connection_only
     for name, value in headers:
-        if name.lower() == b"connection":
-            named |= {token.strip().lower() for token in value.split(b",")} - _FRAMING
-    leaving = connection_only.union(named) if named else connection_only
-    return [header for header in headers if header[0].lower() not in leaving]
+        if name == b"connection":
+            leaving |= {token.strip().lower() for token in value.split(b",")} - _FRAMING
+    return [header for header in headers if header[0] not in leaving]
 
 
 async def send_whole(send: Send, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
@@ -78,13 +77,13 @@ async def send_whole(send: Send, status: int, headers: Sequence[Header], body: b
 
 def hops_of(headers: Sequence[Header]) -> str:
     """The marks of the cragsides that a request has passed through."""
-    return ", ".join(value.decode("latin-1") for name, value in headers if name.lower() == HOPS_HEADER)
+    return ", ".join([value.decode("latin-1") for name, value in headers if name == HOPS_HEADER])
 
 
 def value_of(headers: Sequence[Header], name: bytes) -> bytes | None:
-    """The first value of a header, or None. `name` in lower case."""
+    """The first value of a header, or None. All names are in lower case."""
     for key, value in headers:  # a generator would cost twice as much
-        if key.lower() == name:
+        if key == name:
             return value
     return None
 
@@ -132,8 +131,8 @@ def parsed_if_bounded(body: bytes) -> dict[str, Any] | None:
 
 def coding_of(headers: Iterable[Header]) -> bytes:
     """Return the content coding of a body in lower case, several joined by commas; empty for none."""
-    given = (coding for name, value in headers if name.lower() == _HEADER for coding in value.lower().split(b","))
-    return b",".join(coding for each in given if (coding := each.strip()) not in (b"", b"identity"))
+    given = [coding for name, value in headers if name.lower() == _HEADER for coding in value.lower().split(b",")]
+    return b",".join([coding for each in given if (coding := each.strip()) not in (b"", b"identity")])
 
 
 def is_readable(coding: bytes) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -210,12 +210,14 @@ class Call:
     @property
     def path(self) -> str:
         """The path that the host gets."""
-        return cast(str, self.scope["path"])
+        path: str = self.scope["path"]
+        return path
 
     @property
     def headers(self) -> list[Header]:
         """The client's headers."""
-        return cast(list[Header], self.scope["headers"])
+        headers: list[Header] = self.scope["headers"]
+        return headers
 
     def replace(self, body: bytes) -> None:
         """Send this in place of the client's body."""

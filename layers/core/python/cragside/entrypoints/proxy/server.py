@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import math
 import signal
 import socket
 import sys
@@ -139,7 +138,6 @@ class Server(uvicorn.Server):
                 server_header=False,  # the upstream's headers are the response's headers
                 date_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=math.ceil(self._clients.limits.keep_alive_seconds),
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )

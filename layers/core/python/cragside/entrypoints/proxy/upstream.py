@@ -1,7 +1,7 @@
 """Knows Ollama's address, and keeps the HTTP/1.1 connections to it.
 
 The cost per chunk and per request decides how fast the proxy is, so this does only what a relay needs. Nothing is
-decoded, and the bytes of headers stay unchanged."""
+decoded, and of a header only the name changes: to lower case, which our server would do anyway."""
 
 import asyncio
 import base64
@@ -124,7 +124,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._fail(reason or ServiceUnavailable("ollama", "the connection was closed"))
         self._transport.abort()
 
-    async def _news(self) -> None:
+    def _news(self) -> "asyncio.Future[None]":
+        """Return what ends with the next piece, or with the connection."""
         if self._failure is not None:
             # Kept here or in the frame, the error would keep the frames that it passes, and the pieces of the answer
             # in them, until all garbage is collected.
@@ -134,10 +135,7 @@ class UpstreamConnection(asyncio.Protocol):
             finally:
                 del failure
         self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -227,7 +225,7 @@ class UpstreamConnection(asyncio.Protocol):
             raise ValueError("headers too long")
         if self.status:  # a trailer: the headers have been sent to the client already
             return
-        self.headers.append((name, value))
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Read the status, and how the answer ends. The parser calls it."""
@@ -239,7 +237,7 @@ class UpstreamConnection(asyncio.Protocol):
             if self._interim > _MOST_INTERIM:
                 raise ValueError("too many answers before the answer")
             return
-        named = {name.lower(): value for name, value in self.headers}
+        named = dict(self.headers)
         self._until_close = not named.keys() & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
         # llama.cpp closes the connection behind each stream, though it says otherwise.
         closes_unsaid = b"transfer-encoding" in named and named.get(b"server") == b"llama.cpp"
