@@ -93,6 +93,8 @@ MIN_CANDIDATES = 400
 _TRIED_FIRST = 200
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
+# A number is never given to another row, so their ids stay. Those of the last searches take some megabytes at most.
+_MOST_IDS = 20_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
 _START, _MANY = 3, 20
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
@@ -230,6 +232,7 @@ class SqliteVectorStorage(VectorStorage):
     @override
     async def initialize(self) -> None:
         self._validate_embedding_func()
+        self._ids: dict[int, str] = {}
         self._db = Database.acquire(self.global_config["working_dir"])
         self._index: VectorIndex | None = None
         self._last_seq = 0
@@ -265,7 +268,7 @@ class SqliteVectorStorage(VectorStorage):
             passages: list[tuple[str, float]] = []
             if search.passages is not None:
                 ranked = self._ranked(search.passages, search.most, search.vectors[search.passages])
-                ids = self._ids_of(seq for seq, _ in ranked)
+                ids = self._ids_of([seq for seq, _ in ranked])
                 passages = [(ids[seq], cosine) for seq, cosine in ranked if seq in ids]
             found = Found(near, related, passages, None)
             return found._replace(expansion=await graph.expand(found.names, found.ends))
@@ -289,8 +292,13 @@ class SqliteVectorStorage(VectorStorage):
         rows = self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", seqs)
         return {seq: (key, value) for seq, key, value in rows}
 
-    def _ids_of(self, seqs: Iterable[int]) -> dict[int, str]:
-        return dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
+    def _ids_of(self, seqs: Sequence[int]) -> dict[int, str]:
+        """Return the ids of those rows that are there. A number that the index or a search has just given is there."""
+        if len(self._ids) > _MOST_IDS:
+            self._ids = {}
+        if strange := [seq for seq in seqs if seq not in self._ids]:
+            self._ids |= dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", strange))
+        return self._ids
 
     @override
     async def nearest(
