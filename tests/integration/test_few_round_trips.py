@@ -10,10 +10,10 @@ import pytest
 
 from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
-from cragside.store import repository
+from cragside.store import reading, repository
 from cragside.store.engine import Engine
 from cragside.store.lightrag import QueryParam
-from cragside.store.postgres.vectors import PostgresVectors
+from cragside.store.open_store import Store
 from tests.services.filled_store import Filled, filled, questions
 
 # With AGE and Neo4j, the graph is asked in a statement of its own.
@@ -52,6 +52,13 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(Engine, "aquery_data", note)
     return runs
+
+
+async def one_after_another(
+    store: Store, query: str, parameters: QueryParam, search: reading.Search, _: reading.Found
+) -> tuple[list[str], reading.Known]:
+    """LightRAG asks the storages by itself."""
+    return await reading._chosen(store, store.reader, query, parameters, search), {}
 
 
 async def test_a_retrieval_takes_few_round_trips(store: Filled, most: int) -> None:
@@ -107,7 +114,7 @@ async def test_what_is_fetched_ahead_gives_the_same_answers(
     for room, asked in ((30_000, [*questions(), "xyzzy?"]), (little, questions()[:3])):
         monkeypatch.setattr(repository, "QueryParam", partial(QueryParam, max_total_tokens=room))
         with monkeypatch.context() as without:
-            without.setattr(PostgresVectors, "finds_with", lambda *_: False)
+            without.setattr(reading, "_ahead", one_after_another)
             plain[room] = [(await store.retrieve(question, mode), chosen[-1]) for question in asked]
         for question, (documents, ids) in zip(asked, plain[room], strict=True):
             chosen.clear()

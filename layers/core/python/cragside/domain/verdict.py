@@ -130,9 +130,9 @@ def varied(ranked: Sequence[T], most: int, origin: Callable[[T], str]) -> list[T
     taken = Counter[str]()
     chosen: list[int] = []
     beyond: list[int] = []
-    for number, item in enumerate(ranked):
-        taken[origin(item)] += 1
-        (chosen if taken[origin(item)] <= share else beyond).append(number)
+    for number, each in enumerate(map(origin, ranked)):
+        taken[each] += 1
+        (chosen if taken[each] <= share else beyond).append(number)
     return [ranked[number] for number in sorted([*chosen, *beyond][:most])]
 
 

@@ -77,7 +77,7 @@ class Store:
     @property
     def searches_tell_replacement(self) -> bool:
         """Return True if a search also reads the state that `is_replaced` asks for."""
-        tell: bool = self.reader.chunks_vdb.finds_with(self.reader.entities_vdb, self.reader.relationships_vdb)
+        tell: bool = self.reader.chunks_vdb.finds_store
         return tell
 
     async def check(self, now: Since | None) -> None:

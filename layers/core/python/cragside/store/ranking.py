@@ -66,12 +66,12 @@ def _weight(holders: int, passages: int) -> float:
 def fused(cosine: dict[int, float], lexical: dict[int, float]) -> list[int]:
     """Keys of both rankings, best weighted sum of their normalised scores first, then the smallest key."""
     by_cosine, by_words = _normalised(cosine), _normalised(lexical)
-    score = {
-        key: COSINE_WEIGHT * by_cosine.get(key, 0.0) + LEXICAL_WEIGHT * by_words.get(key, 0.0)
-        for key in {**cosine, **lexical}
-    }
     # Databases add up the words of a passage in any order, which changes the last digits.
-    return sorted(score, key=lambda key: (-round(score[key], 9), key))
+    ranked = sorted(
+        (-round(COSINE_WEIGHT * by_cosine.get(key, 0.0) + LEXICAL_WEIGHT * by_words.get(key, 0.0), 9), key)
+        for key in {**cosine, **lexical}
+    )
+    return [key for _, key in ranked]
 
 
 def _normalised(scores: dict[int, float]) -> dict[int, float]:

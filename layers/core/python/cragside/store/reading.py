@@ -1,7 +1,8 @@
 """Read the passages that LightRAG finds for a query, in few round trips.
 
-LightRAG asks its storages a dozen times, one after another. Where each of these is a round trip to a server, most of a
-query's time is waiting. LightRAG itself stays as it is: it reads from the views.
+LightRAG asks its storages a dozen times, one after another, some of it twice, and reads the texts of all passages that
+it considers. Where each question is a round trip to a server, most of a query's time is waiting. LightRAG itself stays
+as it is: it reads from the views.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,17 +130,14 @@ _TOKENS_AROUND_A_PASSAGE = 30
 async def read_passages(store: Store, query: str, parameters: QueryParam) -> list[tuple[DocumentRecord, Passage]]:
     """Find passages with LightRAG, best first.
 
-    Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Raises
-    `StoreReplaced`.
+    All that LightRAG will read is fetched ahead. Raises `StoreReplaced`.
     """
     reader, search = store.reader, await _search(store, query, parameters)
     beside = (reader.entities_vdb, reader.relationships_vdb, reader.chunk_entity_relation_graph)
-    if reader.chunks_vdb.finds_with(*beside):
-        found = await reader.chunks_vdb.find(search, *beside)
+    found = await reader.chunks_vdb.find(search, *beside)
+    if store.searches_tell_replacement:
         await store.check(found.now)
-        chosen, known = await _ahead(store, query, parameters, search, found)
-    else:
-        chosen, known = await _chosen(store, reader, query, parameters, search), Known()
+    chosen, known = await _ahead(store, query, parameters, search, found)
     if missing := [key for key in chosen if key not in known]:
         known |= await store.ledger.passages_by_id(missing)
     return [known[key] for key in chosen if key in known]
@@ -157,10 +155,11 @@ async def _ahead(
     expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
     rehearsal = _on(reader, search, found, expansion, None)
     chosen = await _chosen(store, rehearsal, query, parameters, search)
-    ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
-    known = await store.ledger.passages_by_id(ids)
-    if known.keys() >= set(ids) and _have_room([known[key][1].text for key in chosen], query, parameters):
+    known = await store.ledger.passages_by_id(chosen)
+    if known.keys() >= set(chosen) and _have_room([known[key][1].text for key in chosen], query, parameters):
         return chosen, known
+    ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
+    known |= await store.ledger.passages_by_id([key for key in ids if key not in known])
     texts = {key: _text(known, key) for key in ids}
     return await _chosen(store, _on(reader, search, found, expansion, texts), query, parameters, search), known
 

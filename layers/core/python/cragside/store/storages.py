@@ -107,6 +107,9 @@ class VectorStorage(_Committed, BaseVectorStorage):
         parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
         return np.concatenate([np.asarray(part, np.float32) for part in parts])
 
+    # If True, `find` also reads what the workspace's store is now.
+    finds_store = False
+
     @abstractmethod
     def nearest(
         self, question: Vectors, *, least: float, wanted: Filter, size: int
@@ -124,19 +127,12 @@ class VectorStorage(_Committed, BaseVectorStorage):
     async def held(self, terms: Collection[str]) -> dict[str, int]:
         """Count the passages that have each of these terms of full-text search. Terms without one are left out."""
 
-    def finds_with(self, *beside: object) -> bool:
-        """Return True if `find` can search these storages too, and a search is a round trip.
-
-        If so, `find` also reads what the workspace's store is now.
-        """
-        return False
-
+    @abstractmethod
     async def find(self, search: Search, *beside: Any) -> Found:
         """All that a query looks for, in one round trip. `beside` are storages of entities, relations and the graph.
 
-        What the graph says is missing if it is in another database. Only if `finds_with` says so.
+        What the graph says is missing if it is in another database.
         """
-        raise NotImplementedError
 
     @override
     @abstractmethod

@@ -28,6 +28,8 @@ _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
 # About 10 ms of work. More runs in a thread, so that it does not block the event loop.
 _INLINE_CHARACTERS = 20_000
 _BATCH = 256
+# So few texts, as those of a question, are encoded before other threads would have woken up for them.
+_FEW = 4
 
 
 class _Model(NamedTuple):
@@ -102,7 +104,11 @@ class WordLlamaEmbedder(Embedder):
         vectors = np.zeros((len(texts), EMBEDDED_DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = [encodable(text) for text in texts[start : start + _BATCH]]
-            for offset, encoding in enumerate(model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
+            if len(batch) > _FEW:
+                encodings = model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            else:
+                encodings = [model.tokenizer.encode(text, add_special_tokens=False) for text in batch]
+            for offset, encoding in enumerate(encodings):
                 if encoding.ids:
                     vectors[start + offset] = model.table[encoding.ids].astype(np.float32).mean(axis=0)
         return unit(vectors)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -36,7 +36,7 @@ _MOST_QUESTION_WORDS = 24
 _SHORTEST_MISSPELT = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QuestionWords:
     """A question's content words, with their rows, importance and weights (sum 1), and its direction.
 
@@ -57,7 +57,12 @@ class QuestionWords:
     stems: Mapping[Language, tuple[str, ...]]
     dates: tuple[AskedDate, ...] = ()
 
-    @property
+    @cached_property
+    def distinct(self) -> Mapping[Language, frozenset[str]]:
+        """The stems in each language, each once."""
+        return {language: frozenset(stems) for language, stems in self.stems.items()}
+
+    @cached_property
     def is_english(self) -> bool:
         """Tell if it has more function words of English than of any other language."""
         count = {listed: sum(map(listed.__contains__, self.every_word)) for listed in (ENGLISH, GERMAN, OTHER)}
@@ -110,8 +115,8 @@ class PassageWords:
 
     It has parts: the title, then each block of 20 words. `rows` has each word once; `places` says which of them the
     parts have, one part after the other, from each of `starts`. `stems` has each stem of a part once, between blanks,
-    and a line for each part, in one string: it takes a tenth of a set's memory. `size` counts the distinct stems.
-    `dates` are those of each part. `directions` are those of windows with the title, shape (windows, dimensions).
+    and a line for each part, in one string: it takes a tenth of a set's memory. `distinct` has all stems once. `dates`
+    are those of each part. `directions` are those of windows with the title, shape (windows, dimensions).
     `telling` are the stems of the title's words that say something, `weights` their weights.
     """
 
@@ -124,7 +129,7 @@ class PassageWords:
     places: Rows
     starts: Rows
     stems: str
-    size: int
+    distinct: tuple[str, ...]
     directions: Vectors
     foreign: tuple[ForeignText, ...]
     dates: tuple[tuple[Period, ...], ...]
@@ -247,7 +252,7 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, place: str = "") ->
         places.astype(np.int32),
         np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int32),
         "\n".join(" ".join(["", *each, ""]) for each in known),
-        len(frozenset[str]().union(*known)),
+        tuple(frozenset[str]().union(*known)),
         np.stack([lexicon.direction([*heading, *window]) for window in _windows(body)]),
         foreign,
         (dates.above, *(dates.among(start, start + _BLOCK) for start in range(0, len(body), _BLOCK))),
@@ -325,10 +330,12 @@ def compare(
     languages = [passage.language for passage in passages for _ in passage.directions]
     windows = list(accumulate((len(passage.directions) for passage in passages[:-1]), initial=0))
     table[:, 0] = np.maximum.reduceat(background.standardised(question.direction, directions, languages), windows)
-    for row, met in enumerate(_met(question, passages, lexicon)):
-        table[row, 1] = (_runs(met) @ question.weights).max()
+    met = _met(question, passages, lexicon)
+    starts = list(accumulate((len(passage.starts) for passage in passages), initial=0))
+    for row, (start, end) in enumerate(pairwise(starts)):
+        table[row, 1] = (_runs(met[start:end]) @ question.weights).max()
         table[row, 2] = title_match(question, passages[row])
-        table[row, 3] = ((1 - met.max(axis=0)) * question.norms).max()
+    table[:, 3] = ((1 - np.maximum.reduceat(met, starts[:-1])) * question.norms).max(axis=1)
     return table
 
 
@@ -343,14 +350,16 @@ def _runs(parts: Vectors) -> Vectors:
 
 def covered(question: QuestionWords, passage: PassageWords, lexicon: Lexicon) -> float:
     """Return the share of the question's content words, as coverage, that the whole passage has."""
-    [met] = _met(question, [passage], lexicon)
+    met = _met(question, [passage], lexicon)
     return min(1.0, float(met.max(axis=0) @ question.weights))
 
 
-def _met(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> list[Vectors]:
-    """Measure how much (0..1) of each content word (columns) each part (rows) of each passage has."""
-    found = np.maximum(_nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages)))
-    return np.split(found, list(accumulate(len(passage.starts) for passage in passages))[:-1])
+def _met(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
+    """Measure how much (0..1) of each content word (columns) each part (rows) of the passages has."""
+    met: Vectors = np.maximum(
+        _nearest(question, passages, lexicon), _misspelt(question, passages, _found(question, passages))
+    )
+    return met
 
 
 def _nearest(question: QuestionWords, passages: Sequence[PassageWords], lexicon: Lexicon) -> Vectors:
@@ -374,7 +383,7 @@ def _shifted(numbers: Sequence[Rows], sizes: Sequence[int]) -> Rows:
 def _found(question: QuestionWords, passages: Sequence[PassageWords]) -> Vectors:
     """Return 1 where a part (rows) has a content word (columns) in any form; in German and French how much of it."""
     found = np.concatenate([_has(question, passage) for passage in passages])
-    parts = [part for passage in passages for part in passage.dates]
+    parts = [part for passage in passages for part in passage.dates] if question.dates else []
     dated, sure = dict[int, Vectors](), dict[int, bool]()
     for date in question.dates:
         asked = [(column, date.is_year(word)) for column, word in enumerate(question.content) if word in date.words]
@@ -395,7 +404,9 @@ def _has(question: QuestionWords, passage: PassageWords) -> Vectors:
     for column, sought in enumerate(question.stems[passage.language]):
         if passage.has_stem(sought):
             parts = parts or passage.stems.split("\n")
-            found[:, column] = [f" {sought} " in known for known in parts]
+            for row, known in enumerate(parts):
+                if f" {sought} " in known:
+                    found[row, column] = 1
     return found
 
 
@@ -407,9 +418,9 @@ def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: 
     """
     if not question.strange:
         return found
-    parts = [(passage.language, known) for passage in passages for known in passage.stems.split("\n")]
-    every = set[str]().union(*(passage.stems.split() for passage in passages))
+    every = set[str]().union(*(passage.distinct for passage in passages))
     languages = {passage.language for passage in passages}
+    parts: list[tuple[Language, str]] = []
     for column, word in enumerate(question.content):
         if word not in question.strange:
             continue
@@ -417,7 +428,10 @@ def _misspelt(question: QuestionWords, passages: Sequence[PassageWords], found: 
             language: [f" {other} " for other in meant(stem(word, language), shortest=_SHORTEST_STEM).keys() & every]
             for language in languages
         }
-        for row in np.flatnonzero(found[:, column] == 0) if any(near.values()) else ():
+        if not any(near.values()):
+            continue
+        parts = parts or [(passage.language, known) for passage in passages for known in passage.stems.split("\n")]
+        for row in np.flatnonzero(found[:, column] == 0):
             language, known = parts[row]
             if any(other in known for other in near[language]):
                 found[row, column] = _MISSPELT
@@ -441,14 +455,16 @@ def title_match(question: QuestionWords, passage: PassageWords) -> float:
         return 1.0
     if not passage.telling:
         return 0.0
-    asked = set(question.stems[passage.language])
+    asked = question.distinct[passage.language]
+    if asked.isdisjoint(passage.telling):
+        return 0.0
     named = np.fromiter((each in asked for each in passage.telling), dtype=np.float32)
     return float(named @ passage.weights / max(float(passage.weights.sum()), 1e-9))
 
 
 def novelty(question: QuestionWords, passage: PassageWords) -> int:
     """Count a passage's distinct content words that the question lacks. An echo of the question has none."""
-    return passage.size - sum(passage.has_stem(sought) for sought in set(question.stems[passage.language]))
+    return len(passage.distinct) - sum(map(passage.has_stem, question.distinct[passage.language]))
 
 
 def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:
@@ -458,4 +474,4 @@ def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:
 
 def _contains(every: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     size = len(phrase)
-    return any(every[i : i + size] == phrase for i in range(len(every) - size + 1))
+    return phrase[0] in every and any(every[i : i + size] == phrase for i in range(len(every) - size + 1))

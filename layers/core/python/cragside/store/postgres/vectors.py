@@ -67,9 +67,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         rows = await self._store.all(self.near_rows(values, vector, top_k), *values.values[1:])
         return [dict(row) for row in rows]
 
-    @override
-    def finds_with(self, *beside: object) -> bool:
-        return all(isinstance(storage, PostgresVectors) for storage in beside[:2])
+    finds_store = True
 
     @override
     async def find(self, search: Search, *beside: Any) -> Found:

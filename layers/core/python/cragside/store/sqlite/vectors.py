@@ -5,7 +5,7 @@ Nearest neighbours are found in memory: exactly in small sets, by signs first in
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, final
 
@@ -21,7 +21,7 @@ from cragside.store.chunking import document_of_passage
 from cragside.store.ranking import FEW_PASSAGES, MOST_WORDS, fused, sought, words_of
 from cragside.store.sqlite.database import Database
 from cragside.store.sqlite.driver import has_text
-from cragside.store.storages import VectorStorage
+from cragside.store.storages import Found, Rows, Search, VectorStorage
 
 _CANDIDATES = """
 SELECT vector.seq FROM document JOIN chunk USING (version)
@@ -100,6 +100,8 @@ _PAIRS_IN_ORDER = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = 
 _LOADED_AT_ONCE = 500
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
+# A number is never given to another row, so their ids stay. Those of the last searches take some megabytes at most.
+_MOST_IDS = 20_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
 _START, _MANY = 3, 20
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
@@ -221,6 +223,7 @@ class SqliteVectorStorage(VectorStorage):
     @override
     async def initialize(self) -> None:
         self._validate_embedding_func()
+        self._ids: dict[int, str] = {}
         self._db = Database.acquire(self.global_config["working_dir"])
         self._index: VectorIndex | None = None
         self._last_seq = 0
@@ -241,19 +244,53 @@ class SqliteVectorStorage(VectorStorage):
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
         vector = np.asarray(query_embedding, np.float32)
+        if not self._has_text:
+            return self._near(vector, top_k)
+        ranked = self._ranked(query, top_k, vector)
+        rows = self._values(seq for seq, _ in ranked)
+        return [self._row(*rows[seq], cosine) for seq, cosine in ranked if seq in rows]
+
+    @override
+    async def find(self, search: Search, *beside: Any) -> Found:
+        entities, relations, graph = beside
+        # One transaction is begun and ended, not two dozen. Nothing in it waits.
+        with self._db.snapshot():
+            near = entities._near(search.vectors[search.entities], search.related) if search.entities else []
+            related = relations._near(search.vectors[search.relations], search.related) if search.relations else []
+            passages: list[tuple[str, float]] = []
+            if search.passages is not None:
+                ranked = self._ranked(search.passages, search.most, search.vectors[search.passages])
+                ids = self._ids_of([seq for seq, _ in ranked])
+                passages = [(ids[seq], cosine) for seq, cosine in ranked if seq in ids]
+            found = Found(near, related, passages, None)
+            return found._replace(expansion=await graph.expand(found.names, found.ends))
+
+    def _near(self, vector: Vectors, most: int) -> Rows:
+        cosine = dict(self._current_index(len(vector)).search(vector, most, self.cosine_better_than_threshold))
+        rows = self._values(cosine)
+        return [self._row(*rows[seq], near) for seq, near in cosine.items() if seq in rows]
+
+    def _ranked(self, query: str, most: int, vector: Vectors) -> list[tuple[int, float]]:
+        """Return the numbers of the passages that rank best by words and vectors, with their cosines."""
         index = self._current_index(len(vector))
-        wide = 3 * top_k if self._has_text else top_k
-        cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
-        lexical = self._full_text(query, wide, len(index)) if self._has_text else {}
+        cosine = dict(index.search(vector, 3 * most, self.cosine_better_than_threshold))
+        lexical = self._full_text(query, 3 * most, len(index))
         ranked = fused(cosine, lexical) if lexical else list(cosine)
-        if self._has_text:
-            ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", ranked))
-            ranked = varied(ranked, top_k, lambda seq: document_of_passage(ids.get(seq, "")))
-        rows = {
-            seq: (key, value)
-            for seq, key, value in self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", ranked)
-        }
-        return [self._row(*rows[seq], cosine.get(seq, 0.0)) for seq in ranked if seq in rows]
+        ids = self._ids_of(ranked)
+        chosen = varied(ranked, most, lambda seq: document_of_passage(ids.get(seq, "")))
+        return [(seq, cosine.get(seq, 0.0)) for seq in chosen]
+
+    def _values(self, seqs: Iterable[int]) -> dict[int, tuple[str, str]]:
+        rows = self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", seqs)
+        return {seq: (key, value) for seq, key, value in rows}
+
+    def _ids_of(self, seqs: Sequence[int]) -> dict[int, str]:
+        """Return the ids of those rows that are there. A number that the index or a search has just given is there."""
+        if len(self._ids) > _MOST_IDS:
+            self._ids = {}
+        if strange := [seq for seq in seqs if seq not in self._ids]:
+            self._ids |= dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", strange))
+        return self._ids
 
     @override
     async def nearest(
@@ -275,7 +312,7 @@ class SqliteVectorStorage(VectorStorage):
     async def worded(self, query: str, limit: int) -> list[str]:
         passages = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
         seqs = list(self._full_text(query, limit, passages))
-        ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
+        ids = self._ids_of(seqs)
         return [ids[seq] for seq in seqs if seq in ids]
 
     @override
@@ -302,7 +339,7 @@ class SqliteVectorStorage(VectorStorage):
     def _batches(self, seqs: npt.NDArray[np.int64], cosines: Vectors, size: int) -> Iterator[list[tuple[str, float]]]:
         for start in range(0, len(seqs), size):
             batch = seqs[start : start + size].tolist()
-            ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", batch))
+            ids = self._ids_of(batch)
             pairs = zip(batch, cosines[start : start + size].tolist(), strict=True)
             yield [(ids[seq], cosine) for seq, cosine in pairs if seq in ids]
 
