@@ -1,15 +1,21 @@
-"""The routes on a real embedded store, for tests: nothing is indexed before the test says so."""
+"""The routes on a real embedded store, for tests: tasks of the queue wait until the test says so."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import pytest
 
+from cragside.application import intake
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.files import FetchedPage, FetchFailed, UploadStore
 from cragside.settings import Settings
+from cragside.store import part_indexer
+
+# Tests assert no timings: a busy machine may take its time.
+vars(part_indexer)["_AT_ONCE_SECONDS"] = 60.0
 
 
 class Pages:
@@ -51,7 +57,7 @@ class Knowledge:
         self.http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
     async def index(self) -> None:
-        """Do all that waits."""
+        """Do all that waits: annotations and the graph, and what was not searchable at once."""
         await self.worker().run(until_idle=True, sweep=False)
 
     async def add(self, name: str, text: str, **fields: Any) -> dict[str, Any]:
@@ -71,6 +77,11 @@ class Knowledge:
         await self.http.aclose()
         await self.queue.close()
         await self.container.close()
+
+
+def leave_to_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every text wait for a worker, as a long one does."""
+    monkeypatch.setattr(intake, "_AT_ONCE_CHARACTERS", -1)
 
 
 def answer_of(response: httpx.Response, status: int = 200) -> Any:

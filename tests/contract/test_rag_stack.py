@@ -61,14 +61,18 @@ async def query(knowledge: Knowledge, **body: Any) -> dict[str, Any]:
     return told
 
 
-async def test_texts_are_taken_at_once_and_found_once_they_are_indexed(knowledge: Knowledge) -> None:
+async def test_texts_are_found_when_the_answer_returns_and_annotated_later(knowledge: Knowledge) -> None:
     body = await ingest(
         knowledge,
         {"id": "r1:src/connect.py", "text": CODE, "source": "https://example.org/r1/src/connect.py", "metadata": REPO},
         {"text": ARMSTRONG, "source": "armstrong.txt", "docType": "article"},
     )
     assert body == {"ok": True, "upserted": 2, "enrichment": {"enqueued": 2, "docTypes": {"code": 1, "article": 1}}}
-    assert (await query(knowledge, query="Where did Armstrong live?", topK=8))["results"] == []
+    found = (await query(knowledge, query="Where did Armstrong live?", topK=8))["results"]
+    assert [(each["source"], each["payload"]["enrichmentStatus"]) for each in found] == [
+        ("armstrong.txt", "pending"),
+        ("https://example.org/r1/src/connect.py", "pending"),
+    ]
     await knowledge.index()
     body = await query(knowledge, query="Where did Armstrong live?", topK=1)
     assert body["ok"] is True

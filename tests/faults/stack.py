@@ -142,7 +142,7 @@ class Stack:
         if cell.document == "stored":
             assert error["details"]["component"] == "queue"
             assert "The document itself is stored" in error["message"]
-            assert "pending" in self._statuses(http)
+            assert "searchable" in self._statuses(http)
         return False
 
     def _finishes(self, http: httpx.Client) -> None:

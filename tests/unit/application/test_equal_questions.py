@@ -237,7 +237,7 @@ async def test_each_user_gets_the_memories_of_that_user_alone() -> None:
         def __call__(self) -> "Remembering":
             return self
 
-    asking = Asking(memory=Remembering())
+    asking = Asking(memory=Remembering)
     waiting = [await asking.ask(end_user=user, memory=True) for user in ("ada", "bob")]
     assert await answered(asking, *waiting) == ["home 1"] * 2
     assert [each.result().request["prompt"] for each in waiting] == [

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from cragside.domain.indexing import QueueStats
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
+from tests.knowledge import leave_to_the_worker
 from tests.served import Served
 from tests.services.backends import migrated
 
@@ -74,8 +75,9 @@ def test_what_is_there_is_replaced_on_demand_alone(
 
 
 @pytest.fixture
-def waiting(real: RealCommands, tmp_path: Path) -> str:
+def waiting(real: RealCommands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a document that waits to be indexed."""
+    leave_to_the_worker(monkeypatch)
     note = tmp_path / "whale.md"
     note.write_text("Whales eat krill.")
     assert real("ingest", str(note), "--workspace", "sea", "--no-wait").exit_code == 0

@@ -197,8 +197,10 @@ def test_a_page_is_refused_with_the_reason_while_others_are_taken(real, notes):
 
 
 def test_without_waiting_texts_are_only_accepted_and_a_worker_does_the_rest(real, notes):
-    assert "2 accepted." in printed(real("ingest", str(notes), "--no-wait"))
-    assert {each["status"] for each in real.json("documents")["documents"]} == {"pending"}
+    said = printed(real("ingest", str(notes), "--no-wait"))
+    assert "accepted  a.md  (can be found; the rest follows)" in said
+    assert "2 accepted." in said
+    assert {each["status"] for each in real.json("documents")["documents"]} == {"searchable"}
     assert real("worker", "--until-idle").exit_code == 0
     assert {each["status"] for each in real.json("documents")["documents"]} == {"enriched"}
 

@@ -12,6 +12,7 @@ from cli_services import RealCommands, errors_of, printed, refused
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli import service
+from tests.knowledge import leave_to_the_worker
 
 TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
 
@@ -101,7 +102,8 @@ def test_a_filter_that_nothing_meets_finds_nothing(known):
     assert (result.exit_code, result.stdout) == (0, "Nothing found.\n")
 
 
-def test_unindexed_documents_are_reported_with_the_answer(known, tmp_path):
+def test_unindexed_documents_are_reported_with_the_answer(known, tmp_path, monkeypatch):
+    leave_to_the_worker(monkeypatch)
     (tmp_path / "oil.md").write_text("The oil of the lamp is kept in the cellar.\n")
     assert known("ingest", str(tmp_path / "oil.md"), "--no-wait").exit_code == 0
     result = known("query", "where is the oil?")

@@ -3,6 +3,8 @@ import json
 import pytest
 from cli_services import printed
 
+from tests.knowledge import leave_to_the_worker
+
 
 def test_status_shows_sizes_model_and_location(run, environment):
     said = printed(run("status"))
@@ -11,7 +13,8 @@ def test_status_shows_sizes_model_and_location(run, environment):
 
 
 @pytest.mark.parametrize(("count", "waiting"), [(1, "1 document waiting"), (2, "2 documents waiting")])
-def test_status_explains_why_there_are_no_passages(real, tmp_path, count, waiting):
+def test_status_explains_why_there_are_no_passages(real, tmp_path, count, waiting, monkeypatch):
+    leave_to_the_worker(monkeypatch)
     for number in range(count):
         (tmp_path / f"{number}.md").write_text(f"Note {number}.")
     assert real("ingest", "--no-wait", *(str(path) for path in tmp_path.glob("*.md"))).exit_code == 0

@@ -24,6 +24,7 @@ from cragside.entrypoints.cli.running import Run
 from cragside.entrypoints.cli.service import OwnService
 from cragside.entrypoints.cli.session import Session
 from cragside.entrypoints.cli.target import Target
+from tests.knowledge import leave_to_the_worker
 from tests.unit.documents.pictures import text_pdf
 
 SKIP_ENRICHMENT = "--no-enrich"
@@ -418,7 +419,8 @@ def test_an_interrupted_sync_counts_what_is_left(real, notes, monkeypatch):
     )
 
 
-def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes):
+def test_a_sync_waits_for_documents_that_an_earlier_one_only_queued(real, notes, monkeypatch):
+    leave_to_the_worker(monkeypatch)
     assert "12 accepted" in real("sync", str(notes), SKIP_ENRICHMENT, "--no-wait").stdout
     assert real.json("documents", "--status", "pending")["total"] == 12
     assert "\n12 unchanged. " in real("sync", str(notes), SKIP_ENRICHMENT).stdout

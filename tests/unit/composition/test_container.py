@@ -121,6 +121,7 @@ class Letters:
 
     name = "letters"
     dimensions = 4
+    in_process = False
 
     async def embed(self, texts: Any) -> Any:
         counts = np.array([[1 + text.count(letter) for letter in "aeio"] for text in texts], dtype=np.float32)

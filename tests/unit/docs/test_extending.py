@@ -42,7 +42,7 @@ async def test_a_document_type(tmp_path: Path) -> None:
         notes = await container.intake.file(b"# Notes\nThe lamp is lit.", name="notes.md", workspace="coast")
         with pytest.raises(ValidationError, match="holds no events"):
             await container.intake.file(b"BEGIN:VCALENDAR", name="empty.ics", workspace="coast")
-        assert await container.worker().run(until_idle=True) == {"done": 4}
+        assert await container.worker().run(until_idle=True) == {"done": 2}
         passages = await container.retriever.search(
             await container.retriever.search_for("lamp inspection", workspace="coast", threshold=0.0), workspace="coast"
         )
@@ -68,7 +68,7 @@ async def test_a_model_host(tmp_path: Path) -> None:
         container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=model)
         try:
             await container.intake.written(TEXT, name="ada.md", workspace="history")
-            assert await container.worker().run(until_idle=True) == {"done": 2}
+            assert await container.worker().run(until_idle=True) == {"done": 1}
             status = await (await container.workspaces.open("history")).passages.status()
         finally:
             await container.close()

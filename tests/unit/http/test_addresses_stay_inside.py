@@ -31,7 +31,7 @@ async def test_no_answer_names_the_address_of_a_service(http: httpx.AsyncClient,
     text = {"text": "Water power lit Cragside.", "name": "a.txt"}
     answers = [
         await http.post("/v1/documents", json=text),
-        await http.post("/v1/enrich", json={"prompt": "/rag what lit Cragside?"}),
+        await http.post("/v1/enrich", json={"prompt": "/rag who won the football World Cup?"}),
         await http.post("/query", json={"query": "what lit Cragside?"}),
         await http.post("/v1/memories/search", json={"query": "what lit Cragside?"}),
         await http.get("/v1/settings"),

@@ -5,11 +5,12 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
-from tests.knowledge import Knowledge
+from tests.knowledge import Knowledge, leave_to_the_worker
 
 
 async def check_counts(knowledge: Knowledge, home: Path) -> Counter[str]:
@@ -27,7 +28,8 @@ async def check_counts(knowledge: Knowledge, home: Path) -> Counter[str]:
     return counted
 
 
-async def test_status_and_documents_agree_during_indexing(tmp_path: Path) -> None:
+async def test_status_and_documents_agree_during_indexing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_to_the_worker(monkeypatch)
     home = tmp_path / "home"
     knowledge = Knowledge(home)
     for number in range(3):

@@ -12,7 +12,7 @@ from cragside.adapters.documents.reading import NEEDS_OCR
 from cragside.domain.indexing import DocumentRecord, Task
 from cragside.entrypoints.http.health import SharedLook
 from cragside.entrypoints.http.v1 import documents as document_events
-from tests.knowledge import Knowledge, answer_of
+from tests.knowledge import Knowledge, answer_of, leave_to_the_worker
 from tests.unit.documents.pictures import joined, scan_of, text_pdf
 
 FORM = "multipart/form-data; boundary=b"
@@ -212,7 +212,7 @@ async def test_documents_are_listed_without_their_content_latest_first(knowledge
     assert [each["id"] for each in rest["documents"]] == [first["id"]]
     assert "Otters" not in json.dumps(rest)
     assert (await knowledge.http.get("/v1/documents", params={"status": "enriched"})).json()["total"] == 0
-    assert (await knowledge.http.get("/v1/documents", params={"status": "pending"})).json()["total"] == 2
+    assert (await knowledge.http.get("/v1/documents", params={"status": "searchable"})).json()["total"] == 2
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"offset": -1}, {"offset": 10**30}, {"status": "x"}])
@@ -281,7 +281,10 @@ async def test_progress_is_sent_until_the_document_is_complete(
     assert (last["status"], last["parts"], last["embedded_parts"], last["enriched_parts"]) == ("enriched", 1, 1, 1)
 
 
-async def test_a_document_that_failed_ends_its_progress_with_the_reason(knowledge: Knowledge) -> None:
+async def test_a_document_that_failed_ends_its_progress_with_the_reason(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_to_the_worker(monkeypatch)
     added = await add(knowledge)
     record = await (await knowledge.container.workspaces.open("default")).documents.document(added["id"])
     assert record is not None

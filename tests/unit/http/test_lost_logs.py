@@ -58,7 +58,7 @@ async def test_a_store_whose_log_was_changed_loses_no_document_and_stays_whole(
     knowledge = Knowledge(tmp_path / "home")
     names = [f"{number}.md" for number in range(5)]
     for name in names:
-        await knowledge.add(**NOTE | {"name": name, "enrich": False})
+        await knowledge.add(**NOTE | {"name": name})
     # What indexing writes behind that is in the log alone.
     await knowledge.index()
     log = tmp_path / "home" / "default" / "store.sqlite3-wal"

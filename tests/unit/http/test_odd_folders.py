@@ -167,7 +167,7 @@ async def renamed(tmp_path: Path) -> Path:
 async def test_a_folder_with_capitals_is_still_its_workspaces(renamed: Path) -> None:
     knowledge = Knowledge(renamed)
     assert await listed(knowledge.http, "docs") == ["docs.md"]
-    assert (await knowledge.container.queue.stats_of("docs")).pending == 2
+    assert (await knowledge.container.queue.stats_of("docs")).pending == 1
     await knowledge.worker().run(until_idle=True, sweep=True)
     assert (await knowledge.container.queue.stats()).pending == 0
     assert not (renamed / "docs").exists()

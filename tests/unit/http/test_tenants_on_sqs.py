@@ -48,8 +48,8 @@ async def test_the_backlog_of_a_workspace_is_its_own(knowledge: Knowledge) -> No
         body = {"name": f"{name}.md", "text": f"The {name} is in the sea."}
         headers = {"Authorization": "Bearer theirs-key"}
         assert (await knowledge.http.post("/v1/documents", json=body, headers=headers)).status_code == 202
-    assert (await knowledge.queue.stats()).pending == 4
+    assert (await knowledge.queue.stats()).pending == 2
     assert await backlog(knowledge, "mine") == [NOTHING] * 4
-    assert await backlog(knowledge, "theirs") == [{"pending": 4, "processing": 0}] * 4
+    assert await backlog(knowledge, "theirs") == [{"pending": 2, "processing": 0}] * 4
     await knowledge.index()
     assert await backlog(knowledge, "theirs") == [NOTHING] * 4

@@ -27,6 +27,8 @@ PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm
 class CountingEmbedder:
     """Notes every text it embeds; `room` is how many it embeds before it fails."""
 
+    in_process = False
+
     def __init__(self, name: str = "model", dimensions: int = 8, room: float = float("inf")) -> None:
         self.name = name
         self.dimensions = dimensions

@@ -248,6 +248,7 @@ def cheap(home: Path) -> Workspaces:
 class LetterEmbedder:
     name = "letters"
     dimensions = 8
+    in_process = False
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         rows = np.full((len(texts), self.dimensions), 0.01, np.float32)

@@ -35,6 +35,8 @@ OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.", "Se
 
 
 class LetterEmbedder:
+    in_process = False
+
     def __init__(self, name: str, dimensions: int) -> None:
         self.name = name
         self.dimensions = dimensions

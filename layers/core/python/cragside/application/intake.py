@@ -13,12 +13,17 @@ from cragside.ports.files import DocumentLoader, FetchedPage, FetchFailed, PageF
 
 if TYPE_CHECKING:
     from cragside.store.library import Library
+    from cragside.store.part_indexer import PartIndexer
     from cragside.store.queues.sql import TaskQueue
     from cragside.store.spare_room import SpareRoom
     from cragside.store.workspaces import Workspaces
 
 # The most documents that an error lists.
 _MOST_LISTED = 10
+# So many characters are made searchable at a time while clients wait, which takes 45 ms: a page takes 4 ms of them. A
+# note takes as long as a thousand characters. What is beyond that is left to the worker, so that nobody waits for it.
+_AT_ONCE_CHARACTERS = 100_000
+_LEAST_CHARACTERS = 1_000
 
 
 async def documents_meant(library: "Library", called: str, *, path: str = "") -> list[DocumentRecord]:
@@ -76,21 +81,40 @@ class Intake:
         self._fetcher = fetcher
         self._limits = limits or StorageLimits(workspaces)
         self._spare_room = spare_room
+        self._characters_at_once = 0
 
     async def text(
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
-        """Accept a text; see `Library.accept`. If only the queue fails, `ServiceUnavailable` says that it is stored."""
+        """Accept a text; see `Library.accept`. With the embedded model, a short one is searchable afterwards.
+
+        If only the queue fails, `ServiceUnavailable` says that it is stored. The tasks are also queued when the client
+        leaves meanwhile.
+        """
         if self._spare_room is not None:
             self._spare_room.check()
-        library = (await self._workspaces.open(workspace)).documents
+        place = await self._workspaces.open(workspace)
         async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
-            acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
+            acceptance = await place.documents.accept(source, enrich=enrich, track=track, rename=rename)
         try:
-            await self._queue.send(acceptance.tasks)
+            try:
+                acceptance = await self._searchable(acceptance, place.work)
+            finally:
+                await self._queue.send(acceptance.tasks)
         except ServiceUnavailable as error:
             raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}").at(error.place) from error
         return replace(acceptance, unread=source.unread)
+
+    async def _searchable(self, accepted: Acceptance, work: "PartIndexer") -> Acceptance:
+        """Make a text searchable at once, unless it is long, or others are under way: then a worker does it."""
+        characters = max(accepted.record.characters, _LEAST_CHARACTERS)
+        if self._characters_at_once + characters > _AT_ONCE_CHARACTERS:
+            return accepted
+        self._characters_at_once += characters
+        try:
+            return await work.embed_at_once(accepted)
+        finally:
+            self._characters_at_once -= characters
 
     async def file(
         self,

@@ -48,13 +48,14 @@ class Remembered:
 
     If not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer repeats what the model was told
     from memory), `known` (the exchange exists, as `document_id`), or what failed. After a failure that may pass,
-    `retryable` is True.
+    `retryable` is True. If it is remembered, `searchable` tells if it can be recalled already, or is queued.
     """
 
     indexed: bool
     reason: str = ""
     document_id: str | None = None
     retryable: bool = False
+    searchable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,12 @@ class Memory:
         self._storing: set[tuple[str, str, str]] = set()
 
     async def remember(self, exchange: Exchange, *, workspace: str, recalled: Sequence[str] = ()) -> Remembered:
-        """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
+        """Store an exchange durably. With the embedded model it can be recalled afterwards, else soon.
 
-        Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
-        the injected evidence, and of the answer none of the model's thoughts. `recalled` are the exchanges that the
-        model got for its answer. An exchange that only repeats them is not stored, and neither is one that is among the
-        latest already, whatever its time.
+        Raises `ValidationError` if it can never be indexed, and `Forbidden` if the client has no room for it. Of an
+        enriched prompt, only the question is stored, without the injected evidence, and of the answer none of the
+        model's thoughts. `recalled` are the exchanges that the model got for its answer. An exchange that only repeats
+        them is not stored, and neither is one that is among the latest already, whatever its time.
         """
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user), assistant=without_thoughts(exchange.assistant))
@@ -142,7 +143,7 @@ class Memory:
         if acceptance.outcome == "unchanged":
             return Remembered(False, "known", acceptance.record.id)
         logger.info("Stored an exchange of %d characters in memory", len(exchange.text))
-        return Remembered(True, "", acceptance.record.id)
+        return Remembered(True, "", acceptance.record.id, searchable=acceptance.record.searchable)
 
     async def keep(self, text: str, *, name: str, workspace: str, track: str = "", end_user: str = "") -> Acceptance:
         """Store an exchange that is already written as text. Raises as `Intake.text` does."""

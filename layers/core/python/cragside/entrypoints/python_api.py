@@ -79,7 +79,7 @@ class Cragside:
 
     @_checked
     async def ingest(self, source: Path | str, *, text: str | None = None, workspace: str | None = None) -> str:
-        """Store a document durably, queue its indexing and return its id.
+        """Store a document durably and return its id. A short one is searchable then, with the embedded model.
 
         A `Path` is a file and a string is the URL of a page. With `text`, `source` is the name of that text.
         """
@@ -99,7 +99,7 @@ class Cragside:
     async def index(self) -> dict[str, int]:
         """Process queued tasks until none is left. Return how many ended with each outcome.
 
-        It takes tasks as any worker does.
+        It takes tasks as any worker does: long texts become searchable, and annotations and the graph follow.
         """
         tally = await self._container.worker().run(until_idle=True)
         return {outcome: tally[outcome] for outcome in get_args(TaskOutcome)}

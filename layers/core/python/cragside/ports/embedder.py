@@ -20,6 +20,11 @@ class Embedder(Protocol):
     def dimensions(self) -> int | None:
         """Return the length of a vector; None until the first `embed` asks the model."""
 
+    @property
+    def in_process(self) -> bool:
+        """Tell if the model runs in this process, where a page of text takes milliseconds."""
+        return False
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.
 

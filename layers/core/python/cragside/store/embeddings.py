@@ -43,6 +43,11 @@ class CachedEmbedder:
         """Return the length of the store's vectors, else of the model's; None while neither is known."""
         return self._stored_dimensions or self._embedder.dimensions
 
+    @property
+    def in_process(self) -> bool:
+        """Tell if the model runs in this process."""
+        return self._embedder.in_process
+
     async def prepare(self) -> None:
         """Have a model that has not been asked yet loaded. Raises `ServiceUnavailable` and `ConfigurationError`."""
         if self._embedder.dimensions is None:

@@ -83,8 +83,9 @@ class Ledger(DocumentWrites):
         await self._set(part, f"enrichment = 'processing', error = {ERROR_OF_EMBEDDING}")
 
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
-        """Record that a stage of indexing a part is given up, and why."""
-        await self._set(part, "error = $4" if stage == "embed" else "enrichment = 'failed', error = $4", reason)
+        """Record that a stage of indexing a part is given up, and why. A part that is searchable keeps its vectors."""
+        embedding = "error = CASE WHEN embedded THEN error ELSE $4 END"
+        await self._set(part, embedding if stage == "embed" else "enrichment = 'failed', error = $4", reason)
 
     async def give_back(self, part: StoredPart) -> None:
         """Have a part wait again that is marked as being enriched."""

@@ -7,13 +7,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
-from cragside.domain.indexing import DocumentRecord, Task
+from cragside.domain.indexing import Acceptance, DocumentRecord, Task
 from cragside.store.chunking import StoredPart, searched_text
 from cragside.store.drafts import Draft
 from cragside.store.driver import Always, GraphChange, OnceGone, WhileCurrent
@@ -21,7 +22,7 @@ from cragside.store.errors import LedgerError, failing_as_unavailable
 from cragside.store.ledger import Ledger
 from cragside.store.open_store import Store, StoreAccess, part_lease
 
-# Somebody waits for the answer, and a model may be asked to describe what remains.
+# Somebody waits for the answer, while others may write, and a model may be asked to describe what remains.
 _AT_ONCE_SECONDS = 2.0
 
 logger = logging.getLogger("cragside")
@@ -87,6 +88,28 @@ class PartIndexer:
             if found:
                 await embed(found[0], task, found[1])
                 await sweep(found[0])
+
+    async def embed_at_once(self, accepted: Acceptance) -> Acceptance:
+        """Make a text searchable while its client waits, if the embedding model runs in this process.
+
+        Return the document as it is then, with the tasks that are left. After a failure, or if it takes long, the tasks
+        stay for a worker. The worker may have one of them in hand: the first of both to write does the work.
+        """
+        embeds = [task for task in accepted.tasks if task.stage == "embed"]
+        if not embeds:
+            return accepted
+        try:
+            async with asyncio.timeout(_AT_ONCE_SECONDS), failing_as_unavailable():
+                store = await self._access.existing()
+                if store is None or not store.embedder.in_process:
+                    return accepted
+                for task in embeds:
+                    if part := await store.ledger.part(task):
+                        await embed(store, task, part)
+                return await _as_it_is(store, accepted)
+        except Exception as error:
+            logger.warning("A worker makes %s searchable: %s", accepted.record.id, _reason(error))
+            return accepted
 
     async def begin_enrichment(self, task: Task) -> bool:
         """Mark the part as being enriched. False when there is nothing left to do for this task.
@@ -164,6 +187,14 @@ async def work_on(store: Store, task: Task) -> None:
     if part := await store.ledger.part(task):
         await (embed if task.stage == "embed" else extend_graph)(store, task, part)
         await sweep(store)
+
+
+async def _as_it_is(store: Store, accepted: Acceptance) -> Acceptance:
+    """Return the acceptance with the document of now. A task is left if the version before it has to be swept."""
+    record = await store.ledger.record(accepted.record.id)
+    if record is None or record.content_hash != accepted.record.content_hash:
+        return accepted  # deleted or replaced meanwhile, so its tasks do nothing
+    return replace(accepted, record=record, tasks=await store.ledger.tasks(record.id))
 
 
 async def embed(store: Store, task: Task, part: StoredPart) -> None:

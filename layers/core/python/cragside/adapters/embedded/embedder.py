@@ -87,6 +87,11 @@ class WordLlamaEmbedder(Embedder):
     def dimensions(self) -> int:
         return EMBEDDED_DIMENSIONS
 
+    @property
+    @override
+    def in_process(self) -> bool:
+        return True
+
     @staticmethod
     def load() -> None:
         """Read the model before the first text. Raises `ServiceUnavailable("embedder", ...)`."""

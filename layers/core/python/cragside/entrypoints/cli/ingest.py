@@ -36,7 +36,7 @@ NoEnrich = Annotated[
     bool,
     typer.Option("--no-enrich", help="Make texts searchable only: no keywords, no entities, no summary, no graph."),
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Queue texts and end. A worker indexes them later.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Take texts in and end. A worker goes on with them.")]
 OptionalPaths = Annotated[
     list[Path] | None,
     typer.Argument(metavar="PATH...", exists=True, readable=False, help="Files and folders to index."),

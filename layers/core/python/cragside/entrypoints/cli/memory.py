@@ -46,7 +46,8 @@ def add(
     if as_json:
         print_json(answer)
     elif answer["indexed"]:
-        output().print("Remembered.")
+        soon = "" if answer.get("searchable") or not target.address else " It can be recalled in a moment."
+        output().print(f"Remembered.{soon}")
     else:
         output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
     if stopped:

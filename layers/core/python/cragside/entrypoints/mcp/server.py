@@ -146,7 +146,7 @@ async def ingest(
     name: Annotated[str | None, Field(description="A name for the text, such as notes.md.")] = None,
     url: Annotated[str | None, Field(description="The address of a page to fetch and to index.")] = None,
 ) -> dict[str, Any]:
-    """Add a text or a web page to the user's documents. It can be found as soon as it is indexed, seconds later."""
+    """Add a text or a web page to the user's documents. While its `status` is `pending`, it cannot be found yet."""
     given = {"text": text, "name": name, "url": url}
     body = {field: value for field, value in given.items() if value is not None}
     answer = await _client.get().post("/v1/documents", body)

@@ -137,7 +137,7 @@ class DeleteAnswer(BaseModel):
 
 @router.post("/documents/text")
 async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
-    """Add a text. A worker makes it searchable within seconds."""
+    """Add a text. The message says if it is searchable, or soon will be."""
     return await _insert(request, container, [(body.text, body.file_source)])
 
 
@@ -232,7 +232,8 @@ async def _insert(request: Request, container: Container, texts: Iterable[tuple[
     note_documents(request, (each.record.id for each in acceptances))
     taken = sum(each.outcome != "unchanged" for each in acceptances)
     known = len(acceptances) - taken
-    message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background."
+    soon = "" if all(each.record.searchable for each in acceptances) else "soon "
+    message = f"{counted(taken, 'text')} taken and {soon}searchable; indexing goes on in the background."
     return InsertAnswer(
         status="success",
         message=message + (f" {counted(known, 'text')} known already." if known else ""),

@@ -115,10 +115,13 @@ class Enqueued(CamelModel):
 
 
 class IngestAnswer(BaseModel):
-    """Counts what was added: passages (`upserted`) and pages (`fetched`). A worker soon makes them searchable."""
+    """Counts what was added: passages (`upserted`) and pages (`fetched`). All but the `queued` ones are searchable."""
 
     ok: Literal[True] = Field(description="Always true.")
     upserted: int = Field(description="Number of passages that were stored.")
+    queued: int | None = Field(
+        None, description="Number of those that a worker makes searchable soon: of long texts, and with a model host."
+    )
     fetched: int | None = Field(None, description="Number of pages that were fetched.")
     enrichment: Enqueued | None = Field(None, description="What will be annotated.")
     errors: list[ItemFailure] | None = Field(None, description="The refused items.")
@@ -216,6 +219,7 @@ def _answer(
         if enrich and acceptance.tasks:
             to_annotate[acceptance.record.doc_type] += acceptance.record.passages
     optional = {
+        "queued": sum(acceptance.record.passages for _, acceptance in taken if not acceptance.record.searchable),
         "fetched": sum(item.to_fetch for item, _ in taken),
         "enrichment": Enqueued(enqueued=to_annotate.total(), doc_types=dict(to_annotate)) if to_annotate else None,
         "errors": refused,

@@ -90,7 +90,10 @@ class DocumentForm(BaseModel):
 
 
 class AcceptedDocument(DocumentBody):
-    """An accepted document. `new` and `changed` ones are being indexed, `unchanged` ones existed already."""
+    """An accepted document. `new` and `changed` ones are being indexed, `unchanged` ones existed already.
+
+    `searchable` says if it can be found now. If not, it is queued, and its `status` is `pending`.
+    """
 
     outcome: Literal["new", "changed", "unchanged"] = Field(
         description="`unchanged` if the workspace has the same text of this source."
@@ -127,7 +130,7 @@ _WORKSPACE = {"name": "workspace", "in": "query", "schema": {"type": "string"}, 
     openapi_extra={"requestBody": {"content": _BODIES, "required": True}, "parameters": [_WORKSPACE]},
 )
 async def add_documents(request: Request) -> AcceptedDocuments:
-    """Add documents: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.
+    """Add documents: files of a form, or one text, URL or upload as JSON. `searchable` says which can be found now.
 
     Refused documents do not affect the others. If all are refused, the answer is the first error.
     """
@@ -358,7 +361,7 @@ async def get_samples() -> Samples:
 
 @router.post("/v1/samples", status_code=202)
 async def add_samples(request: Request, asked: WorkspaceRequest, container: AppContainer) -> AcceptedDocuments:
-    """Add the sample documents to a workspace. They are indexed afterwards, like any others."""
+    """Add the sample documents to a workspace, like any others."""
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()
     intake = RequestIntake(request)

@@ -56,6 +56,9 @@ class RememberedBody(BaseModel):
     )
     id: str | None = Field(None, description="The exchange's id in memory.")
     retryable: bool = Field(False, description="Whether the same request may succeed later.")
+    searchable: bool | None = Field(
+        None, description="Whether it can be recalled now, or is queued for that. None when it was not added."
+    )
 
 
 class MemoryQuery(WorkspaceRequest):
@@ -101,7 +104,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=Bounded
 
 @router.post("", response_model_exclude_none=True)
 async def add_memory(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
-    """Add an exchange to memory, unless it is trivial. It is indexed afterwards."""
+    """Add an exchange to memory, unless it is trivial. `searchable` says if it can be recalled now, or soon."""
     workspace = choose_workspace(request, exchange.workspace)
     said = Exchange(
         exchange.user or "",
@@ -117,6 +120,7 @@ async def add_memory(request: Request, exchange: ExchangeBody, container: AppCon
         reason=remembered.reason or None,
         id=remembered.document_id,
         retryable=remembered.retryable,
+        searchable=remembered.searchable,
     )
 
 
