@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,41 @@ class DraftRows:
         return self._rows
 
 
+class DraftAnswers:
+    """Stands in for the storage of the model's answers. They are kept at once: those that come together, together."""
+
+    def __init__(self, stored: ValueStorage) -> None:
+        self.namespace = stored.namespace
+        self.global_config = stored.global_config
+        self._stored = stored
+        self._waiting: dict[str, dict[str, Any]] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    async def get_by_id(self, key: str) -> dict[str, Any] | None:
+        """Return an answer, or None."""
+        found: dict[str, Any] | None = await self._stored.get_by_id(key)
+        return found
+
+    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
+        """Return answers in the order of the keys, None for the missing."""
+        found: list[dict[str, Any] | None] = await self._stored.get_by_ids(keys)
+        return found
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Write answers, with those that others bring before the writing begins."""
+        self._waiting.update(data)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+        await asyncio.shield(self._writing)
+
+    async def index_done_callback(self) -> None:
+        """Write nothing more."""
+
+    async def _write(self) -> None:
+        together, self._waiting, self._writing = self._waiting, {}, None
+        await self._stored.upsert(together)
+
+
 class DraftMentions:
     """Keeps LightRAG's lists of the passages that name an entity or a relation as mentions in the ledger.
 
@@ -72,6 +107,8 @@ class DraftMentions:
         self._ledger = ledger
         self._kind = kind
         self._without = dict.fromkeys(without)
+        # The passages that are merged. Others that LightRAG names with them are mentions already.
+        self.of: Collection[str] | None = None
         self._added: dict[tuple[str, str], None] = {}
         self._removed: dict[str, None] = {}
 
@@ -86,8 +123,8 @@ class DraftMentions:
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""
         for name, row in data.items():
-            passages = [passage for passage in row["chunk_ids"] if passage not in self._without]
-            self._added.update(dict.fromkeys((name, passage) for passage in passages))
+            named = row["chunk_ids"] if self.of is None else [each for each in row["chunk_ids"] if each in self.of]
+            self._added.update(dict.fromkeys((name, passage) for passage in named if passage not in self._without))
 
     async def delete(self, names: Iterable[str]) -> None:
         """Note that nothing mentions these any more."""
@@ -149,10 +186,10 @@ class DraftGraph:
 
     async def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
         """Read what will be asked for at once."""
-        wanted = {name for name in nodes if name not in self._nodes}
-        self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
-        pairs = {ordered(*edge) for edge in edges} - set(self._edges)
-        self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
+        if wanted := {name for name in nodes if name not in self._nodes}:
+            self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
+        if pairs := {ordered(*edge) for edge in edges} - self._edges.keys():
+            self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
 
     async def has_node(self, name: str) -> bool:
         """Return True if the node is there."""
@@ -260,7 +297,9 @@ class Draft:
             DraftMentions(ledger, "entity", self._without),
             DraftMentions(ledger, "relation", self._without),
         )
+        self._kept = DraftAnswers(engine.llm_response_cache)
         self._engine = engine.on(
+            llm_response_cache=self._kept,
             chunk_entity_relation_graph=self._graph,
             entities_vdb=self._entities,
             relationships_vdb=self._relations,
@@ -277,6 +316,8 @@ class Draft:
         Which answer belongs to which passage is part of the draft: LightRAG rebuilds descriptions from that.
         """
         await self._texts.upsert(chunks)
+        for mentions in self._mentions:
+            mentions.of = chunks.keys()
         extracted: Extracted = await self._engine._process_extract_entities(chunks)
         # LightRAG sorts descriptions by the second in which the model gave them: a repetition would sort them anew.
         for found in (rows for kinds in extracted for kind in kinds for rows in kind.values()):

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.embedded.extraction import Sentence, extract, sentences
+from cragside.adapters.embedded.extraction import Sentence, extract, names_in, sentences
 from cragside.adapters.embedded.keywords import runs
 from cragside.adapters.embedded.languages import iso_639_1
 from cragside.adapters.embedded.words import SCAFFOLDING, function_words, language_of, stem, stems, words
@@ -183,10 +183,6 @@ def _mail_body(mail: str) -> str:
     return _MAIL_HEADER.sub("", mail, count=1)
 
 
-def _names(text: str) -> list[str]:
-    return [entity.name for entity in extract(text)[0]]
-
-
 _DECISIONS, _ACTIONS = partial(sentences_with, DECISION), partial(sentences_with, ACTION)
 _FIELDS: Mapping[DocType, Mapping[str, Field]] = {
     "code": {"summary": _comment},
@@ -198,7 +194,7 @@ _FIELDS: Mapping[DocType, Mapping[str, Field]] = {
     "meeting": {"decisions": _DECISIONS, "action_items": _ACTIONS, "topic_segments": headings_of},
     "slack": {"summary": summary_of, "decisions": _DECISIONS, "action_items": _ACTIONS},
     "article": {"summary": summary_of, "tags": key_terms},
-    "pdf": {"summary": summary_of, "key_entities": _names, "sections": headings_of},
+    "pdf": {"summary": summary_of, "key_entities": names_in, "sections": headings_of},
     "image": {},
-    "text": {"summary": summary_of, "key_entities": _names},
+    "text": {"summary": summary_of, "key_entities": names_in},
 }

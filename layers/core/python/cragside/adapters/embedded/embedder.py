@@ -104,7 +104,7 @@ class WordLlamaEmbedder(Embedder):
             batch = [encodable(text) for text in texts[start : start + _BATCH]]
             for offset, encoding in enumerate(model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
                 if encoding.ids:
-                    vectors[start + offset] = model.table[encoding.ids].astype(np.float32).mean(axis=0)
+                    vectors[start + offset] = _widened(model.table[encoding.ids]).mean(axis=0)
         return unit(vectors)
 
     def token_ids(self, text: str) -> list[int]:
@@ -114,6 +114,20 @@ class WordLlamaEmbedder(Embedder):
     def token_vectors(self, text: str) -> Vectors:
         """Return the vectors of the text's tokens, one per row and not normalised."""
         return _load().table[self.token_ids(text)].astype(np.float32)
+
+
+# Sign, exponent and mantissa of a half, 13 bits further left, and the difference of the exponents' biases.
+_HALF_BITS, _HALF_SCALE = np.int32(-0x70002000), np.float32(2.0**112)
+
+
+def _widened(halves: npt.NDArray[np.float16]) -> Vectors:
+    """Return finite halves as floats, bit by bit: numpy's own conversion takes twice as long."""
+    bits = halves.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= _HALF_BITS
+    wide = bits.view(np.float32)
+    wide *= _HALF_SCALE
+    return wide
 
 
 def unit(vectors: Vectors) -> Vectors:
