@@ -12,7 +12,7 @@ from lightrag import operate, utils
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.ports.embedder import Embedder
 from cragside.store.drafts import DraftAnswers
-from cragside.store.lightrag import GRAPH_FIELD_SEP, normalized_field, split_by
+from cragside.store.lightrag import GRAPH_FIELD_SEP, merged_ids, normalized_field, split_by
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.indexing import LONG, take, text
@@ -95,8 +95,18 @@ def test_a_text_is_split_where_lightrag_splits_it(content: str, markers: list[st
     assert split_by(content, markers) == expected
 
 
+IDS = st.lists(st.sampled_from(["a", "b", " c", "", f"d{GRAPH_FIELD_SEP}a", "e"]), max_size=6)
+
+
+@given(st.none() | IDS, st.none() | IDS)
+def test_ids_are_put_together_as_lightrag_does(known: list[str] | None, new: list[str] | None) -> None:
+    parts = [part.strip() for each in (*(known or ()), *(new or ())) for part in each.split(GRAPH_FIELD_SEP)]
+    assert merged_ids(known, new) == list(dict.fromkeys(filter(None, parts)))
+
+
 def test_lightrag_calls_what_takes_its_place() -> None:
     for module in (utils, operate):
+        assert module.merge_source_ids is merged_ids
         assert module.split_string_by_multi_markers is split_by
         assert module.sanitize_and_normalize_extracted_text is normalized_field
     assert normalized_field(" “Sea otter” ", remove_inner_quotes=True) == "Sea otter"

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from cragside.store.driver import GraphChange, MentionChange, Row, VectorChange
 from cragside.store.engine import Engine
 from cragside.store.ledger import Ledger
-from cragside.store.lightrag import PROMPTS, merge_nodes_and_edges
+from cragside.store.lightrag import PROMPTS, collect_kg_merge_candidates, merge_nodes_and_edges
 from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage, ordered
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
@@ -171,7 +171,7 @@ class DraftVectors:
             known = stored[key]
             (updated if known and known.get("content") == row["content"] else written)[key] = row
         texts = [str(row["content"]) for row in written.values()]
-        vectors = await self._stored.embedded(texts) if texts else np.empty((0, 0), np.float32)
+        vectors = await self._stored.embedded(texts, once=True) if texts else np.empty((0, 0), np.float32)
         return VectorChange(removed, updated, written, vectors)
 
 
@@ -316,14 +316,19 @@ class Draft:
         Which answer belongs to which passage is part of the draft: LightRAG rebuilds descriptions from that.
         """
         await self._texts.upsert(chunks)
-        for mentions in self._mentions:
-            mentions.of = chunks.keys()
         extracted: Extracted = await self._engine._process_extract_entities(chunks)
         # LightRAG sorts descriptions by the second in which the model gave them: a repetition would sort them anew.
         for found in (rows for kinds in extracted for kind in kinds for rows in kind.values()):
             for row in found:
                 row["timestamp"] = 0
         return extracted
+
+    async def join(self, *others: "Draft") -> None:
+        """Take over the passages of other drafts, with the model's answers, to merge what was extracted there."""
+        for other in others:
+            await self._texts.upsert(dict(other._texts.noted()))
+        for mentions in self._mentions:
+            mentions.of = self._texts.written().keys()
 
     async def tally(self, extracted: Extracted) -> dict[str, int]:
         """Count what an extraction gave: `entities` and `relations` are the rows that LightRAG could use.
@@ -354,29 +359,34 @@ class Draft:
         answers = {key: str(row["return"]) for key, row in zip(last, kept, strict=True) if row}
         return {key: answers.get(key, "") for key, _ in self._texts.noted()}
 
-    async def merge(self, key: str, extracted: Extracted, file_path: str) -> None:
-        """Add what was extracted from the passages of a part."""
-        engine = self._engine
+    async def merge(self, parts: Mapping[str, Extracted]) -> None:
+        """Add what was extracted from the passages of parts, which are given by their keys."""
+        engine, together = self._engine, [passage for extracted in parts.values() for passage in extracted]
         await self._graph.load(
-            {name for nodes, edges in extracted for name in (*nodes, *(end for edge in edges for end in edge))},
-            {edge for _, edges in extracted for edge in edges},
+            {name for nodes, edges in together for name in (*nodes, *(end for edge in edges for end in edge))},
+            {edge for _, edges in together for edge in edges},
         )
+        for key, extracted in parts.items():
+            await self._anchor(key, extracted)
         await merge_nodes_and_edges(
-            extracted,
+            together,
             self._graph,
             self._entities,
             self._relations,
             engine._build_global_config(),
-            full_entities_storage=self._anchors[0],
-            full_relations_storage=self._anchors[1],
-            doc_id=key,
             pipeline_status={"history_messages": []},
             pipeline_status_lock=asyncio.Lock(),
             llm_response_cache=engine.llm_response_cache,
             entity_chunks_storage=self._mentions[0],
             relation_chunks_storage=self._mentions[1],
-            file_path=file_path,
         )
+
+    async def _anchor(self, key: str, extracted: Extracted) -> None:
+        """Note what a part may contribute to, as LightRAG does of a document: `forget` looks there."""
+        names, pairs = collect_kg_merge_candidates(extracted)
+        await self._anchors[0].upsert({key: {"entity_names": sorted(names), "count": len(names)}})
+        relations = [list(pair) for pair in sorted(pairs)]
+        await self._anchors[1].upsert({key: {"relation_pairs": relations, "count": len(relations)}})
 
     async def forget(self, key: str) -> bool:
         """Take the contributions of the part's passages out, which are `without`. False when there never were any."""
@@ -398,10 +408,11 @@ class Draft:
     async def change(self) -> GraphChange:
         """Return all that was written, with the vectors of what is new."""
         nodes, edges = self._graph.written()
+        entities, relations = await asyncio.gather(self._entities.change(), self._relations.change())
         return GraphChange(
             nodes,
             edges,
-            vectors={each.namespace: await each.change() for each in (self._entities, self._relations)},
+            vectors={self._entities.namespace: entities, self._relations.namespace: relations},
             values={each.namespace: each.written() for each in (self._texts, *self._anchors)},
             mentions=[each.change() for each in self._mentions],
         )

@@ -13,10 +13,11 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
+from itertools import chain
 from typing import Any
 
 # python-dotenv's own switch.
@@ -65,7 +66,7 @@ try:
         )
         from lightrag.constants import GRAPH_FIELD_SEP
         from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-        from lightrag.operate import merge_nodes_and_edges
+        from lightrag.operate import collect_kg_merge_candidates, merge_nodes_and_edges
         from lightrag.prompt import PROMPTS
         from lightrag.utils import EmbeddingFunc, Tokenizer
 finally:
@@ -87,15 +88,26 @@ def split_by(content: str | None, markers: list[str]) -> list[str]:
     return [part for each in parts if (part := each.strip())]
 
 
+def merged_ids(known: Iterable[str] | None, new: Iterable[str] | None) -> list[str]:
+    """Put lists of ids together, each id once, as LightRAG does. It looks for joined ids in each of them."""
+    ids = dict.fromkeys(chain(known or (), new or ()))
+    joined = "\n".join(ids)
+    if GRAPH_FIELD_SEP in joined or joined.split() != list(ids):
+        return _merge_joined_ids(ids, ())
+    return list(ids)
+
+
 async def _written(operation: Callable[[], Awaitable[object]], *_: Any, **__: Any) -> None:
     # A draft notes a row in memory: there is nothing to wait for and nothing to try again.
     await operation()
 
 
 # These take most of the time of a merge, so they do the same in less.
+_merge_joined_ids: Callable[..., list[str]] = utils.merge_source_ids
 normalized_field = lru_cache(_KEPT_FIELDS)(utils.sanitize_and_normalize_extracted_text)
 for _module in (utils, operate):
     _module.split_string_by_multi_markers = split_by
+    _module.merge_source_ids = merged_ids
     _module.safe_vdb_operation_with_exception = _written
     _module.sanitize_and_normalize_extracted_text = normalized_field
 
@@ -114,7 +126,9 @@ __all__ = [
     "QueryParam",
     "StoragesStatus",
     "Tokenizer",
+    "collect_kg_merge_candidates",
     "merge_nodes_and_edges",
+    "merged_ids",
     "normalized_field",
     "split_by",
     "utils",
