@@ -56,7 +56,7 @@ async def entities(ledger: Ledger) -> int:
 
 
 async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
-    assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
+    assert await ledger.apply(CHANGE, WhileCurrent([(part, TALLY)]), "m")
     assert await entities(ledger) == 1
     assert await ledger.driver.embedding_model() == "m"
     assert await ledger.passages_for_rebuild("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
@@ -66,7 +66,7 @@ async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Led
 
 async def test_a_removed_version_does_not_return_to_the_graph(ledger: Ledger, part: StoredPart) -> None:
     assert await ledger.retire("doc-a")
-    assert not await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
+    assert not await ledger.apply(CHANGE, WhileCurrent([(part, TALLY)]), "m")
     assert await entities(ledger) == 0
     assert await ledger.driver.embedding_model() is None
 
@@ -84,9 +84,9 @@ async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, par
 
 
 async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
-    assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "other")
+    assert await ledger.apply(CHANGE, WhileCurrent([(part, TALLY)]), "other")
     before = await ledger.driver.state()
-    guards: list[ChangeGuard] = [Always(), WhileCurrent(part, TALLY), OnceGone(part)]
+    guards: list[ChangeGuard] = [Always(), WhileCurrent([(part, TALLY)]), OnceGone(part)]
     for guard in guards:
         with pytest.raises(ServiceUnavailable, match="another embedding model"):
             await ledger.apply(CHANGE, guard, "m")
@@ -96,7 +96,7 @@ async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, 
 async def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
     too_few = VectorChange([], {}, {"ent-swan": ROW, "ent-lamp": ROW}, np.ones((1, 4), np.float32))
     with pytest.raises(ValueError, match="shorter"):
-        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), WhileCurrent(part, TALLY), "m")
+        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), WhileCurrent([(part, TALLY)]), "m")
     assert await entities(ledger) == 0
     assert await ledger.driver.stored_dimensions() is None
     assert [task.stage for task in await ledger.tasks()] == ["embed", "enrich"]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
+from cragside.adapters.embedded.extraction import extract, names_in
 from cragside.domain.document import DocType
 from tests.programs import output_of
 
@@ -149,3 +150,9 @@ def test_a_text_gets_the_same_keywords_in_each_process() -> None:
     )
     told = {output_of(script, env=os.environ | {"PYTHONHASHSEED": str(seed)}) for seed in range(4)}
     assert len(told) == 1
+
+
+@given(st.text())
+def test_the_names_of_a_text_are_those_of_its_entities(text: str) -> None:
+    for each in (text, f"{OTTERS}{text}"):
+        assert names_in(each) == [entity.name for entity in extract(each)[0]]

@@ -93,3 +93,9 @@ def test_damaged_files_are_a_service_that_is_unavailable(monkeypatch: pytest.Mon
     with pytest.raises(ServiceUnavailable):
         WordLlamaEmbedder().encode(["bees"])
     module._load.cache_clear()
+
+
+def test_halves_are_widened_as_numpy_does() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)]
+    assert np.array_equal(module._widened(finite), finite.astype(np.float32))

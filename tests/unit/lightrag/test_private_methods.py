@@ -10,15 +10,11 @@ from lightrag.operate import merge_nodes_and_edges
 
 PURGED = {"candidate_entities", "candidate_relations", "rebuild_policy", "pipeline_status", "pipeline_status_lock"}
 MERGED = {
-    "full_entities_storage",
-    "full_relations_storage",
-    "doc_id",
     "pipeline_status",
     "pipeline_status_lock",
     "llm_response_cache",
     "entity_chunks_storage",
     "relation_chunks_storage",
-    "file_path",
 }
 
 

@@ -141,7 +141,7 @@ async def test_no_write_suspends_within_its_transaction(ledger: Ledger) -> None:
             await stepped(writer, writer.mark_failed(part, "enrich", "no model"))
             await stepped(writer, writer.annotate(part, [{"keywords": []} for _ in keys], {"summary": ""}))
             named = GraphChange({"Swan": {}}, mentions=[MentionChange("entity", [], [], [("Swan", keys[0])])])
-            assert await stepped(writer, writer.apply(named, WhileCurrent(part, {}), "m"))
+            assert await stepped(writer, writer.apply(named, WhileCurrent([(part, {})]), "m"))
     await stepped(writer, writer.claim("doc-a", "folder/b.md", "b.md"))
     await stepped(writer, writer.describe("doc-a", SourceText("c.md", source.text), "track"))
     await stepped(writer, writer.want_enrichment("doc-a"))

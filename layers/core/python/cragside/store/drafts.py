@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from cragside.store.driver import GraphChange, MentionChange, Row, VectorChange
 from cragside.store.engine import Engine
 from cragside.store.ledger import Ledger
-from cragside.store.lightrag import PROMPTS, merge_nodes_and_edges
+from cragside.store.lightrag import PROMPTS, collect_kg_merge_candidates, merge_nodes_and_edges
 from cragside.store.storages import GraphStorage, ValueStorage, VectorStorage, ordered
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
@@ -60,6 +60,41 @@ class DraftRows:
         return self._rows
 
 
+class DraftAnswers:
+    """Stands in for the storage of the model's answers. They are kept at once: those that come together, together."""
+
+    def __init__(self, stored: ValueStorage) -> None:
+        self.namespace = stored.namespace
+        self.global_config = stored.global_config
+        self._stored = stored
+        self._waiting: dict[str, dict[str, Any]] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    async def get_by_id(self, key: str) -> dict[str, Any] | None:
+        """Return an answer, or None."""
+        found: dict[str, Any] | None = await self._stored.get_by_id(key)
+        return found
+
+    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
+        """Return answers in the order of the keys, None for the missing."""
+        found: list[dict[str, Any] | None] = await self._stored.get_by_ids(keys)
+        return found
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Write answers, with those that others bring before the writing begins."""
+        self._waiting.update(data)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+        await asyncio.shield(self._writing)
+
+    async def index_done_callback(self) -> None:
+        """Write nothing more."""
+
+    async def _write(self) -> None:
+        together, self._waiting, self._writing = self._waiting, {}, None
+        await self._stored.upsert(together)
+
+
 class DraftMentions:
     """Keeps LightRAG's lists of the passages that name an entity or a relation as mentions in the ledger.
 
@@ -72,6 +107,8 @@ class DraftMentions:
         self._ledger = ledger
         self._kind = kind
         self._without = dict.fromkeys(without)
+        # The passages that are merged. Others that LightRAG names with them are mentions already.
+        self.of: Collection[str] | None = None
         self._added: dict[tuple[str, str], None] = {}
         self._removed: dict[str, None] = {}
 
@@ -86,8 +123,8 @@ class DraftMentions:
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""
         for name, row in data.items():
-            passages = [passage for passage in row["chunk_ids"] if passage not in self._without]
-            self._added.update(dict.fromkeys((name, passage) for passage in passages))
+            named = row["chunk_ids"] if self.of is None else [each for each in row["chunk_ids"] if each in self.of]
+            self._added.update(dict.fromkeys((name, passage) for passage in named if passage not in self._without))
 
     async def delete(self, names: Iterable[str]) -> None:
         """Note that nothing mentions these any more."""
@@ -134,7 +171,7 @@ class DraftVectors:
             known = stored[key]
             (updated if known and known.get("content") == row["content"] else written)[key] = row
         texts = [str(row["content"]) for row in written.values()]
-        vectors = await self._stored.embedded(texts) if texts else np.empty((0, 0), np.float32)
+        vectors = await self._stored.embedded(texts, once=True) if texts else np.empty((0, 0), np.float32)
         return VectorChange(removed, updated, written, vectors)
 
 
@@ -149,10 +186,10 @@ class DraftGraph:
 
     async def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
         """Read what will be asked for at once."""
-        wanted = {name for name in nodes if name not in self._nodes}
-        self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
-        pairs = {ordered(*edge) for edge in edges} - set(self._edges)
-        self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
+        if wanted := {name for name in nodes if name not in self._nodes}:
+            self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
+        if pairs := {ordered(*edge) for edge in edges} - self._edges.keys():
+            self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
 
     async def has_node(self, name: str) -> bool:
         """Return True if the node is there."""
@@ -260,7 +297,9 @@ class Draft:
             DraftMentions(ledger, "entity", self._without),
             DraftMentions(ledger, "relation", self._without),
         )
+        self._kept = DraftAnswers(engine.llm_response_cache)
         self._engine = engine.on(
+            llm_response_cache=self._kept,
             chunk_entity_relation_graph=self._graph,
             entities_vdb=self._entities,
             relationships_vdb=self._relations,
@@ -283,6 +322,13 @@ class Draft:
             for row in found:
                 row["timestamp"] = 0
         return extracted
+
+    async def join(self, *others: "Draft") -> None:
+        """Take over the passages of other drafts, with the model's answers, to merge what was extracted there."""
+        for other in others:
+            await self._texts.upsert(dict(other._texts.noted()))
+        for mentions in self._mentions:
+            mentions.of = self._texts.written().keys()
 
     async def tally(self, extracted: Extracted) -> dict[str, int]:
         """Count what an extraction gave: `entities` and `relations` are the rows that LightRAG could use.
@@ -313,29 +359,34 @@ class Draft:
         answers = {key: str(row["return"]) for key, row in zip(last, kept, strict=True) if row}
         return {key: answers.get(key, "") for key, _ in self._texts.noted()}
 
-    async def merge(self, key: str, extracted: Extracted, file_path: str) -> None:
-        """Add what was extracted from the passages of a part."""
-        engine = self._engine
+    async def merge(self, parts: Mapping[str, Extracted]) -> None:
+        """Add what was extracted from the passages of parts, which are given by their keys."""
+        engine, together = self._engine, [passage for extracted in parts.values() for passage in extracted]
         await self._graph.load(
-            {name for nodes, edges in extracted for name in (*nodes, *(end for edge in edges for end in edge))},
-            {edge for _, edges in extracted for edge in edges},
+            {name for nodes, edges in together for name in (*nodes, *(end for edge in edges for end in edge))},
+            {edge for _, edges in together for edge in edges},
         )
+        for key, extracted in parts.items():
+            await self._anchor(key, extracted)
         await merge_nodes_and_edges(
-            extracted,
+            together,
             self._graph,
             self._entities,
             self._relations,
             engine._build_global_config(),
-            full_entities_storage=self._anchors[0],
-            full_relations_storage=self._anchors[1],
-            doc_id=key,
             pipeline_status={"history_messages": []},
             pipeline_status_lock=asyncio.Lock(),
             llm_response_cache=engine.llm_response_cache,
             entity_chunks_storage=self._mentions[0],
             relation_chunks_storage=self._mentions[1],
-            file_path=file_path,
         )
+
+    async def _anchor(self, key: str, extracted: Extracted) -> None:
+        """Note what a part may contribute to, as LightRAG does of a document: `forget` looks there."""
+        names, pairs = collect_kg_merge_candidates(extracted)
+        await self._anchors[0].upsert({key: {"entity_names": sorted(names), "count": len(names)}})
+        relations = [list(pair) for pair in sorted(pairs)]
+        await self._anchors[1].upsert({key: {"relation_pairs": relations, "count": len(relations)}})
 
     async def forget(self, key: str) -> bool:
         """Take the contributions of the part's passages out, which are `without`. False when there never were any."""
@@ -357,10 +408,11 @@ class Draft:
     async def change(self) -> GraphChange:
         """Return all that was written, with the vectors of what is new."""
         nodes, edges = self._graph.written()
+        entities, relations = await asyncio.gather(self._entities.change(), self._relations.change())
         return GraphChange(
             nodes,
             edges,
-            vectors={each.namespace: await each.change() for each in (self._entities, self._relations)},
+            vectors={self._entities.namespace: entities, self._relations.namespace: relations},
             values={each.namespace: each.written() for each in (self._texts, *self._anchors)},
             mentions=[each.change() for each in self._mentions],
         )

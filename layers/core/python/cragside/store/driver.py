@@ -52,10 +52,12 @@ class GraphChange:
 
 @dataclass(frozen=True, slots=True)
 class WhileCurrent:
-    """Applies while the part's version is current, and marks the part as enriched with the tally of its extraction."""
+    """Applies while the versions of all parts are current, and marks each part as enriched.
 
-    part: StoredPart
-    tally: Mapping[str, int]
+    Beside each part is the tally of its extraction.
+    """
+
+    parts: Sequence[tuple[StoredPart, Mapping[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ class Changed:
     # A document that has another text, name or description.
     document: str | None = None
     removed: str | None = None
-    # A version whose parts have another state, a document, or all of them.
-    status_of_version: int | None = None
+    # Versions whose parts have another state, a document, or all of them.
+    status_of_versions: tuple[int, ...] = ()
     status_of_document: str | None = None
     status_of_all: bool = False
 

@@ -42,8 +42,8 @@ from cragside.store.versions import DocumentWrites
 _PART = "version IN (SELECT version FROM crag.document WHERE store = $1) AND version = $2 AND number = $3"
 _ENRICHED = f"""UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, error = {ERROR_OF_EMBEDDING},
     tier3 = jsonb_set(coalesce(tier3, '{{}}')::jsonb, '{{extraction}}', $5::jsonb)::text
-    WHERE version = $2 AND number = $3 AND version IN
-    (SELECT version FROM crag.document WHERE store = $1 AND state = 'current') RETURNING 1"""
+    WHERE version = $2 AND number = $3 AND $1::bigint IS NOT NULL"""
+_CURRENT = "SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current' AND version = ANY($2)"
 _MENTIONED = f"{insert('mention', MentionRow._fields)} ON CONFLICT DO NOTHING"
 _OF_NAME = "store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3"
 _REMOVED = f"SELECT passage FROM crag.mention WHERE {_OF_NAME} AND passage = ANY($4)"
@@ -115,7 +115,7 @@ class Ledger(DocumentWrites):
         another model.
         """
         async with self._transaction() as changed:
-            changed.status_of_version = part.version
+            changed.status_of_versions = (part.version,)
             await self._check_model(model)
             await self.driver.bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
@@ -132,16 +132,17 @@ class Ledger(DocumentWrites):
                 await self._retire("state = 'replaced'", task.document_id)
 
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        """Change the graph and the guard's part. Returns False and changes nothing if the guard does not hold.
+        """Change the graph and the guard's parts. Returns False and changes nothing if the guard does not hold.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """
         async with self._transaction() as changed:
             await self._check_model(model)
             if isinstance(guard, WhileCurrent):
-                if not await self._mark_enriched(guard):
+                if not await self._are_current([part for part, _ in guard.parts]):
                     return False
-                changed.status_of_version = guard.part.version
+                await self._mark_enriched(guard)
+                changed.status_of_versions = tuple({part.version for part, _ in guard.parts})
                 await self.driver.bind(model, None)
             if isinstance(guard, OnceGone) and not await self._remove(guard.part):
                 return False
@@ -231,7 +232,7 @@ class Ledger(DocumentWrites):
 
     async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
         async with self._transaction() as changed:
-            changed.status_of_version = part.version
+            changed.status_of_versions = (part.version,)
             await self.driver.execute(
                 f"UPDATE crag.part SET {changes} WHERE {_PART}", part.version, part.number, *values
             )
@@ -243,11 +244,15 @@ class Ledger(DocumentWrites):
                 "knowledge_base", "The store has been built anew with another embedding model meanwhile."
             )
 
-    async def _mark_enriched(self, guard: WhileCurrent) -> bool:
-        """Mark a part as enriched. False if its version went meanwhile, which must not come back into the graph."""
-        part, now = guard.part, datetime.now(UTC).isoformat()
-        tally = json.dumps(dict(guard.tally))
-        return await self.driver.value(_ENRICHED, part.version, part.number, now, tally) is not None
+    async def _are_current(self, parts: Sequence[StoredPart]) -> bool:
+        """False if a part's version went, which must not come back into the graph."""
+        versions = {part.version for part in parts}
+        return bool(await self.driver.value(_CURRENT, list(versions)) == len(versions))
+
+    async def _mark_enriched(self, guard: WhileCurrent) -> None:
+        now = datetime.now(UTC).isoformat()
+        marks = [(part.version, part.number, now, json.dumps(dict(tally))) for part, tally in guard.parts]
+        await self.driver.many(_ENRICHED, marks)
 
     async def _remove(self, part: StoredPart) -> bool:
         """Remove the rows of a part whose version is gone. False when it is not."""

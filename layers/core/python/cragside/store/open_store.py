@@ -17,6 +17,7 @@ from cragside.store.engine import Engine
 from cragside.store.errors import Lease
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
 from cragside.store.ledger import Ledger
+from cragside.store.merges import Merges
 
 Answer = TypeVar("Answer")
 
@@ -37,7 +38,7 @@ class Store:
     `accepting` takes the lease of the catalogue and the passages for a moment, `writing` that of the graph while a part
     is merged. In all processes, one task at a time holds each. Whoever needs both takes `writing` first. Both give the
     ledger to write with: what is written with it is refused once another process has taken the lease, or that of the
-    task's part if this store took that as well.
+    part of one of the tasks if this store took that as well.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Store:
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
         self.workers = 0
+        self.merges = Merges()
         self._generation = generation
         self._state = ""
         self._languages: tuple[str, Languages] | None = None
@@ -108,11 +110,11 @@ class Store:
         self.ledger.driver.tidy()
 
     @asynccontextmanager
-    async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
+    async def writing(self, *tasks: Task) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
         async with self.leases.held(GRAPH) as lease:
             await self.ledger.driver.catch_up()
-            yield self._under(lease, task)
+            yield self._under(lease, *tasks)
 
     @asynccontextmanager
     async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
@@ -123,10 +125,10 @@ class Store:
             yield self.ledger.with_leases(lease) if lease else None
 
     @asynccontextmanager
-    async def accepting(self, task: Task | None = None) -> AsyncIterator[Ledger]:
+    async def accepting(self, *tasks: Task) -> AsyncIterator[Ledger]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self.leases.held(DOCUMENTS) as lease:
-            yield self._under(lease, task)
+            yield self._under(lease, *tasks)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Ledger]:
@@ -134,8 +136,8 @@ class Store:
         async with self.leases.held(GRAPH) as graph, self.leases.held(DOCUMENTS) as documents:
             yield self.ledger.with_leases(graph, documents)
 
-    def _under(self, lease: Lease, task: Task | None) -> Ledger:
-        return self.ledger.with_leases(lease, *(self.leases.of(part_lease(task)) if task else ()))
+    def _under(self, lease: Lease, *tasks: Task) -> Ledger:
+        return self.ledger.with_leases(lease, *(each for task in tasks for each in self.leases.of(part_lease(task))))
 
     async def close(self) -> None:
         """Flush and close the store."""

@@ -8,8 +8,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from cragside.store.drafts import Draft
 from cragside.store.driver import Always, GraphChange, OnceGone, WhileCurrent
 from cragside.store.errors import LedgerError, failing_as_unavailable
 from cragside.store.ledger import Ledger
+from cragside.store.merges import Share
 from cragside.store.open_store import Store, StoreAccess, part_lease
 
 # Somebody waits for the answer, while others may write, and a model may be asked to describe what remains.
@@ -224,24 +225,31 @@ async def enter_vectors(
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     """Extract entities and relations of a part, and merge them into the graph."""
-    chunks = await texts_of(store, part)
     draft = Draft(store.engine, store.ledger)
     async with _naming_the_cause():
-        extracted = await draft.extract(chunks)
-    tally = await draft.tally(extracted)
-    path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
+        extracted = await draft.extract(await texts_of(store, part))
+    share = Share(task, part, draft, extracted, await draft.tally(extracted))
+    await store.merges.run(share, partial(_merge, store))
 
-    async with store.writing(task) as ledger:
-        now = await ledger.part(task)
-        if now is None or now.enrichment == "enriched":
-            return
-        _check_same(part, now)
-        # What it contributed before, when this is a repetition that was asked for.
-        if before := await forget_graph(store, part):
-            await ledger.apply(await before.change(), Always(), store.embedding_model)
+
+async def _merge(store: Store, shares: Sequence[Share]) -> bool:
+    """Merge shares into the graph in one transaction. False if one of the parts has gone or is enriched already."""
+    async with store.writing(*(share.task for share in shares)) as ledger:
+        for share in shares:
+            now = await ledger.part(share.task)
+            if now is None or now.enrichment == "enriched":
+                return False
+            _check_same(share.part, now)
+        for share in shares:
+            # What it contributed before, when this is a repetition that was asked for.
+            if before := await forget_graph(store, share.part):
+                await ledger.apply(await before.change(), Always(), store.embedding_model)
+        draft = Draft(store.engine, store.ledger)
+        await draft.join(*(share.draft for share in shares))
         async with _naming_the_cause():
-            await draft.merge(part.key, extracted, path)
-            await ledger.apply(await draft.change(), WhileCurrent(part, tally), store.embedding_model)
+            await draft.merge({share.part.key: share.extracted for share in shares})
+            guard = WhileCurrent([(share.part, share.tally) for share in shares])
+            return await ledger.apply(await draft.change(), guard, store.embedding_model)
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Interfaces of LightRAG's storages, with the methods that cragside needs beyond LightRAG's."""
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -101,10 +102,12 @@ class VectorStorage(_Committed, BaseVectorStorage):
 
     get_by_id = upsert = delete = delete_entity = delete_entity_relation = drop = unused
 
-    async def embedded(self, texts: list[str]) -> Vectors:
-        """A row for each text, embedded in batches."""
+    async def embedded(self, texts: list[str], *, once: bool = False) -> Vectors:
+        """A row for each text, embedded in batches. Texts that are embedded `once` are not looked for in the cache."""
         size = int(self.global_config.get("embedding_batch_num", 32))
-        parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        named = {"context": "query"} if once else {}
+        parts = await asyncio.gather(*(self.embedding_func(batch, **named) for batch in batches))
         return np.concatenate([np.asarray(part, np.float32) for part in parts])
 
     # If True, `find` also reads what the workspace's store is now.

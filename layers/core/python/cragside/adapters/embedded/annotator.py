@@ -3,16 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from statistics import fmean
+from functools import lru_cache, partial
 from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.embedded.extraction import Sentence, extract, sentences
+from cragside.adapters.embedded.extraction import Sentence, extract, names_in, sentences
 from cragside.adapters.embedded.keywords import runs
 from cragside.adapters.embedded.languages import iso_639_1
-from cragside.adapters.embedded.words import SCAFFOLDING, function_words, language_of, stem, stems, words
+from cragside.adapters.embedded.words import SCAFFOLDING, Language, function_words, language_of, stem, stems, words
 from cragside.application.attempts import DESCRIBED_CHARACTERS, Annotator
 from cragside.domain.document import DocType
 
@@ -55,11 +54,13 @@ def key_terms(text: str) -> list[str]:
     times: Counter[tuple[str, ...]] = Counter()
     for run in (run for line in _unwrapped(text) for run in runs(line, stop)):
         for part in dict.fromkeys((tuple(run), *((word,) for word in run))):
-            key = tuple(stem(word, language) for word in words(" ".join(part)))
+            key = _stemmed(" ".join(part), language)
             if key and (len(key) > 1 or len(key[0]) > 2) and not all(word.isdigit() for word in key):
                 spelt.setdefault(key, " ".join(part))
                 times[key] += 1
-    ranked = sorted(spelt, key=lambda key: -fmean(counts[word] for word in key) * times[key] * (1 + (len(key) > 1)))
+    ranked = sorted(
+        spelt, key=lambda key: -sum(counts[word] for word in key) / len(key) * times[key] * (1 + (len(key) > 1))
+    )
     chosen: list[tuple[str, ...]] = []
     for key in ranked:
         if len(chosen) == MOST_KEYWORDS:
@@ -67,6 +68,11 @@ def key_terms(text: str) -> list[str]:
         if not any(_within(key, other) or _within(other, key) for other in chosen):
             chosen.append(key)
     return [spelt[key] for key in chosen]
+
+
+@lru_cache(maxsize=4096)
+def _stemmed(part: str, language: Language) -> tuple[str, ...]:
+    return tuple(stem(word, language) for word in words(part))
 
 
 def summary_of(text: str) -> str:
@@ -183,10 +189,6 @@ def _mail_body(mail: str) -> str:
     return _MAIL_HEADER.sub("", mail, count=1)
 
 
-def _names(text: str) -> list[str]:
-    return [entity.name for entity in extract(text)[0]]
-
-
 _DECISIONS, _ACTIONS = partial(sentences_with, DECISION), partial(sentences_with, ACTION)
 _FIELDS: Mapping[DocType, Mapping[str, Field]] = {
     "code": {"summary": _comment},
@@ -198,7 +200,7 @@ _FIELDS: Mapping[DocType, Mapping[str, Field]] = {
     "meeting": {"decisions": _DECISIONS, "action_items": _ACTIONS, "topic_segments": headings_of},
     "slack": {"summary": summary_of, "decisions": _DECISIONS, "action_items": _ACTIONS},
     "article": {"summary": summary_of, "tags": key_terms},
-    "pdf": {"summary": summary_of, "key_entities": _names, "sections": headings_of},
+    "pdf": {"summary": summary_of, "key_entities": names_in, "sections": headings_of},
     "image": {},
-    "text": {"summary": summary_of, "key_entities": _names},
+    "text": {"summary": summary_of, "key_entities": names_in},
 }

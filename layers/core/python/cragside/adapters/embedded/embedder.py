@@ -115,7 +115,7 @@ class WordLlamaEmbedder(Embedder):
                 encodings = [model.tokenizer.encode(text, add_special_tokens=False) for text in batch]
             for offset, encoding in enumerate(encodings):
                 if encoding.ids:
-                    vectors[start + offset] = model.table[encoding.ids].astype(np.float32).mean(axis=0)
+                    vectors[start + offset] = _widened(model.table[encoding.ids]).mean(axis=0)
         return unit(vectors)
 
     def token_ids(self, text: str) -> list[int]:
@@ -125,6 +125,20 @@ class WordLlamaEmbedder(Embedder):
     def token_vectors(self, text: str) -> Vectors:
         """Return the vectors of the text's tokens, one per row and not normalised."""
         return _load().table[self.token_ids(text)].astype(np.float32)
+
+
+# Sign, exponent and mantissa of a half, 13 bits further left, and the difference of the exponents' biases.
+_HALF_BITS, _HALF_SCALE = np.int32(-0x70002000), np.float32(2.0**112)
+
+
+def _widened(halves: npt.NDArray[np.float16]) -> Vectors:
+    """Return finite halves as floats, bit by bit: numpy's own conversion takes twice as long."""
+    bits = halves.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= _HALF_BITS
+    wide = bits.view(np.float32)
+    wide *= _HALF_SCALE
+    return wide
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from cragside.adapters.embedded.words import ARTICLES, STOPWORDS
@@ -173,7 +174,7 @@ _PERSON_CUE = re.compile(
 _PLACE_CUE = frozenset({"in", "near", "from", "at"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ExtractedEntity:
     """An entity of the text, with a description taken from the text."""
 
@@ -207,17 +208,35 @@ def extract(text: str, types: Collection[str] = ()) -> tuple[list[ExtractedEntit
 
     `types` are the allowed entity types; entities of other types are `Other`.
     """
+    entities, relations = _extracted(text)
+    allowed = {kind.lower(): kind for kind in types}
+    return [replace(each, kind=_kind(each.kind, allowed)) for each in entities], list(relations)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the entities that `extract` finds."""
+    candidates, _, chosen = _found(sentences(text))
+    return [_display(key, candidates[key]) for key in chosen]
+
+
+# A passage is read for its annotation and for the graph: by then, those of all tasks in hand may have been read.
+@lru_cache(maxsize=512)
+def _extracted(text: str) -> tuple[tuple[ExtractedEntity, ...], tuple[Relation, ...]]:
     read = sentences(text)
+    candidates, places, chosen = _found(read)
+    names = {key: _display(key, candidates[key]) for key in chosen}
+    entities = tuple(
+        ExtractedEntity(names[key], _guess(names[key], candidates[key], read), _description(read, places[key]))
+        for key in chosen
+    )
+    return entities, tuple(_relations(read, names))
+
+
+def _found(read: Sequence[Sentence]) -> tuple[dict[Key, _Candidate], dict[Key, list[int]], list[Key]]:
+    """Return the candidates, the sentences that mention each, and the keys of the chosen ones."""
     candidates = _candidates(read)
     places = _places(read, candidates)
-    chosen = _chosen(candidates, places)
-    names = {key: _display(key, candidates[key]) for key in chosen}
-    allowed = {kind.lower(): kind for kind in types}
-    entities = [
-        ExtractedEntity(names[key], _kind(names[key], candidates[key], read, allowed), _description(read, places[key]))
-        for key in chosen
-    ]
-    return entities, _relations(read, names)
+    return candidates, places, _chosen(candidates, places)
 
 
 def _candidates(read: Sequence[Sentence]) -> dict[Key, _Candidate]:
@@ -298,18 +317,28 @@ def _display(key: Key, candidate: _Candidate) -> str:
 def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, list[int]]:
     """Return the sentences that mention each candidate, in any case or number."""
     places: dict[Key, list[int]] = {key: [] for key in candidates}
+    beginnings = {key[0] for key in candidates}
     for position, sentence in enumerate(read):
-        for key, _ in _spans(sentence, candidates):
+        for key, _ in _spans(sentence, candidates, beginnings):
             places[key].append(position)
     return {key: found or [0] for key, found in places.items()}
 
 
-def _spans(sentence: Sentence, wanted: Collection[Key]) -> list[tuple[Key, int]]:
-    """Return the wanted names in order, each with the index of its first token. At each place the longest name wins."""
+@lru_cache(maxsize=4096)
+def _forms(token: str) -> tuple[str, str]:
+    """Return a token as a word of a name, and as the last word of one."""
+    word = _cleaned(token.strip("`"))
+    return word, _singular(word)
+
+
+def _spans(sentence: Sentence, wanted: Collection[Key], beginnings: Collection[str]) -> list[tuple[Key, int]]:
+    """Return the wanted names in order, each with the index of its first token. At each place the longest name wins.
+
+    `beginnings` are their first words.
+    """
     spans = []
-    words = [_cleaned(token.strip("`")) for token in sentence.tokens]
-    endings = [_singular(word) for word in words]
-    beginnings = {key[0] for key in wanted}
+    forms = [_forms(token) for token in sentence.tokens]
+    words, endings = [word for word, _ in forms], [ending for _, ending in forms]
     start = 0
     while start < len(words):
         if words[start] in beginnings or endings[start] in beginnings:
@@ -343,8 +372,7 @@ def _description(read: Sequence[Sentence], places: Sequence[int]) -> str:
     return text[:_LONGEST_DESCRIPTION]
 
 
-def _kind(name: str, candidate: _Candidate, read: Sequence[Sentence], allowed: dict[str, str]) -> str:
-    guess = _guess(name, candidate, read)
+def _kind(guess: str, allowed: dict[str, str]) -> str:
     return allowed.get(guess.lower(), "Other") if allowed else guess
 
 
@@ -372,8 +400,9 @@ def _guess(name: str, candidate: _Candidate, read: Sequence[Sentence]) -> str:
 def _relations(read: Sequence[Sentence], names: dict[Key, str]) -> list[Relation]:
     counts: Counter[frozenset[str]] = Counter()
     first: dict[frozenset[str], Relation] = {}
+    beginnings = {key[0] for key in names}
     for sentence in read:
-        spans = _distinct(_spans(sentence, names))[:_MOST_LINKED]
+        spans = _distinct(_spans(sentence, names, beginnings))[:_MOST_LINKED]
         links = [*pairwise(spans), *((spans[0], other) for other in spans[2:])]
         for (source, start), (target, end) in links:
             pair = frozenset({names[source], names[target]})

@@ -177,7 +177,7 @@ _SHOW = f"""UPDATE lightrag_doc_status AS listed
     SET status = told.status, error_msg = told.error, updated_at = clock_timestamp() AT TIME ZONE 'UTC'
     FROM ({_TOLD}) AS told WHERE listed.workspace = {_KEY} AND listed.id = told.id
     AND (listed.status, listed.error_msg) IS DISTINCT FROM (told.status, told.error)"""
-_OF_VERSION, _OF_DOCUMENT, _OF_STORE = "version = $2", "document.id = $2", "true"
+_OF_VERSIONS, _OF_DOCUMENT, _OF_STORE = "version = ANY($2)", "document.id = $2", "true"
 # LightRAG shows the first 250 characters of a text, and times of UTC without saying so.
 _FACTS = f"""id, left(start, 250) || CASE WHEN characters > 250 THEN '...' ELSE '' END, characters,
     jsonb_array_length(passages), status, name, passages, nullif(left(track, 255), ''), '{{{{}}}}', error, content_hash,
@@ -210,9 +210,9 @@ async def list_changed(store: "PostgresStore", changed: Changed) -> None:
 
     The transaction holds the store's row: two that end at one time then see each other's parts.
     """
-    of_status: dict[str, tuple[int | str, ...]] = {}
-    if changed.status_of_version is not None:
-        of_status[_OF_VERSION] = (changed.status_of_version,)
+    of_status: dict[str, tuple[list[int] | str, ...]] = {}
+    if changed.status_of_versions:
+        of_status[_OF_VERSIONS] = (list(changed.status_of_versions),)
     if changed.status_of_document is not None:
         of_status[_OF_DOCUMENT] = (changed.status_of_document,)
     if changed.status_of_all:
@@ -228,7 +228,7 @@ async def list_changed(store: "PostgresStore", changed: Changed) -> None:
         await store.execute(_SHOW.format(condition), *values)
 
 
-async def _note(store: "PostgresStore", changed: Changed, of_status: dict[str, tuple[int | str, ...]]) -> None:
+async def _note(store: "PostgresStore", changed: Changed, of_status: dict[str, tuple[list[int] | str, ...]]) -> None:
     rows: dict[str, Any] = {} if changed.removed is None else {changed.removed: None}
     if changed.document is not None:
         rows |= await _rows(store, _OF_DOCUMENT, changed.document)

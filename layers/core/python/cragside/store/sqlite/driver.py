@@ -57,21 +57,33 @@ def has_text(namespace: str) -> bool:
     return namespace.endswith("chunks")
 
 
+_PUT_VECTOR = "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)"
+
+
 def write_vectors(
     database: Database, namespace: str, rows: Mapping[str, Row], vectors: Vectors, searched: Sequence[str] = ()
 ) -> None:
     """Write rows with their vectors. `searched` is what full-text search sees of passages."""
     # A fresh sequence number for each written row tells every reader's index what is new.
     erase_vectors(database, namespace, list(rows))
-    words = searched or [""] * len(rows)
-    for (key, row), vector, terms in zip(rows.items(), vectors, words, strict=True):
-        source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
-        added = database.one(
-            "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
-            (namespace, key, source, target, vector.tobytes(), orjson.dumps(row).decode()),
+    written = [
+        (
+            namespace,
+            key,
+            row.get("entity_name", row.get("src_id")),
+            row.get("tgt_id"),
+            vector.tobytes(),
+            orjson.dumps(row).decode(),
         )
-        if has_text(namespace):
-            database.one("INSERT INTO passage (rowid, terms) VALUES (?, ?)", (*added, terms))
+        for (key, row), vector in zip(rows.items(), vectors, strict=True)
+    ]
+    database.many(_PUT_VECTOR, written)
+    if has_text(namespace):
+        found = database.within("SELECT id, seq FROM vector WHERE namespace = ? AND id IN ({})", rows, [namespace])
+        numbers = dict(found)
+        words = searched or [""] * len(rows)
+        terms = [(numbers[key], each) for key, each in zip(rows, words, strict=True)]
+        database.many("INSERT INTO passage (rowid, terms) VALUES (?, ?)", terms)
 
 
 def erase_vectors(database: Database, namespace: str, ids: Sequence[str]) -> None:
