@@ -1,5 +1,8 @@
 """Commands import only what they need: each library takes a part of a second."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,18 @@ def test_a_note_is_indexed_without_the_routes(home: Path, tmp_path: Path) -> Non
 
 def test_routes_are_loaded_by_a_command_that_asks_them(home: Path) -> None:
     assert loaded(home, "graph", "Lamp") >= {"fastapi", "cragside.entrypoints.http.app"}
+
+
+def test_the_mcp_server_answers_its_host_before_it_loads_the_indexer(home: Path) -> None:
+    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting})
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, "mcp"],
+        input=f"{message}\n",
+        env={"RAG_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    answer, _, modules = done.stdout.rpartition("loaded: ")
+    assert json.loads(answer)["result"]["serverInfo"]["name"] == "cragside", done.stderr
+    assert {"numpy", "lightrag", "fastapi", "cragside.store.workspaces"} & set(modules.split()) == set()
