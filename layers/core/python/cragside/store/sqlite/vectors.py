@@ -3,9 +3,10 @@
 Nearest neighbours are found in memory: exactly in small sets, by signs first in large ones.
 """
 
+import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, final
 
@@ -94,10 +95,14 @@ _TRIED_FIRST = 200
 # The new vectors of a namespace, by their numbers. For those of passages and entities, which have no target, the index
 # has them in this order. Relations are most of the table, which is read in its own order: to sort vectors, or to look
 # each one up, costs more than the rows between them.
-_IN_ORDER = """SELECT seq, vector FROM vector INDEXED BY vector_by_target
-    WHERE namespace = ? AND target IS NULL AND seq > ? ORDER BY seq"""
-_PAIRS_IN_ORDER = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = ? AND seq > ? ORDER BY seq"
+_NEXT = """SELECT seq, vector FROM vector INDEXED BY vector_by_target
+    WHERE namespace = ? AND target IS NULL AND seq > ? ORDER BY seq LIMIT ?"""
+_NEXT_PAIRS = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = ? AND seq > ? ORDER BY seq LIMIT ?"
+_COUNT = "SELECT count(*) FROM vector WHERE namespace = ?"
+# They take a few milliseconds. Then other tasks have their turn.
 _LOADED_AT_ONCE = 500
+# So many vectors of removed rows do not matter.
+_FEW_REMOVED = 1_000
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
@@ -132,15 +137,18 @@ class VectorIndex:
         return self._keys[: self._size]
 
     def reserve(self, capacity: int) -> None:
-        """Make room for as many vectors, so that adding them copies none a second time."""
+        """Make room for as many vectors and a quarter more, so that adding them copies none a second time.
+
+        Room takes no memory until it is used.
+        """
         if capacity > len(self._keys):
-            self._grow(capacity)
+            self._grow(capacity + capacity // 4)
 
     def add(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
         """Add vectors under new keys; shape (len(keys), dimensions)."""
         needed = self._size + len(keys)
         if needed > len(self._keys):
-            self._grow(max(needed, 2 * len(self._keys)))
+            self._grow(needed + needed // 4)
         rows = slice(self._size, needed)
         self._keys[rows] = keys
         self._vectors[rows] = vectors
@@ -225,10 +233,13 @@ class SqliteVectorStorage(VectorStorage):
         self._index: VectorIndex | None = None
         self._last_seq = 0
         self._seen = (-1, -1)
+        # With more vectors than this, those of removed rows are looked for.
+        self._most = 0
+        self._passages: int | None = None
         self._counts: dict[str, int] = {}
         self._counted_at = (-1, -1)
         self._has_text = has_text(self.namespace)
-        self._in_order = _PAIRS_IN_ORDER if self.namespace.endswith("relationships") else _IN_ORDER
+        self._next = _NEXT_PAIRS if self.namespace.endswith("relationships") else _NEXT
         # Stems without function words, for passages and queries alike: common words would make a search read all.
         self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
 
@@ -241,13 +252,13 @@ class SqliteVectorStorage(VectorStorage):
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
         vector = np.asarray(query_embedding, np.float32)
-        index = self._current_index(len(vector))
+        index = await self._current_index(len(vector))
         wide = 3 * top_k if self._has_text else top_k
-        cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
-        lexical = self._full_text(query, wide, len(index)) if self._has_text else {}
+        cosine, ids = self._nearest_rows(index, vector, wide)
+        lexical = self._full_text(query, wide) if self._has_text else {}
         ranked = fused(cosine, lexical) if lexical else list(cosine)
         if self._has_text:
-            ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", ranked))
+            ids |= self._ids(number for number in lexical if number not in ids)
             ranked = varied(ranked, top_k, lambda seq: document_of_passage(ids.get(seq, "")))
         rows = {
             seq: (key, value)
@@ -259,7 +270,7 @@ class SqliteVectorStorage(VectorStorage):
     async def nearest(
         self, question: Vectors, *, least: float, wanted: Filter, size: int
     ) -> AsyncIterator[list[tuple[str, float]]]:
-        seqs, cosines = self._current_index(len(question)).nearest(question, least)
+        seqs, cosines = (await self._current_index(len(question))).nearest(question, least)
         first = seqs[:_TRIED_FIRST], cosines[:_TRIED_FIRST]
         for batch in self._batches(*first, size):
             yield batch
@@ -273,9 +284,8 @@ class SqliteVectorStorage(VectorStorage):
 
     @override
     async def worded(self, query: str, limit: int) -> list[str]:
-        passages = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
-        seqs = list(self._full_text(query, limit, passages))
-        ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
+        seqs = list(self._full_text(query, limit))
+        ids = self._ids(seqs)
         return [ids[seq] for seq in seqs if seq in ids]
 
     @override
@@ -302,7 +312,7 @@ class SqliteVectorStorage(VectorStorage):
     def _batches(self, seqs: npt.NDArray[np.int64], cosines: Vectors, size: int) -> Iterator[list[tuple[str, float]]]:
         for start in range(0, len(seqs), size):
             batch = seqs[start : start + size].tolist()
-            ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", batch))
+            ids = self._ids(batch)
             pairs = zip(batch, cosines[start : start + size].tolist(), strict=True)
             yield [(ids[seq], cosine) for seq, cosine in pairs if seq in ids]
 
@@ -315,31 +325,68 @@ class SqliteVectorStorage(VectorStorage):
         sql = f"SELECT {columns} FROM vector WHERE namespace = ? AND id IN ({{}})"  # noqa: S608 (our own column names)
         return list(self._db.within(sql, ids, [self.namespace]))
 
-    def _current_index(self, dimensions: int) -> VectorIndex:
-        """The index with everything that any process has committed."""
-        seen = self._db.data_version(), self._db.vector_writes[self.namespace]
-        if self._index is not None and seen == self._seen:
-            return self._index
+    async def _current_index(self, dimensions: int) -> VectorIndex:
+        """The index with everything that any process has committed. Rows that it has removed may still have vectors."""
         if self._index is None:
             self._index = VectorIndex(dimensions)
-        index = self._index
-        with self._db.snapshot():
-            count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
-            index.reserve(count)
-            for rows in self._db.batches(self._in_order, (self.namespace, self._last_seq), _LOADED_AT_ONCE):
-                matrix = np.frombuffer(b"".join([row[1] for row in rows]), np.float32).reshape(len(rows), -1)
-                index.add([row[0] for row in rows], matrix)
-                self._last_seq = rows[-1][0]
-            if count != len(index):
-                numbers = self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))
-                alive = np.fromiter((row[0] for row in numbers), np.int64, count)
-                index.remove(np.setdiff1d(index.keys(), alive, assume_unique=True))
-        self._seen = seen
-        return index
+            self._index.reserve(self._count())
+        while not self._catch_up(self._index):  # noqa: ASYNC110 (each turn does a part of the work)
+            await asyncio.sleep(0)
+        return self._index
 
-    def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
+    def _catch_up(self, index: VectorIndex) -> bool:
+        """Add the vectors of the next rows. Returns True if there are no more."""
+        written = self._written()
+        if written == self._seen:
+            return True
+        if rows := self._db.all(self._next, (self.namespace, self._last_seq, _LOADED_AT_ONCE)):
+            matrix = np.frombuffer(b"".join([row[1] for row in rows]), np.float32).reshape(len(rows), -1)
+            index.add([row[0] for row in rows], matrix)
+            self._last_seq = rows[-1][0]
+        if len(rows) == _LOADED_AT_ONCE:
+            return False
+        if len(index) > self._most:
+            self._forget_removed(index)
+        self._seen = written
+        return True
+
+    def _forget_removed(self, index: VectorIndex) -> None:
+        """Remove the vectors of removed rows. To find them takes long in a large store."""
+        if self._count() != len(index):
+            alive = self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))
+            numbers = np.fromiter((row[0] for row in alive), np.int64, len(alive))
+            index.remove(np.setdiff1d(index.keys(), numbers, assume_unique=True))
+        self._most = 2 * len(index) + _FEW_REMOVED
+
+    def _nearest_rows(self, index: VectorIndex, vector: Vectors, limit: int) -> tuple[dict[int, float], dict[int, str]]:
+        """The numbers of the nearest rows with their cosines, and their ids.
+
+        Vectors of removed rows that it comes upon leave the index.
+        """
+        looked = limit
+        while True:
+            found = index.search(vector, looked, self.cosine_better_than_threshold)
+            ids = self._ids(number for number, _ in found)
+            if len(ids) == len(found):
+                return dict(found[:limit]), ids
+            index.remove([number for number, _ in found if number not in ids])
+            looked *= 2
+
+    def _ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        return dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", numbers))
+
+    def _count(self) -> int:
+        return int(self._db.one(_COUNT, (self.namespace,))[0])
+
+    def _written(self) -> tuple[int, int]:
+        """Changes with each write of any connection."""
+        return self._db.data_version(), self._db.vector_writes[self.namespace]
+
+    def _full_text(self, query: str, limit: int) -> dict[int, float]:
         if not (words := words_of(self._asked_text(query))):
             return {}
+        self._forget_old_counts()
+        passages = self._passages = self._count() if self._passages is None else self._passages
         spread = self._spread(words) if passages > FEW_PASSAGES else {}
         words, rare, pairs = sought(words, spread, passages, limit)
         if len(rare) == len(words):
@@ -351,13 +398,16 @@ class SqliteVectorStorage(VectorStorage):
 
     def _spread(self, words: list[str]) -> dict[str, int]:
         """Count the passages that have each word. FTS5 counts a common word slower than it answers most questions."""
-        written = self._db.data_version(), self._db.vector_writes[self.namespace]
-        if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
-            self._counts, self._counted_at = {}, written
+        self._forget_old_counts()
         if strange := [word for word in words if word not in self._counts]:
             rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", strange)
             self._counts |= dict.fromkeys(strange, 0) | dict(rows)
         return {word: count for word in words if (count := self._counts[word])}
+
+    def _forget_old_counts(self) -> None:
+        written = self._written()
+        if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
+            self._passages, self._counts, self._counted_at = None, {}, written
 
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
