@@ -79,7 +79,7 @@ class WordSearch:
 
     def found(self, question: str) -> Found:
         """Return the results of cragside's search with their scores."""
-        return self._storage._full_text(question, MOST, self.passages)
+        return self._storage._full_text(question, MOST)
 
     def by_all(self, question: str, most: int = MOST) -> Found:
         """Return the passages that have all words of a question."""

@@ -24,7 +24,7 @@ from cragside.store.ledger import Ledger
 from cragside.store.library import Library
 from cragside.store.part_indexer import PartIndexer
 from cragside.store.sqlite.database import Database
-from cragside.store.sqlite.driver import ANSWERS
+from cragside.store.sqlite.driver import ANSWERS, SqliteDriver
 from cragside.store.workspaces import Workspaces
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
@@ -182,6 +182,18 @@ async def test_accepting_leaves_the_event_loop_free_while_another_process_commit
         assert not accepting.done()
         other.execute("COMMIT")
     assert (await accepting).outcome == "new"
+
+
+async def test_languages_are_counted_beside_the_connection_of_the_event_loop(
+    container: Container, library: Library
+) -> None:
+    await library.accept(text("a.md", ARMSTRONG))
+    driver = (await store_of(container.workspaces, "w")).ledger.driver
+    assert isinstance(driver, SqliteDriver)
+    statements: list[str] = []
+    driver.database._connection.set_trace_callback(statements.append)
+    assert await library.languages() == {None: 1}
+    assert [statement for statement in statements if "tier2" in statement] == []
 
 
 async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:

@@ -163,13 +163,6 @@ class Database:
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
-    def batches(self, sql: str, parameters: Sequence[Any], size: int) -> Iterator[list[Any]]:
-        """Yield the rows of a query, at most `size` at a time."""
-        with self._translating():
-            found = self._connection.execute(sql, parameters)
-            while rows := found.fetchmany(size):
-                yield rows
-
     def one(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """Return the first row of a query, or None."""
         try:

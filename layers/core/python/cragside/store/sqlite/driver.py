@@ -23,7 +23,7 @@ from cragside.store.documents import PARTS, SHARED_NAMES, stored_of
 from cragside.store.driver import HELD, Changed, Driver, GraphChange, Row, Sizes
 from cragside.store.errors import Lease, LeaseLost, StoreRemoved
 from cragside.store.passages import FOUND, OWNERS
-from cragside.store.sqlite.database import Database, failure_of
+from cragside.store.sqlite.database import Database, failure_of, rows_apart
 from cragside.store.sqlite.schema import UNTIDY
 from cragside.store.sqlite.translation import bound, translated
 from cragside.store.sqlite.upkeep import Checkup, Tidying
@@ -141,6 +141,10 @@ class SqliteDriver(Driver):
     @override
     async def all(self, sql: str, *values: Any) -> list[Any]:
         return self.database.all(*bound(sql, values))
+
+    @override
+    async def count(self, sql: str, *values: Any) -> list[Any]:
+        return await rows_apart(self.database, *bound(sql, values))
 
     @override
     async def one(self, sql: str, *values: Any) -> Any:

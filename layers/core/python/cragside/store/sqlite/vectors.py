@@ -3,6 +3,7 @@
 Nearest neighbours are found in memory: exactly in small sets, by signs first in large ones.
 """
 
+import asyncio
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
@@ -94,14 +95,16 @@ _TRIED_FIRST = 200
 # The new vectors of a namespace, by their numbers. For those of passages and entities, which have no target, the index
 # has them in this order. Relations are most of the table, which is read in its own order: to sort vectors, or to look
 # each one up, costs more than the rows between them.
-_IN_ORDER = """SELECT seq, vector FROM vector INDEXED BY vector_by_target
-    WHERE namespace = ? AND target IS NULL AND seq > ? ORDER BY seq"""
-_PAIRS_IN_ORDER = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = ? AND seq > ? ORDER BY seq"
+_NEXT = """SELECT seq, vector FROM vector INDEXED BY vector_by_target
+    WHERE namespace = ? AND target IS NULL AND seq > ? ORDER BY seq LIMIT ?"""
+_NEXT_PAIRS = "SELECT seq, vector FROM vector NOT INDEXED WHERE namespace = ? AND seq > ? ORDER BY seq LIMIT ?"
+_COUNT = "SELECT count(*) FROM vector WHERE namespace = ?"
+# They take a few milliseconds. Then other tasks have their turn.
 _LOADED_AT_ONCE = 500
+# So many vectors of removed rows do not matter.
+_FEW_REMOVED = 1_000
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
-# A number is never given to another row, so their ids stay. Those of the last searches take some megabytes at most.
-_MOST_IDS = 20_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
 _START, _MANY = 3, 20
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
@@ -134,15 +137,18 @@ class VectorIndex:
         return self._keys[: self._size]
 
     def reserve(self, capacity: int) -> None:
-        """Make room for as many vectors, so that adding them copies none a second time."""
+        """Make room for as many vectors and a quarter more, so that adding them copies none a second time.
+
+        Room takes no memory until it is used.
+        """
         if capacity > len(self._keys):
-            self._grow(capacity)
+            self._grow(capacity + capacity // 4)
 
     def add(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
         """Add vectors under new keys; shape (len(keys), dimensions)."""
         needed = self._size + len(keys)
         if needed > len(self._keys):
-            self._grow(max(needed, 2 * len(self._keys)))
+            self._grow(needed + needed // 4)
         rows = slice(self._size, needed)
         self._keys[rows] = keys
         self._vectors[rows] = vectors
@@ -223,15 +229,17 @@ class SqliteVectorStorage(VectorStorage):
     @override
     async def initialize(self) -> None:
         self._validate_embedding_func()
-        self._ids: dict[int, str] = {}
         self._db = Database.acquire(self.global_config["working_dir"])
         self._index: VectorIndex | None = None
         self._last_seq = 0
         self._seen = (-1, -1)
+        # With more vectors than this, those of removed rows are looked for.
+        self._most = 0
+        self._passages: int | None = None
         self._counts: dict[str, int] = {}
         self._counted_at = (-1, -1)
         self._has_text = has_text(self.namespace)
-        self._in_order = _PAIRS_IN_ORDER if self.namespace.endswith("relationships") else _IN_ORDER
+        self._next = _NEXT_PAIRS if self.namespace.endswith("relationships") else _NEXT
         # Stems without function words, for passages and queries alike: common words would make a search read all.
         self._asked_text = self.global_config["vector_db_storage_cls_kwargs"].get("asked_text", str.lower)
 
@@ -244,59 +252,62 @@ class SqliteVectorStorage(VectorStorage):
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
         vector = np.asarray(query_embedding, np.float32)
+        index = await self._current_index(len(vector))
         if not self._has_text:
-            return self._near(vector, top_k)
-        ranked = self._ranked(query, top_k, vector)
+            return self._near(index, vector, top_k)
+        ranked, _ = self._ranked(index, query, top_k, vector)
         rows = self._values(seq for seq, _ in ranked)
         return [self._row(*rows[seq], cosine) for seq, cosine in ranked if seq in rows]
 
     @override
     async def find(self, search: Search, *beside: Any) -> Found:
         entities, relations, graph = beside
+        near: Rows = []
+        related: Rows = []
+        passages: list[tuple[str, float]] = []
+        by_entities, by_relations, by_passages = [
+            None if text is None else await storage._current_index(len(search.vector(text)))
+            for storage, text in ((entities, search.entities), (relations, search.relations), (self, search.passages))
+        ]
         # One transaction is begun and ended, not two dozen. Nothing in it waits.
         with self._db.snapshot():
-            near = entities._near(search.vectors[search.entities], search.related) if search.entities else []
-            related = relations._near(search.vectors[search.relations], search.related) if search.relations else []
-            passages: list[tuple[str, float]] = []
-            if search.passages is not None:
-                ranked = self._ranked(search.passages, search.most, search.vectors[search.passages])
-                ids = self._ids_of([seq for seq, _ in ranked])
-                passages = [(ids[seq], cosine) for seq, cosine in ranked if seq in ids]
+            if search.entities:
+                near = entities._near(by_entities, search.vector(search.entities), search.related)
+            if search.relations:
+                related = relations._near(by_relations, search.vector(search.relations), search.related)
+            if search.passages is not None and by_passages is not None:
+                vector = search.vector(search.passages)
+                ranked, ids = self._ranked(by_passages, search.passages, search.most, vector)
+                passages = [(ids[seq], cosine) for seq, cosine in ranked]
             found = Found(near, related, passages, None)
             return found._replace(expansion=await graph.expand(found.names, found.ends))
 
-    def _near(self, vector: Vectors, most: int) -> Rows:
-        cosine = dict(self._current_index(len(vector)).search(vector, most, self.cosine_better_than_threshold))
+    def _near(self, index: VectorIndex, vector: Vectors, most: int) -> Rows:
+        cosine, _ = self._nearest_rows(index, vector, most)
         rows = self._values(cosine)
         return [self._row(*rows[seq], near) for seq, near in cosine.items() if seq in rows]
 
-    def _ranked(self, query: str, most: int, vector: Vectors) -> list[tuple[int, float]]:
-        """Return the numbers of the passages that rank best by words and vectors, with their cosines."""
-        index = self._current_index(len(vector))
-        cosine = dict(index.search(vector, 3 * most, self.cosine_better_than_threshold))
-        lexical = self._full_text(query, 3 * most, len(index))
+    def _ranked(
+        self, index: VectorIndex, query: str, most: int, vector: Vectors
+    ) -> tuple[list[tuple[int, float]], dict[int, str]]:
+        """Return the numbers of the passages that rank best by words and vectors with their cosines, and their ids."""
+        wide = 3 * most
+        cosine, ids = self._nearest_rows(index, vector, wide)
+        lexical = self._full_text(query, wide)
         ranked = fused(cosine, lexical) if lexical else list(cosine)
-        ids = self._ids_of(ranked)
+        ids |= self._ids(number for number in lexical if number not in ids)
         chosen = varied(ranked, most, lambda seq: document_of_passage(ids.get(seq, "")))
-        return [(seq, cosine.get(seq, 0.0)) for seq in chosen]
+        return [(seq, cosine.get(seq, 0.0)) for seq in chosen if seq in ids], ids
 
     def _values(self, seqs: Iterable[int]) -> dict[int, tuple[str, str]]:
         rows = self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", seqs)
         return {seq: (key, value) for seq, key, value in rows}
 
-    def _ids_of(self, seqs: Sequence[int]) -> dict[int, str]:
-        """Return the ids of those rows that are there. A number that the index or a search has just given is there."""
-        if len(self._ids) > _MOST_IDS:
-            self._ids = {}
-        if strange := [seq for seq in seqs if seq not in self._ids]:
-            self._ids |= dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", strange))
-        return self._ids
-
     @override
     async def nearest(
         self, question: Vectors, *, least: float, wanted: Filter, size: int
     ) -> AsyncIterator[list[tuple[str, float]]]:
-        seqs, cosines = self._current_index(len(question)).nearest(question, least)
+        seqs, cosines = (await self._current_index(len(question))).nearest(question, least)
         first = seqs[:_TRIED_FIRST], cosines[:_TRIED_FIRST]
         for batch in self._batches(*first, size):
             yield batch
@@ -310,9 +321,8 @@ class SqliteVectorStorage(VectorStorage):
 
     @override
     async def worded(self, query: str, limit: int) -> list[str]:
-        passages = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
-        seqs = list(self._full_text(query, limit, passages))
-        ids = self._ids_of(seqs)
+        seqs = list(self._full_text(query, limit))
+        ids = self._ids(seqs)
         return [ids[seq] for seq in seqs if seq in ids]
 
     @override
@@ -339,7 +349,7 @@ class SqliteVectorStorage(VectorStorage):
     def _batches(self, seqs: npt.NDArray[np.int64], cosines: Vectors, size: int) -> Iterator[list[tuple[str, float]]]:
         for start in range(0, len(seqs), size):
             batch = seqs[start : start + size].tolist()
-            ids = self._ids_of(batch)
+            ids = self._ids(batch)
             pairs = zip(batch, cosines[start : start + size].tolist(), strict=True)
             yield [(ids[seq], cosine) for seq, cosine in pairs if seq in ids]
 
@@ -352,31 +362,68 @@ class SqliteVectorStorage(VectorStorage):
         sql = f"SELECT {columns} FROM vector WHERE namespace = ? AND id IN ({{}})"  # noqa: S608 (our own column names)
         return list(self._db.within(sql, ids, [self.namespace]))
 
-    def _current_index(self, dimensions: int) -> VectorIndex:
-        """The index with everything that any process has committed."""
-        seen = self._db.data_version(), self._db.vector_writes[self.namespace]
-        if self._index is not None and seen == self._seen:
-            return self._index
+    async def _current_index(self, dimensions: int) -> VectorIndex:
+        """The index with everything that any process has committed. Rows that it has removed may still have vectors."""
         if self._index is None:
             self._index = VectorIndex(dimensions)
-        index = self._index
-        with self._db.snapshot():
-            count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
-            index.reserve(count)
-            for rows in self._db.batches(self._in_order, (self.namespace, self._last_seq), _LOADED_AT_ONCE):
-                matrix = np.frombuffer(b"".join([row[1] for row in rows]), np.float32).reshape(len(rows), -1)
-                index.add([row[0] for row in rows], matrix)
-                self._last_seq = rows[-1][0]
-            if count != len(index):
-                numbers = self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))
-                alive = np.fromiter((row[0] for row in numbers), np.int64, count)
-                index.remove(np.setdiff1d(index.keys(), alive, assume_unique=True))
-        self._seen = seen
-        return index
+            self._index.reserve(self._count())
+        while not self._catch_up(self._index):  # noqa: ASYNC110 (each turn does a part of the work)
+            await asyncio.sleep(0)
+        return self._index
 
-    def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
+    def _catch_up(self, index: VectorIndex) -> bool:
+        """Add the vectors of the next rows. Returns True if there are no more."""
+        written = self._written()
+        if written == self._seen:
+            return True
+        if rows := self._db.all(self._next, (self.namespace, self._last_seq, _LOADED_AT_ONCE)):
+            matrix = np.frombuffer(b"".join([row[1] for row in rows]), np.float32).reshape(len(rows), -1)
+            index.add([row[0] for row in rows], matrix)
+            self._last_seq = rows[-1][0]
+        if len(rows) == _LOADED_AT_ONCE:
+            return False
+        if len(index) > self._most:
+            self._forget_removed(index)
+        self._seen = written
+        return True
+
+    def _forget_removed(self, index: VectorIndex) -> None:
+        """Remove the vectors of removed rows. To find them takes long in a large store."""
+        if self._count() != len(index):
+            alive = self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))
+            numbers = np.fromiter((row[0] for row in alive), np.int64, len(alive))
+            index.remove(np.setdiff1d(index.keys(), numbers, assume_unique=True))
+        self._most = 2 * len(index) + _FEW_REMOVED
+
+    def _nearest_rows(self, index: VectorIndex, vector: Vectors, limit: int) -> tuple[dict[int, float], dict[int, str]]:
+        """The numbers of the nearest rows with their cosines, and their ids.
+
+        Vectors of removed rows that it comes upon leave the index.
+        """
+        looked = limit
+        while True:
+            found = index.search(vector, looked, self.cosine_better_than_threshold)
+            ids = self._ids(number for number, _ in found)
+            if len(ids) == len(found):
+                return dict(found[:limit]), ids
+            index.remove([number for number, _ in found if number not in ids])
+            looked *= 2
+
+    def _ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        return dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", numbers))
+
+    def _count(self) -> int:
+        return int(self._db.one(_COUNT, (self.namespace,))[0])
+
+    def _written(self) -> tuple[int, int]:
+        """Changes with each write of any connection."""
+        return self._db.data_version(), self._db.vector_writes[self.namespace]
+
+    def _full_text(self, query: str, limit: int) -> dict[int, float]:
         if not (words := words_of(self._asked_text(query))):
             return {}
+        self._forget_old_counts()
+        passages = self._passages = self._count() if self._passages is None else self._passages
         spread = self._spread(words) if passages > FEW_PASSAGES else {}
         words, rare, pairs = sought(words, spread, passages, limit)
         if len(rare) == len(words):
@@ -388,13 +435,16 @@ class SqliteVectorStorage(VectorStorage):
 
     def _spread(self, words: list[str]) -> dict[str, int]:
         """Count the passages that have each word. FTS5 counts a common word slower than it answers most questions."""
-        written = self._db.data_version(), self._db.vector_writes[self.namespace]
-        if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
-            self._counts, self._counted_at = {}, written
+        self._forget_old_counts()
         if strange := [word for word in words if word not in self._counts]:
             rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", strange)
             self._counts |= dict.fromkeys(strange, 0) | dict(rows)
         return {word: count for word in words if (count := self._counts[word])}
+
+    def _forget_old_counts(self) -> None:
+        written = self._written()
+        if written != self._counted_at or len(self._counts) > _MOST_COUNTS:
+            self._passages, self._counts, self._counted_at = None, {}, written
 
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
