@@ -62,14 +62,22 @@ try:
         )
         from lightrag.constants import GRAPH_FIELD_SEP
         from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-        from lightrag.operate import merge_nodes_and_edges
+        from lightrag.operate import (
+            _apply_token_truncation,
+            _merge_all_chunks,
+            _perform_kg_search,
+            merge_nodes_and_edges,
+        )
         from lightrag.prompt import PROMPTS
+        from lightrag.query_validation import validate_rag_query
         from lightrag.utils import EmbeddingFunc, Tokenizer
 finally:
     sys.meta_path.remove(_absent)
 
 # It reports each step of a query. Writing these reports takes longer than the steps.
 utils.logger.setLevel(logging.ERROR)
+
+perform_search, truncate, merge_passages = _perform_kg_search, _apply_token_truncation, _merge_all_chunks
 
 __all__ = [
     "GRAPH_FIELD_SEP",
@@ -87,5 +95,9 @@ __all__ = [
     "StoragesStatus",
     "Tokenizer",
     "merge_nodes_and_edges",
+    "merge_passages",
+    "perform_search",
+    "truncate",
     "utils",
+    "validate_rag_query",
 ]
