@@ -11,7 +11,6 @@ import pytest
 from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
 from cragside.store import reading, repository
-from cragside.store.engine import Engine
 from cragside.store.lightrag import QueryParam
 from cragside.store.open_store import Store
 from tests.services.filled_store import Filled, filled, questions
@@ -43,14 +42,14 @@ async def store(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the passages that LightRAG has picked, in each of its runs."""
     runs: list[list[str]] = []
-    answered = Engine.aquery_data
+    choose = reading._chosen
 
-    async def note(self: Engine, *arguments: Any) -> Any:
-        answer = await answered(self, *arguments)
-        runs.append([chunk["chunk_id"] for chunk in answer["data"].get("chunks", [])])
-        return answer
+    async def note(*arguments: Any) -> list[str]:
+        ids = await choose(*arguments)
+        runs.append(ids)
+        return ids
 
-    monkeypatch.setattr(Engine, "aquery_data", note)
+    monkeypatch.setattr(reading, "_chosen", note)
     return runs
 
 

@@ -1,4 +1,4 @@
-"""Private methods of LightRAG that drafts use. When this fails after an upgrade, read each method anew."""
+"""Private methods of LightRAG that drafts and engines use. When this fails after an upgrade, read each method anew."""
 
 import inspect
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lightrag import LightRAG
-from lightrag.operate import merge_nodes_and_edges
+from lightrag.operate import _apply_token_truncation, _merge_all_chunks, _perform_kg_search, merge_nodes_and_edges
 
 PURGED = {"candidate_entities", "candidate_relations", "rebuild_policy", "pipeline_status", "pipeline_status_lock"}
 MERGED = {
@@ -37,6 +37,19 @@ def test_lightrags_private_methods_have_the_expected_parameters(
 
 def test_merging_has_the_expected_parameters() -> None:
     holds(merge_nodes_and_edges, 5, MERGED, asynchronous=True)
+
+
+CHOSEN = {"query", "knowledge_graph_inst", "text_chunks_db", "query_param", "chunks_vdb", "query_embedding"}
+
+
+@pytest.mark.parametrize(
+    ("step", "positional", "named"),
+    [(_perform_kg_search, 9, set()), (_apply_token_truncation, 3, set()), (_merge_all_chunks, 3, CHOSEN)],
+)
+def test_the_steps_of_a_query_have_the_expected_parameters(
+    step: Callable[..., Any], positional: int, named: set[str]
+) -> None:
+    holds(step, positional, named, asynchronous=True)
 
 
 def holds(method: Callable[..., Any], positional: int, named: set[str], asynchronous: bool) -> None:

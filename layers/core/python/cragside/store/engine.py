@@ -17,9 +17,14 @@ from cragside.store.lightrag import (
     STORAGES,
     EmbeddingFunc,
     LightRAG,
+    QueryParam,
     StoragesStatus,
     Tokenizer,
+    merge_passages,
+    perform_search,
+    truncate,
     utils,
+    validate_rag_query,
 )
 from cragside.store.storages import UnusedDocStatusStorage
 
@@ -109,6 +114,29 @@ class Engine(LightRAG):
         for name, storage in storages.items():
             setattr(other, name, storage)
         return other
+
+    async def choice(self, query: str, parameters: QueryParam, entities: str, relations: str) -> list[str]:
+        """Return the ids of the passages that a query picks if it has room for all of them, best first.
+
+        `entities` and `relations` are the texts that it searches for, "" where it searches for none. These are its
+        steps up to the choice. The others put a prompt together, which takes as long again.
+        """
+        query, graph, texts = validate_rag_query(query), self.chunk_entity_relation_graph, self.text_chunks
+        beside = self.entities_vdb, self.relationships_vdb
+        found = await perform_search(query, entities, relations, graph, *beside, texts, parameters, self.chunks_vdb)
+        kept = await truncate(found, parameters, texts.global_config)
+        merged = await merge_passages(
+            kept["filtered_entities"],
+            kept["filtered_relations"],
+            found["vector_chunks"],
+            query=query,
+            knowledge_graph_inst=graph,
+            text_chunks_db=texts,
+            query_param=parameters,
+            chunks_vdb=self.chunks_vdb,
+            query_embedding=found["query_embedding"],
+        )
+        return [passage["chunk_id"] for passage in merged[: parameters.chunk_top_k]]
 
     def _build_global_config(self) -> dict[str, Any]:
         if self._storages_status is not StoragesStatus.INITIALIZED:

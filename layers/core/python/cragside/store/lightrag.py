@@ -66,8 +66,15 @@ try:
         )
         from lightrag.constants import GRAPH_FIELD_SEP
         from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-        from lightrag.operate import collect_kg_merge_candidates, merge_nodes_and_edges
+        from lightrag.operate import (
+            _apply_token_truncation,
+            _merge_all_chunks,
+            _perform_kg_search,
+            collect_kg_merge_candidates,
+            merge_nodes_and_edges,
+        )
         from lightrag.prompt import PROMPTS
+        from lightrag.query_validation import validate_rag_query
         from lightrag.utils import EmbeddingFunc, Tokenizer
 finally:
     sys.meta_path.remove(_absent)
@@ -110,6 +117,7 @@ for _module in (utils, operate):
     _module.merge_source_ids = merged_ids
     _module.safe_vdb_operation_with_exception = _written
     _module.sanitize_and_normalize_extracted_text = normalized_field
+perform_search, truncate, merge_passages = _perform_kg_search, _apply_token_truncation, _merge_all_chunks
 
 __all__ = [
     "GRAPH_FIELD_SEP",
@@ -128,8 +136,12 @@ __all__ = [
     "Tokenizer",
     "collect_kg_merge_candidates",
     "merge_nodes_and_edges",
+    "merge_passages",
     "merged_ids",
     "normalized_field",
+    "perform_search",
     "split_by",
+    "truncate",
     "utils",
+    "validate_rag_query",
 ]

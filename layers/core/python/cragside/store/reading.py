@@ -97,6 +97,11 @@ class FoundTexts(_View):
         self._texts = texts
         self.asked: dict[str, None] = {}
 
+    @property
+    def are_empty(self) -> bool:
+        """Return True if there are no texts, but their ids."""
+        return self._texts is None
+
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         """As the storage."""
         if self._texts is None:
@@ -165,8 +170,13 @@ async def _ahead(
 
 
 async def _chosen(store: Store, engine: Engine, query: str, parameters: QueryParam, search: Search) -> list[str]:
-    """Return the ids of the passages that LightRAG picks, best first."""
+    """Return the ids of the passages that LightRAG picks, best first.
+
+    Over empty texts it need not find out for how many it has room.
+    """
     with store.embedder.made(search.vectors):
+        if parameters.mode != "naive" and isinstance(engine.text_chunks, FoundTexts) and engine.text_chunks.are_empty:
+            return await engine.choice(query, parameters, search.entities or "", search.relations or "")
         answer = await engine.aquery_data(query, parameters)
     return [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
 
