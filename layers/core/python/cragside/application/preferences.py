@@ -66,7 +66,9 @@ class WorkspacePreferences:
         If they cannot be read within so many seconds: those that this process read last, else the defaults, and why.
         """
         if (known := self._store.at_hand(workspace)) is not None:  # every prompt asks, and a timer has its cost
-            found = self._last[workspace] = self._valid(workspace, known)
+            found = self._valid(workspace, known)
+            if found is not self._defaults or workspace in self._last:  # an outage leaves the defaults without this
+                self._last[workspace] = found
             return found, ""
         try:
             async with asyncio.timeout(seconds):

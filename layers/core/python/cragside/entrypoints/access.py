@@ -64,7 +64,7 @@ class Grant:
     @property
     def workspaces(self) -> tuple[str, ...] | None:
         """The workspaces that the request may use; None means all."""
-        if any(each.workspaces is None for each in self.passes):
+        if None in [each.workspaces for each in self.passes]:
             return None
         return tuple(dict.fromkeys(name for each in self.passes for name in each.workspaces or ()))
 
@@ -140,6 +140,8 @@ def _named_by_header(headers: RawHeaders) -> str | None:
     for name, value in headers:
         if name in WORKSPACE_HEADERS:
             values.setdefault(name, value)
+    if not values:
+        return None
     names = (values[header].decode("latin-1").strip() for header in WORKSPACE_HEADERS if header in values)
     return next((name for name in names if name), None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -113,16 +113,16 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry)
 
 
-class _StandardError(logging.StreamHandler[TextIO]):
+class _StandardError(logging.Handler):
     """Writes to what is standard error now, which tests and hosts replace."""
 
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> TextIO:  # type: ignore[override]  # the base class has an attribute
-        """Standard error."""
-        return sys.stderr
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line."""
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
 
 
 @contextmanager

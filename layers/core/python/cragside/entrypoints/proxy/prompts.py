@@ -292,7 +292,7 @@ class EvidenceRequests:
         if found is None and (wish == "always" or call.replaced):
             found = self._without_command(call.path, text)
         if found is None:
-            return await self._by_setting(call, text) if welcome and call.grant.allows("read") else None
+            return await self._by_setting(call, text) if welcome else None
         return None if await self._setting(call, found.request) == "never" else found
 
     def _with_command(self, path: str, body: bytes) -> EvidenceRequest | None:
