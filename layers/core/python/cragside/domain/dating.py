@@ -126,15 +126,20 @@ def _of_name(text: str) -> Period | None:
 def _of_entry(record: DocumentRecord, passage: Passage, beginning: str) -> Period | None:
     """Return the date of an entry: that of its heading, or in a log the last date at the beginning of a line."""
     heading = passage.section.rpartition(" > ")[2][:_LONGEST_NAME]
-    first = next(iter(times_in(heading.lower())), None)
+    first = next(iter(times_in(heading.lower())), None) if heading else None
     if first is not None and first.start == 0 and not first.periods[0].is_year:
         return first.periods[0]
-    if not _LOG.search(f"{record.title[:_LONGEST_NAME]} {_file_name(record)}"):
+    if not _is_log(record.title[:_LONGEST_NAME], _file_name(record)):
         return None
     entries = set(_line_dates(passage.text[:_LONGEST_LOG]))
     if len(entries | set(_line_dates(beginning))) < 2:
         return None
     return max(entries, default=None)
+
+
+@lru_cache(maxsize=1024)
+def _is_log(title: str, name: str) -> bool:
+    return _LOG.search(f"{title} {name}") is not None
 
 
 def _line_dates(text: str) -> Iterator[Period]:
