@@ -1,4 +1,4 @@
-"""A query of one embedded store of many passages: its memory, the time to load it, and the CPU of a query.
+"""One embedded store of many passages: its memory, the time to load it, and the CPU of a query.
 
 `python -m benchmarks.large [--quick] [--passages N] [--json FILE]`
 
@@ -45,7 +45,7 @@ from cragside.store.exchange import (
 )
 from cragside.store.sqlite.exchange import dump, load
 
-PASSAGES, QUICK_PASSAGES, BASE, EXTRAPOLATED = 200_000, 4_000, 2_000, 1_000_000
+PASSAGES, QUICK_PASSAGES, BASE, EXTRAPOLATED = 40_000, 4_000, 2_000, 1_000_000
 _KINDS = "Institute|Harbour|Museum|Railway|Observatory|Foundry|Library|Society|Canal|Mill"
 _NAMES = re.compile(rf"\b([A-Z][a-z]+)(?= (?:{_KINDS})\b)")
 _IDS = re.compile(r"\b(doc|ent|rel)-[0-9a-f]{4}")
@@ -223,7 +223,7 @@ def main() -> None:
         print(json.dumps(asyncio.run(measure(arguments.count))))
         sys.exit()
     large = QUICK_PASSAGES if arguments.quick else arguments.passages
-    homes = [copied(size) for size in (max(large // 10, BASE), large)]
+    homes = [copied(size) for size in (max(large // 4, BASE), large)]
     line = machine()
     small, big = (in_process(home, arguments.count) for home in homes)
     share = (EXTRAPOLATED - big["passages"]) / (big["passages"] - small["passages"])
