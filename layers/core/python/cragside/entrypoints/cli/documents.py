@@ -27,7 +27,7 @@ def documents(
     as_json: Annotated[bool, json_option("what GET /v1/documents answers")] = False,
 ) -> None:
     """List documents, latest first: status, id, passages and name, and what of a file was not read."""
-    answer = target.ask(lambda service: service.page(limit=limit, offset=offset, status=status, unread=unread or None))
+    answer = target.read(lambda service: service.page(limit=limit, offset=offset, status=status, unread=unread or None))
     print_result(answer, _show, as_json=as_json)
 
 

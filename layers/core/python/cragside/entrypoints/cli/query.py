@@ -81,7 +81,7 @@ def query(
         waiting = 0 if as_json else (await service.page(status="pending", limit=1))["total"]
         return answer, waiting
 
-    answer, waiting = target.ask(work)
+    answer, waiting = target.read(work)
     if as_json:
         print_json(answer)
         return

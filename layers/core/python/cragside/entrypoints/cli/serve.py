@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.composition.serving import announced
 from cragside.domain.addresses import Nearness, nearness
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli.session import place_of, session_of
@@ -124,29 +125,30 @@ def _serve(
         figures = database_counts() if metrics and settings.on_postgres else None
         session.run(settings, work, loop_factory=server.loop_factory(), members={"figures": figures})
 
-    if workers == 1:
-        worker = executing(command(_IDLE_SECONDS, _NICE), environment)
-        run(lambda container: server.serve(container, listening, host, announce=announce, metrics=metrics), worker)
-        return
-    preload(settings)
-    _build_ahead(settings)
+    with announced(settings, server.address_of(listening, host)):
+        if workers == 1:
+            worker = executing(command(_IDLE_SECONDS, _NICE), environment)
+            run(lambda container: server.serve(container, listening, host, announce=announce, metrics=metrics), worker)
+            return
+        preload(settings)
+        _build_ahead(settings)
 
-    def index(arguments: Sequence[str]) -> None:
-        handover.close()
-        run_forked(program, [*arguments_for(_IDLE_SECONDS, _NICE), *arguments], environment)
+        def index(arguments: Sequence[str]) -> None:
+            handover.close()
+            run_forked(program, [*arguments_for(_IDLE_SECONDS, _NICE), *arguments], environment)
 
-    handover = Handover(listening, workers, lambda: announce(server.address_of(listening, host)))
-    with handover, Forker(index) as forker:
+        handover = Handover(listening, workers, lambda: announce(server.address_of(listening, host)))
+        with handover, Forker(index) as forker:
 
-        def run_worker(number: int) -> None:
-            channel = handover.channel(number)
-            # One of them keeps the worker: what it does it does for all.
-            run(
-                lambda container: server.serve_handed(container, channel, host, metrics=metrics),
-                forker.run if number == 0 else None,
-            )
+            def run_worker(number: int) -> None:
+                channel = handover.channel(number)
+                # One of them keeps the worker: what it does it does for all.
+                run(
+                    lambda container: server.serve_handed(container, channel, host, metrics=metrics),
+                    forker.run if number == 0 else None,
+                )
 
-        supervise(workers, run_worker, partial(handover.attend, forker=forker))
+            supervise(workers, run_worker, partial(handover.attend, forker=forker))
 
 
 def _build_ahead(settings: "Settings") -> None:

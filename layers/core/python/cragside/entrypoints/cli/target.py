@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
@@ -22,6 +23,8 @@ Result = TypeVar("Result")
 
 # A service may have a model to ask before it answers.
 _SECONDS = 300.0
+# What a request to a service on this machine may take beside its work.
+_ON_THE_WAY_SECONDS = 5.0
 # Whoever runs a command in this process may read and write the files that the routes work on.
 _NOT_ASKED = (
     "api_token", "api_token_secret", "workspace_tokens", "tokens_file", "audit_log",
@@ -83,6 +86,41 @@ class Target:
             return await work(OwnService(container))
 
         return self.session.run(self.settings.model_copy(update=dict.fromkeys(_NOT_ASKED)), inside)
+
+    def read(self, work: "Callable[[Service], Awaitable[Result]]") -> Result:
+        """Run `work`, which changes nothing, as `ask` does, or at a `cragside serve` of this home that runs."""
+        from cragside.composition.serving import serving_address
+
+        address = serving_address(self.settings) if self.address is None else None
+        if address is not None:
+            from cragside.domain.errors import DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized
+
+            with suppress(DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized):  # this process can do it
+                return self._ask_neighbour(address, work)
+        return self.ask(work)
+
+    def _ask_neighbour(self, address: str, work: "Callable[[Service], Awaitable[Result]]") -> Result:
+        import asyncio
+
+        import httpx
+
+        from cragside.client import Client
+        from cragside.entrypoints.cli.service import Service
+
+        token = self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+        async def there() -> Result:
+            # No proxy of the environment is asked for this machine itself.
+            async with Client(
+                address,
+                token=token,
+                workspace=self.settings.workspace,
+                seconds=self.settings.timeout_seconds + _ON_THE_WAY_SECONDS,
+                transport=httpx.AsyncHTTPTransport(),
+            ) as client:
+                return await work(Service(lambda: client))
+
+        return asyncio.run(there())
 
     def request(self, work: "Callable[[Client], Awaitable[Any]]") -> Any:
         """Return the JSON that a route answers."""
