@@ -1,11 +1,12 @@
 """Indexing: chunks per second compared with lightrag-server on one stub, and the cost of a chunk as the corpus grows.
 
-`python -m benchmarks.indexing [--quick] [--rounds N] [--only peer|growth] [--json FILE]`
+`python -m benchmarks.indexing [--quick] [--rounds N] [--only peer|rate|growth] [--json FILE]`
 
 Both servers get the same documents over HTTP, split into the same passages, and the same stub Ollama: chat 300 ms,
 embeddings 20 ms. Time runs from the first request until the last document is in graph and vectors; cragside's time
-includes its tiers 2 and 3. Growth is measured on the embedded default, in a process without model server: CPU time per
-chunk, over 1,000 chunks around the first thousand and over the last thousand.
+includes its tiers 2 and 3. The rate and the growth are measured on the embedded default, in a process without model
+server. The rate counts chunks per second from the first document until all are searchable, and until all are in the
+graph too. The growth is CPU time per chunk, over 1,000 chunks around the first thousand and over the last thousand.
 """
 
 import argparse
@@ -47,15 +48,16 @@ _BATCH = 25
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of documents for the servers and of chunks for the growth."""
+    """Numbers of documents for the servers, and of chunks for the rate and the growth."""
 
     documents: int
+    rate: int
     growth: int
     rounds: int
 
 
-FULL = Sizes(documents=40, growth=50_000, rounds=3)
-QUICK = Sizes(documents=6, growth=3_000, rounds=1)
+FULL = Sizes(documents=40, rate=2_000, growth=100_000, rounds=3)
+QUICK = Sizes(documents=6, rate=300, growth=3_000, rounds=1)
 
 
 def beside_the_peer(documents: Sequence[tuple[str, str]]) -> dict[str, float]:
@@ -98,6 +100,37 @@ def _peer_chunks(server: str) -> int:
     return sum(int(document["chunks_count"] or 0) for document in listed)
 
 
+async def rate(chunks: int) -> dict[str, float]:
+    """Index that many chunks into the store of `RAG_HOME`. Chunks per second and CPU ms per chunk from the start on."""
+    from cragside.bootstrap import Container
+    from cragside.domain.document import SourceText
+    from cragside.settings import load_settings
+
+    container = Container(load_settings())
+    name = container.settings.workspace
+    documents = corpus.documents(corpus.passages(chunks), each=PASSAGES_A_DOCUMENT)
+    try:
+        await corpus.index(container, [("first.txt", "The first text loads the models.")])
+        workspace = await container.workspaces.open(name)
+        began, worked = time.monotonic(), time.process_time()
+        for source, text in documents:
+            await container.intake.text(SourceText(source, text), workspace=name)
+        for task in await workspace.documents.restart(failures=False):
+            if task.stage == "embed":
+                await workspace.work.embed(task)
+        searchable = time.monotonic() - began, time.process_time() - worked
+        await corpus.index(container, [])
+        whole = time.monotonic() - began, time.process_time() - worked
+    finally:
+        await container.close()
+    return {
+        "searchable_per_second": chunks / searchable[0],
+        "searchable_ms": searchable[1] * 1000 / chunks,
+        "graph_per_second": chunks / whole[0],
+        "graph_ms": whole[1] * 1000 / chunks,
+    }
+
+
 async def grow(chunks: int) -> dict[str, float]:
     """Index that many chunks into the store of `RAG_HOME`. CPU ms per chunk around the first and the last 1,000."""
     from cragside.bootstrap import Container
@@ -130,9 +163,10 @@ async def grow(chunks: int) -> dict[str, float]:
     }
 
 
-def _grown(chunks: int) -> dict[str, float]:
+def _apart(what: str, chunks: int) -> dict[str, float]:
+    """Measure in a process and a store of their own."""
     with scratch() as home:
-        command = [OWN_PYTHON, "-m", "benchmarks.indexing", "--grow", str(chunks)]
+        command = [OWN_PYTHON, "-m", "benchmarks.indexing", f"--{what}", str(chunks)]
         variables = environment(RAG_HOME=str(home), **CHUNKING)
         ended = subprocess.run(command, env=variables, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     measured: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
@@ -144,26 +178,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a smoke test of one small round")
     parser.add_argument("--rounds", type=int, help="rounds of the comparison with the peer (3)")
-    parser.add_argument("--only", choices=("peer", "growth"), help="run only one of the two measurements")
+    parser.add_argument("--only", choices=("peer", "rate", "growth"), help="run only one of the measurements")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
-    parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
+    for apart in ("--grow", "--rate"):
+        parser.add_argument(apart, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.grow:
-        print(json.dumps(asyncio.run(grow(arguments.grow))))
+    if chunks := arguments.grow or arguments.rate:
+        print(json.dumps(asyncio.run((grow if arguments.grow else rate)(chunks))))
         return
     sizes = QUICK if arguments.quick else FULL
     line = machine()
     saved: dict[str, Any] = {"peer": f"lightrag-hku[api] {LIGHTRAG_VERSION}"}
     targets: list[Target] = []
-    if arguments.only != "growth":
+    if arguments.only in (None, "peer"):
         documents = corpus.documents(corpus.passages(sizes.documents * PASSAGES_A_DOCUMENT), each=PASSAGES_A_DOCUMENT)
         rounds = [beside_the_peer(documents) for _ in range(arguments.rounds or sizes.rounds)]
         saved["rounds"] = rounds
         _print(rounds)
         ratio = statistics.median([each["per_second"] / each["peer_per_second"] for each in rounds])
-        targets.append(Target("chunks indexed a second / lightrag-server's", ratio, 3, at_most=False))
-    if arguments.only != "peer":
-        growth = saved["growth"] = _grown(sizes.growth)
+        targets.append(Target("chunks indexed a second / lightrag-server's", ratio, 10, at_most=False))
+    if arguments.only in (None, "rate"):
+        rates = [_apart("rate", sizes.rate) for _ in range(arguments.rounds or sizes.rounds)]
+        saved["rates"] = rates
+        median = {name: statistics.median([each[name] for each in rates]) for name in rates[0]}
+        print(f"CPU a chunk: {median['searchable_ms']:.2f} ms until searchable, {median['graph_ms']:.1f} ms with graph")
+        targets += [
+            Target("chunks searchable a second", median["searchable_per_second"], 300, at_most=False),
+            Target("chunks a second with graph", median["graph_per_second"], 80, at_most=False),
+        ]
+    if arguments.only in (None, "growth"):
+        growth = saved["growth"] = _apart("grow", sizes.growth)
         print(f"CPU a chunk: {growth['first_ms']:.1f} ms at 1,000, {growth['last_ms']:.1f} ms at {sizes.growth:,}")
         ratio = growth["last_ms"] / growth["first_ms"]
         targets.append(Target(f"CPU a chunk, at {sizes.growth:,} / at 1,000", ratio, 1.5))

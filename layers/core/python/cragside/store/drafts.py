@@ -188,7 +188,7 @@ class DraftGraph:
         """Read what will be asked for at once."""
         if wanted := {name for name in nodes if name not in self._nodes}:
             self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
-        if pairs := {ordered(*edge) for edge in edges} - self._edges.keys():
+        if pairs := {pair for edge in edges if (pair := ordered(*edge)) not in self._edges}:
             self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
 
     async def has_node(self, name: str) -> bool:
