@@ -121,7 +121,7 @@ class Sizes:
     profiled: dict[str, int]
 
 
-FULL = Sizes(20, {"plain": 1000, "rag": 100, "enrich": 100}, {"plain": 200, "rag": 20, "enrich": 20})
+FULL = Sizes(10, {"plain": 1000, "rag": 50, "enrich": 50}, {"plain": 200, "rag": 10, "enrich": 10})
 QUICK = Sizes(3, {"plain": 100, "rag": 10, "enrich": 10}, {"plain": 20, "rag": 3, "enrich": 3})
 
 
@@ -320,7 +320,18 @@ def measure(checkout: Path, home: Path, folder: Path, kinds: Iterable[str], size
             server = Server(address, child.pid, folder)
             for kind in sizes.measured:  # the first questions load the models
                 server.ask(kind, sizes.warm)
+            _wait_until_idle(child.pid)
             return {kind: server.budget(kind, sizes) for kind in kinds}
+
+
+def _wait_until_idle(process: int) -> None:
+    """Return when the server has done what it does after its start, or after a minute."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        used = harness.own_cpu_seconds(process)
+        time.sleep(0.5)
+        if harness.own_cpu_seconds(process) - used <= 0.02:
+            return
 
 
 def median(budgets: list[Budget]) -> Budget:
