@@ -93,8 +93,6 @@ MIN_CANDIDATES = 400
 _TRIED_FIRST = 200
 # So many words take less than a megabyte.
 _MOST_COUNTS = 5_000
-# A number is never given to another row, so their ids stay. Those of the last searches take some megabytes at most.
-_MOST_IDS = 20_000
 # Terms that begin with as many equal letters are read together, if more are looked for.
 _START, _MANY = 3, 20
 _BEST = "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
@@ -232,7 +230,6 @@ class SqliteVectorStorage(VectorStorage):
     @override
     async def initialize(self) -> None:
         self._validate_embedding_func()
-        self._ids: dict[int, str] = {}
         self._db = Database.acquire(self.global_config["working_dir"])
         self._index: VectorIndex | None = None
         self._last_seq = 0
@@ -255,8 +252,8 @@ class SqliteVectorStorage(VectorStorage):
         if not self._has_text:
             return self._near(vector, top_k)
         ranked = self._ranked(query, top_k, vector)
-        rows = self._values(seq for seq, _ in ranked)
-        return [self._row(*rows[seq], cosine) for seq, cosine in ranked if seq in rows]
+        rows = self._values(seq for seq, *_ in ranked)
+        return [self._row(*rows[seq], cosine) for seq, _, cosine in ranked if seq in rows]
 
     @override
     async def find(self, search: Search, *beside: Any) -> Found:
@@ -268,8 +265,7 @@ class SqliteVectorStorage(VectorStorage):
             passages: list[tuple[str, float]] = []
             if search.passages is not None:
                 ranked = self._ranked(search.passages, search.most, search.vectors[search.passages])
-                ids = self._ids_of([seq for seq, _ in ranked])
-                passages = [(ids[seq], cosine) for seq, cosine in ranked if seq in ids]
+                passages = [(key, cosine) for _, key, cosine in ranked]
             found = Found(near, related, passages, None)
             return found._replace(expansion=await graph.expand(found.names, found.ends))
 
@@ -278,27 +274,22 @@ class SqliteVectorStorage(VectorStorage):
         rows = self._values(cosine)
         return [self._row(*rows[seq], near) for seq, near in cosine.items() if seq in rows]
 
-    def _ranked(self, query: str, most: int, vector: Vectors) -> list[tuple[int, float]]:
-        """Return the numbers of the passages that rank best by words and vectors, with their cosines."""
+    def _ranked(self, query: str, most: int, vector: Vectors) -> list[tuple[int, str, float]]:
+        """Return the numbers of the passages that rank best by words and vectors, with their ids and cosines."""
         index = self._current_index(len(vector))
         cosine = dict(index.search(vector, 3 * most, self.cosine_better_than_threshold))
         lexical = self._full_text(query, 3 * most, len(index))
         ranked = fused(cosine, lexical) if lexical else list(cosine)
-        ids = self._ids_of(ranked)
+        ids = self._ids(ranked)
         chosen = varied(ranked, most, lambda seq: document_of_passage(ids.get(seq, "")))
-        return [(seq, cosine.get(seq, 0.0)) for seq in chosen]
+        return [(seq, ids[seq], cosine.get(seq, 0.0)) for seq in chosen if seq in ids]
 
     def _values(self, seqs: Iterable[int]) -> dict[int, tuple[str, str]]:
         rows = self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", seqs)
         return {seq: (key, value) for seq, key, value in rows}
 
-    def _ids_of(self, seqs: Sequence[int]) -> dict[int, str]:
-        """Return the ids of those rows that are there. A number that the index or a search has just given is there."""
-        if len(self._ids) > _MOST_IDS:
-            self._ids = {}
-        if strange := [seq for seq in seqs if seq not in self._ids]:
-            self._ids |= dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", strange))
-        return self._ids
+    def _ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        return dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", numbers))
 
     @override
     async def nearest(
@@ -320,7 +311,7 @@ class SqliteVectorStorage(VectorStorage):
     async def worded(self, query: str, limit: int) -> list[str]:
         passages = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
         seqs = list(self._full_text(query, limit, passages))
-        ids = self._ids_of(seqs)
+        ids = self._ids(seqs)
         return [ids[seq] for seq in seqs if seq in ids]
 
     @override
@@ -347,7 +338,7 @@ class SqliteVectorStorage(VectorStorage):
     def _batches(self, seqs: npt.NDArray[np.int64], cosines: Vectors, size: int) -> Iterator[list[tuple[str, float]]]:
         for start in range(0, len(seqs), size):
             batch = seqs[start : start + size].tolist()
-            ids = self._ids_of(batch)
+            ids = self._ids(batch)
             pairs = zip(batch, cosines[start : start + size].tolist(), strict=True)
             yield [(ids[seq], cosine) for seq, cosine in pairs if seq in ids]
 
