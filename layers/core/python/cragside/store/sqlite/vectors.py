@@ -255,9 +255,9 @@ class SqliteVectorStorage(VectorStorage):
         index = await self._current_index(len(vector))
         if not self._has_text:
             return self._near(index, vector, top_k)
-        ranked, _ = self._ranked(index, query, top_k, vector)
-        rows = self._values(seq for seq, _ in ranked)
-        return [self._row(*rows[seq], cosine) for seq, cosine in ranked if seq in rows]
+        ranked = self._ranked(index, query, top_k, vector)
+        rows = self._values(seq for seq, *_ in ranked)
+        return [self._row(*rows[seq], cosine) for seq, _, cosine in ranked if seq in rows]
 
     @override
     async def find(self, search: Search, *beside: Any) -> Found:
@@ -277,8 +277,8 @@ class SqliteVectorStorage(VectorStorage):
                 related = relations._near(by_relations, search.vector(search.relations), search.related)
             if search.passages is not None and by_passages is not None:
                 vector = search.vector(search.passages)
-                ranked, ids = self._ranked(by_passages, search.passages, search.most, vector)
-                passages = [(ids[seq], cosine) for seq, cosine in ranked]
+                ranked = self._ranked(by_passages, search.passages, search.most, vector)
+                passages = [(key, cosine) for _, key, cosine in ranked]
             found = Found(near, related, passages, None)
             return found._replace(expansion=await graph.expand(found.names, found.ends))
 
@@ -287,17 +287,15 @@ class SqliteVectorStorage(VectorStorage):
         rows = self._values(cosine)
         return [self._row(*rows[seq], near) for seq, near in cosine.items() if seq in rows]
 
-    def _ranked(
-        self, index: VectorIndex, query: str, most: int, vector: Vectors
-    ) -> tuple[list[tuple[int, float]], dict[int, str]]:
-        """Return the numbers of the passages that rank best by words and vectors with their cosines, and their ids."""
+    def _ranked(self, index: VectorIndex, query: str, most: int, vector: Vectors) -> list[tuple[int, str, float]]:
+        """Return the numbers of the passages that rank best by words and vectors, with their ids and cosines."""
         wide = 3 * most
         cosine, ids = self._nearest_rows(index, vector, wide)
         lexical = self._full_text(query, wide)
         ranked = fused(cosine, lexical) if lexical else list(cosine)
         ids |= self._ids(number for number in lexical if number not in ids)
         chosen = varied(ranked, most, lambda seq: document_of_passage(ids.get(seq, "")))
-        return [(seq, cosine.get(seq, 0.0)) for seq in chosen if seq in ids], ids
+        return [(seq, ids[seq], cosine.get(seq, 0.0)) for seq in chosen if seq in ids]
 
     def _values(self, seqs: Iterable[int]) -> dict[int, tuple[str, str]]:
         rows = self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", seqs)
