@@ -154,7 +154,7 @@ class Core:
 
 
 async def index(container: Container) -> None:
-    """Take the notes in, and have a worker make them searchable."""
+    """Take the notes in, and have a worker fill the graph."""
     for name, text in NOTES.items():
         await container.intake.written(text, name=name, workspace=WORKSPACE)
     await container.worker().run(until_idle=True)

@@ -189,6 +189,15 @@ def test_a_memory_is_found_at_once(real):
     assert "4711" in found
 
 
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_service_says_if_a_memory_can_be_recalled_already(real, served, monkeypatch, queued):
+    if queued:
+        leave_to_the_worker(monkeypatch)
+    said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
+    result = real("memory", "add", *said, "--api", served.address, "--token", "secret")
+    assert result.stdout == ("Remembered. It can be recalled in a moment.\n" if queued else "Remembered.\n")
+
+
 def test_memories_can_be_listed_and_forgotten(real):
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
     identifier = real.json("memory", "add", *said)["id"]
