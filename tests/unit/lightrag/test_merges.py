@@ -1,4 +1,4 @@
-"""What waits to be merged into a graph is merged together, and one by one where that fails."""
+"""Parts that wait to be merged into a graph are merged together, and one by one where that fails."""
 
 import asyncio
 from collections.abc import Sequence

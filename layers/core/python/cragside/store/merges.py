@@ -17,7 +17,7 @@ logger = logging.getLogger("cragside")
 
 @dataclass(eq=False, slots=True)
 class Share:
-    """What was extracted from a part, with its draft and its tally. After a failure a share is merged `alone`."""
+    """Entities and relations of a part, with their draft and their tally. After a failure a share is merged `alone`."""
 
     task: Task
     part: StoredPart
