@@ -18,7 +18,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,8 @@ EARLY = Way("web, searched early", "web", WEB.calls, early=True)
 GRADED = Way("local, one batch", "local", {"embed": 1, "grade batch": 1})
 REWRITTEN = Way("web, one batch", "web", {"embed": 1, "grade batch": 1, "rewrite": 1, "search": 1})
 WAYS = (PASSING, JUDGED, WEB)
+OWN = {way: way for way in WAYS}
+EARLIER = {PASSING: GRADED, JUDGED: GRADED, WEB: REWRITTEN}
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,13 @@ def ask(server: Server, questions: Sequence[str], *, concurrency: int, verdict: 
     return load
 
 
+def ways_of(servers: Servers, server: Server, question: str) -> Mapping[Way, Way]:
+    """The ways of another clone, by the calls that it makes for a question that needs one judgement."""
+    get_json(f"{servers.ollama}/stub/reset", {})
+    ask(server, [question], concurrency=1, verdict=JUDGED.verdict)
+    return EARLIER if get_json(f"{servers.ollama}/stub/calls").get("grade batch") else OWN
+
+
 def ask_peer(servers: Servers, questions: Sequence[str], *, concurrency: int) -> Load:
     """Send the questions to the tutorial's graph, in a separate process."""
     command = [
@@ -325,7 +334,7 @@ def needed(sizes: Sizes, rounds: int) -> dict[Way, int]:
     single, burst = sizes.single + sizes.peer_single, sizes.burst
     return {
         PASSING: rounds * (2 * sizes.single + burst) + 10,
-        JUDGED: rounds * (single + burst + 1 + sizes.peer_burst) + 10,
+        JUDGED: rounds * (single + burst + 1 + sizes.peer_burst) + 11,
         WEB: rounds * single + 10,
     }
 
@@ -357,14 +366,13 @@ def start(
     servers = Servers(
         ollama,
         searxng,
-        served("cragside", home, {way: way for way in WAYS}),
+        served("cragside", home, OWN),
         served("cragside, early", home, {WEB: EARLY}, RAG_SPECULATIVE_SEARCH="true"),
         None,
     )
     if other is not None:
         program = str(other.resolve() / ".venv" / "bin" / "cragside")
-        ways = {PASSING: GRADED, JUDGED: GRADED, WEB: REWRITTEN}
-        servers.against = served(other.resolve().name, ingested(folder / "other", program), ways, program)
+        servers.against = served(other.resolve().name, ingested(folder / "other", program), OWN, program)
     if peer:
         servers.lightrag, servers.lightrag_pid = stack.enter_context(lightrag_server(folder, ollama))
         lightrag_ingest(servers.lightrag, documents)
@@ -442,6 +450,8 @@ def main() -> None:
             variables = {"OLLAMA_BASE_URL": ollama, "SEARXNG_HOST": web}
             asked = uvloop.run(chosen(folder / "home", variables, passages, needed(sizes, number)))
         questions = Questions(asked)
+        if (other := servers.against) is not None:
+            servers.against = replace(other, ways=ways_of(servers, other, questions.take(JUDGED, 1)[0]))
         for way in WAYS:
             warming = questions.take(way, 10)
             for server in filter(None, (servers.ours, servers.early, servers.against)):
