@@ -43,10 +43,20 @@ assert answer["body"] == '{{"ok":true}}', answer
 loaded |= {{name.partition(".")[0] for name in sys.modules}}
 print("heavy:", sorted(loaded & set({HEAVY!r})))
 """
+_SELDOM = """
+import gc, sys
+sys.path[:0] = ["functions/enrich"]
+import handler
+print(gc.isenabled(), gc.get_threshold()[0])
+"""
 
 
 def test_init_and_a_health_check_import_nothing_heavy(tmp_path: Path) -> None:
     assert run(_SCRIPT, tmp_path)[-1] == "heavy: []"
+
+
+def test_garbage_is_looked_for_seldom(tmp_path: Path) -> None:
+    assert run(_SELDOM, tmp_path) == ["True 50000"]
 
 
 _INDEXING = """
