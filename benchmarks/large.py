@@ -228,9 +228,10 @@ def main() -> None:
     small, big = (in_process(home, arguments.count) for home in homes)
     share = (EXTRAPOLATED - big["passages"]) / (big["passages"] - small["passages"])
     far = {name: big[name] + (big[name] - small[name]) * share for name in SHOWN}
+    shown = (small, big) if arguments.quick else (small, big, far)  # too small to tell anything of a large one
     head = ["", *(f"{each['passages']:,.0f}" for each in (small, big)), f"{EXTRAPOLATED:,}, extrapolated"]
-    rows = [[SHOWN[name], *(f"{each[name]:,.4g}" for each in (small, big, far))] for name in SHOWN]
-    print(f"\n{table(head, rows)}")
+    rows = [[SHOWN[name], *(f"{each[name]:,.4g}" for each in shown)] for name in SHOWN]
+    print(f"\n{table(head[: 1 + len(shown)], rows)}")
     report("One large store", [], {"small": small, "large": big, "far": far}, machine_line=line, file=arguments.json)
 
 
