@@ -34,10 +34,6 @@ MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Patt
         ("fullmatch",),
         lambda: [re.compile(r"a \(\d+\)\.txt")],
     ),
-    ("cragside.store.lightrag", "split_by"): (
-        ("split",),
-        lambda: [re.compile("|".join(map(re.escape, ("\n", "<|COMPLETE|>", "<|complete|>"))))],
-    ),
     ("cragside.adapters.documents.texts", "_field"): ((), list),  # the module holds what it makes
     ("cragside.adapters.documents.languages", "_patterns"): (
         ("match",),
