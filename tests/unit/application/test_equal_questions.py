@@ -234,9 +234,6 @@ async def test_each_user_gets_the_memories_of_that_user_alone() -> None:
         async def evidence(self, question: str, *, end_user: str, **_: Any) -> Recollection:
             return Recollection(f"What {end_user} said.")
 
-        def __call__(self) -> "Remembering":
-            return self
-
     asking = Asking(memory=Remembering)
     waiting = [await asking.ask(end_user=user, memory=True) for user in ("ada", "bob")]
     assert await answered(asking, *waiting) == ["home 1"] * 2

@@ -7,6 +7,8 @@ came with the request that it answers.
 import re
 import secrets
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 HEADER = "x-cragside-hops"
@@ -25,9 +27,14 @@ def is_loop(header: str) -> bool:
     return _OWN_MARK in marks or len(marks) > _MOST_HOPS
 
 
-def answer(header: str) -> None:
-    """Answer a request with this header: what the rest of this request sends carries its marks on."""
-    _travelled.set(_marks(header))
+@contextmanager
+def answering(header: str) -> Iterator[None]:
+    """Answer a request with this header: what is sent meanwhile carries its marks on."""
+    before = _travelled.set(_marks(header))
+    try:
+        yield
+    finally:
+        _travelled.reset(before)
 
 
 def marked() -> str:

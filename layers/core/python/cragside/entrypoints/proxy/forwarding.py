@@ -85,8 +85,8 @@ class Forwarder:
     async def forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and its answer back."""
         try:
-            hops.answer(hops_of(scope["headers"]))
-            await self._forward(Call(grant, scope, receive, send))
+            with hops.answering(hops_of(scope["headers"])):
+                await self._forward(Call(grant, scope, receive, send))
         except ClientGone:
             pass
         except BrokenOff as event:
