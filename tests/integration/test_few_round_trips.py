@@ -1,6 +1,6 @@
 """Retrieval from PostgreSQL and Neo4j: few round trips, and the same answers as one question after another."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -11,6 +11,7 @@ import pytest
 from cragside.domain.query import Mode
 from cragside.entrypoints.http.app import create_app
 from cragside.store import reading, repository
+from cragside.store.engine import Engine
 from cragside.store.lightrag import QueryParam
 from cragside.store.open_store import Store
 from tests.services.filled_store import Filled, filled, questions
@@ -42,14 +43,17 @@ async def store(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the passages that LightRAG has picked, in each of its runs."""
     runs: list[list[str]] = []
-    choose = reading._chosen
 
-    async def note(*arguments: Any) -> list[str]:
-        ids = await choose(*arguments)
-        runs.append(ids)
-        return ids
+    def noting(choose: Callable[..., Awaitable[list[str]]]) -> Callable[..., Awaitable[list[str]]]:
+        async def note(*arguments: Any) -> list[str]:
+            ids = await choose(*arguments)
+            runs.append(ids)
+            return ids
 
-    monkeypatch.setattr(reading, "_chosen", note)
+        return note
+
+    monkeypatch.setattr(reading, "_picked", noting(reading._picked))
+    monkeypatch.setattr(Engine, "choice", noting(Engine.choice))
     return runs
 
 
@@ -57,7 +61,8 @@ async def one_after_another(
     store: Store, query: str, parameters: QueryParam, search: reading.Search, _: reading.Found
 ) -> tuple[list[str], reading.Known]:
     """LightRAG asks the storages by itself."""
-    return await reading._chosen(store, store.reader, query, parameters, search), {}
+    with store.embedder.made(search.vectors):
+        return await reading._picked(store.reader, query, parameters), {}
 
 
 async def test_a_retrieval_takes_few_round_trips(store: Filled, most: int) -> None:

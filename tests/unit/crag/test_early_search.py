@@ -42,7 +42,7 @@ class WatchedSearch(FakeSearch):
 
 
 class JudgeBeside(ScriptedJudge):
-    """A model that judges once the web was asked, and calls `judged_first` before it tells."""
+    """A model that judges once the web was asked, and calls `then` before it tells."""
 
     def __init__(self, search: WatchedSearch, probability: float, then: Callable[[], None] = lambda: None) -> None:
         super().__init__({KELP: probability, OTTER: 0.1})
@@ -164,7 +164,7 @@ async def test_a_search_that_fails_beside_the_judge_is_told_as_any_other() -> No
 
 async def test_a_search_that_never_answers_takes_only_its_share_of_the_deadline() -> None:
     search = WatchedSearch(PAGE)
-    findings = await early(search, judge=JudgeBeside(search, 0.1), seconds=0.5)
+    findings = await early(search, judge=JudgeBeside(search, 0.1), seconds=5.0)
     assert [d.component for d in findings.degraded] == ["search"]
     assert search.given_up == 1
     assert no_task_is_left()

@@ -20,25 +20,6 @@ _LATER = {"langgraph_sdk", "langsmith.types"}
 _UNUSED = {"httpx_aiohttp", "httpx2"}
 
 
-class _Package(ModuleType):
-    """A package that has not run. Its modules can be imported."""
-
-    _lock = threading.RLock()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system looks for these, and is told what is there
-            raise AttributeError(name)
-        with self._lock:
-            if type(self) is _Package:
-                self.__class__ = ModuleType  # type: ignore[assignment]  # a module's class may be changed
-                spec = self.__spec__
-                if spec is None or not isinstance(spec.loader, _Later):
-                    raise AttributeError(name)
-                spec.loader = spec.loader.loader
-                spec.loader.exec_module(self)
-        return getattr(self, name)
-
-
 class _Later(Loader):
     """Makes a package without running it."""
 
@@ -47,7 +28,7 @@ class _Later(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a package that runs later."""
-        return _Package(spec.name)
+        return ModuleType(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: the package runs once it is asked for a name."""
@@ -81,5 +62,11 @@ try:
     from langgraph.runtime import Runtime
 finally:
     sys.meta_path.remove(_finder)
+    # Whoever imports these by name runs them then, under Python's own locks.
+    for _name in _LATER & sys.modules.keys():
+        _above, _, _below = _name.rpartition(".")
+        if _above:
+            vars(sys.modules[_above]).pop(_below, None)
+        del sys.modules[_name]
 
 __all__ = ["END", "START", "Runtime", "StateGraph"]

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 from urllib.parse import urlsplit
 
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.hops import request_id
-from cragside.ports.clock import SYSTEM_CLOCK
 
 _MOST_CAUSES = 5
 
@@ -66,18 +65,6 @@ class Event:
         return self.text
 
 
-_BLANK = vars(logging.LogRecord("", logging.INFO, "", 0, "", (), None))
-
-
-def record_of(event: Event, logger: logging.Logger, level: int) -> logging.LogRecord:
-    """Return a record of an event. logging itself would find out its place, thread and process, which no line has."""
-    record = logging.LogRecord.__new__(logging.LogRecord)
-    now = SYSTEM_CLOCK.time()
-    shown = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": event}
-    vars(record).update(_BLANK, **shown, created=now, msecs=now % 1 * 1000)
-    return record
-
-
 class TextFormatter(logging.Formatter):
     """Time, level, message and the request's id. A message is always one line; only stack traces are several."""
 
@@ -113,16 +100,16 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry)
 
 
-class _StandardError(logging.Handler):
+class _StandardError(logging.StreamHandler[TextIO]):
     """Writes to what is standard error now, which tests and hosts replace."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the line."""
-        try:
-            sys.stderr.write(f"{self.format(record)}\n")
-            sys.stderr.flush()
-        except Exception:
-            self.handleError(record)
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]  # the base class has an attribute
+        """Standard error."""
+        return sys.stderr
 
 
 @contextmanager

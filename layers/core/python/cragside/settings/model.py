@@ -270,9 +270,8 @@ class Settings(BaseModel):
     )
     speculative_search: bool = Field(
         False,
-        description="Whether the web is searched while a chat model still judges the passages, in case none of them "
-        "answers. The answer comes sooner; but each question that a model judges passages for goes to SEARXNG_HOST, "
-        "also where a passage answers it, and rules shorten it, no model.",
+        description="Whether the web is searched while a chat model still judges the passages. The answer comes "
+        "sooner, but SEARXNG_HOST gets each question that a model judges passages for, as rules shorten it.",
     )
     embedding_model: str | None = Field(
         None,

@@ -273,7 +273,7 @@ class DocumentReads:
 
     async def languages(self) -> dict[str | None, int]:
         """Count the passages of current documents in each language; see `domain.languages`."""
-        return {language: int(count) for language, count in await self.driver.count(LANGUAGES)}
+        return {language: int(count) for language, count in await self.driver.all_aside(LANGUAGES)}
 
     async def source(self, document_id: str) -> SourceText | None:
         """Return the whole text of a current document."""

@@ -60,41 +60,6 @@ class DraftRows:
         return self._rows
 
 
-class DraftAnswers:
-    """Stands in for the storage of the model's answers. They are kept at once: those that come together, together."""
-
-    def __init__(self, stored: ValueStorage) -> None:
-        self.namespace = stored.namespace
-        self.global_config = stored.global_config
-        self._stored = stored
-        self._waiting: dict[str, dict[str, Any]] = {}
-        self._writing: asyncio.Task[None] | None = None
-
-    async def get_by_id(self, key: str) -> dict[str, Any] | None:
-        """Return an answer, or None."""
-        found: dict[str, Any] | None = await self._stored.get_by_id(key)
-        return found
-
-    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
-        """Return answers in the order of the keys, None for the missing."""
-        found: list[dict[str, Any] | None] = await self._stored.get_by_ids(keys)
-        return found
-
-    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
-        """Write answers, with those that others bring before the writing begins."""
-        self._waiting.update(data)
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
-        await asyncio.shield(self._writing)
-
-    async def index_done_callback(self) -> None:
-        """Write nothing more."""
-
-    async def _write(self) -> None:
-        together, self._waiting, self._writing = self._waiting, {}, None
-        await self._stored.upsert(together)
-
-
 class DraftMentions:
     """Keeps LightRAG's lists of the passages that name an entity or a relation as mentions in the ledger.
 
@@ -297,9 +262,7 @@ class Draft:
             DraftMentions(ledger, "entity", self._without),
             DraftMentions(ledger, "relation", self._without),
         )
-        self._kept = DraftAnswers(engine.llm_response_cache)
         self._engine = engine.on(
-            llm_response_cache=self._kept,
             chunk_entity_relation_graph=self._graph,
             entities_vdb=self._entities,
             relationships_vdb=self._relations,

@@ -139,7 +139,7 @@ class Driver(ABC):
     async def one(self, sql: str, *values: Any) -> Any:
         """Return the first row of a query, or None."""
 
-    async def count(self, sql: str, *values: Any) -> list[Any]:
+    async def all_aside(self, sql: str, *values: Any) -> list[Any]:
         """Return all rows of a query that looks at the whole store. Other requests go on meanwhile."""
         return await self.all(sql, *values)
 

@@ -42,7 +42,7 @@ from cragside.store.versions import DocumentWrites
 _PART = "version IN (SELECT version FROM crag.document WHERE store = $1) AND version = $2 AND number = $3"
 _ENRICHED = f"""UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, error = {ERROR_OF_EMBEDDING},
     tier3 = jsonb_set(coalesce(tier3, '{{}}')::jsonb, '{{extraction}}', $5::jsonb)::text
-    WHERE version = $2 AND number = $3 AND $1::bigint IS NOT NULL"""
+    WHERE {_PART}"""
 _CURRENT = "SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current' AND version = ANY($2)"
 _MENTIONED = f"{insert('mention', MentionRow._fields)} ON CONFLICT DO NOTHING"
 _OF_NAME = "store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3"
@@ -245,7 +245,7 @@ class Ledger(DocumentWrites):
             )
 
     async def _are_current(self, parts: Sequence[StoredPart]) -> bool:
-        """False if a part's version went, which must not come back into the graph."""
+        """Tell if the versions of all parts are current. One that went must not come back into the graph."""
         versions = {part.version for part in parts}
         return bool(await self.driver.value(_CURRENT, list(versions)) == len(versions))
 

@@ -41,7 +41,7 @@ class Merges:
     async def run(self, share: Share, merge: Callable[[Sequence[Share]], Awaitable[bool]]) -> None:
         """Merge a share, unless another task does it with its own meanwhile.
 
-        `merge` changes nothing if it fails or returns False. Several shares are then merged one by one.
+        Where `merge` fails or returns False, shares that were merged together are merged one by one.
         """
         self._waiting.append(share)
         try:

@@ -233,7 +233,10 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
 
 
 async def _merge(store: Store, shares: Sequence[Share]) -> bool:
-    """Merge shares into the graph in one transaction. False if one of the parts has gone or is enriched already."""
+    """Merge shares into the graph in one transaction. Returns False if a part has gone or is enriched already.
+
+    What a repeated part contributed before is taken out first, in a transaction of its own.
+    """
     async with store.writing(*(share.task for share in shares)) as ledger:
         for share in shares:
             now = await ledger.part(share.task)

@@ -97,11 +97,6 @@ class FoundTexts(_View):
         self._texts = texts
         self.asked: dict[str, None] = {}
 
-    @property
-    def are_empty(self) -> bool:
-        """Return True if there are no texts, but their ids."""
-        return self._texts is None
-
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         """As the storage."""
         if self._texts is None:
@@ -159,25 +154,24 @@ async def _ahead(
     reader = store.reader
     expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
     rehearsal = _on(reader, search, found, expansion, None)
-    chosen = await _chosen(store, rehearsal, query, parameters, search)
+    with store.embedder.made(search.vectors):
+        if parameters.mode == "naive":
+            chosen = await _picked(rehearsal, query, parameters)
+        else:  # over empty texts, it need not find out for how many it has room
+            chosen = await rehearsal.choice(query, parameters, search.entities or "", search.relations or "")
     known = await store.ledger.passages_by_id(chosen)
     if known.keys() >= set(chosen) and _have_room([known[key][1].text for key in chosen], query, parameters):
         return chosen, known
     ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
     known |= await store.ledger.passages_by_id([key for key in ids if key not in known])
     texts = {key: _text(known, key) for key in ids}
-    return await _chosen(store, _on(reader, search, found, expansion, texts), query, parameters, search), known
-
-
-async def _chosen(store: Store, engine: Engine, query: str, parameters: QueryParam, search: Search) -> list[str]:
-    """Return the ids of the passages that LightRAG picks, best first.
-
-    Over empty texts it need not find out for how many it has room.
-    """
     with store.embedder.made(search.vectors):
-        if parameters.mode != "naive" and isinstance(engine.text_chunks, FoundTexts) and engine.text_chunks.are_empty:
-            return await engine.choice(query, parameters, search.entities or "", search.relations or "")
-        answer = await engine.aquery_data(query, parameters)
+        return await _picked(_on(reader, search, found, expansion, texts), query, parameters), known
+
+
+async def _picked(engine: Engine, query: str, parameters: QueryParam) -> list[str]:
+    """Return the ids of the passages that LightRAG picks, best first."""
+    answer = await engine.aquery_data(query, parameters)
     return [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
 
 

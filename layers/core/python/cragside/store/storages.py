@@ -103,7 +103,7 @@ class VectorStorage(_Committed, BaseVectorStorage):
     get_by_id = upsert = delete = delete_entity = delete_entity_relation = drop = unused
 
     async def embedded(self, texts: list[str], *, once: bool = False) -> Vectors:
-        """A row for each text, embedded in batches. Texts that are embedded `once` are not looked for in the cache."""
+        """Return a row for each text, embedded in batches. Those embedded `once` are not looked for in the cache."""
         size = int(self.global_config.get("embedding_batch_num", 32))
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]
         named = {"context": "query"} if once else {}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ class PreferenceFile(PreferenceStore):
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
-        self._name = str(self._path)  # every prompt asks for its stamp, and `Path` would write it anew
         self._read: tuple[_Stamp, dict[str, dict[str, Any]]] | None = None
 
     @override
@@ -72,7 +70,7 @@ class PreferenceFile(PreferenceStore):
 
     def _stored(self) -> dict[str, dict[str, Any]]:
         try:
-            status = os.stat(self._name)
+            status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             if self._read is None or self._read[0] != stamp:
                 self._read = stamp, _workspaces(json.loads(self._path.read_bytes()))

@@ -1,10 +1,10 @@
-"""The report of what became of documents that a command sent."""
+"""Reports what became of the documents that a command sent."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cragside.composition.files import EMPTY, FoundFile, Refused
 from cragside.domain.faults import counted
@@ -12,9 +12,6 @@ from cragside.domain.names import distinct_labels
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.offers import IndexingProgress, Offer
 from cragside.entrypoints.cli.terminal import output, printable
-
-if TYPE_CHECKING:
-    pass
 
 _STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "moved", "removed", "failed", "skipped")
 _BY_OUTCOME = {"new": "indexed", "changed": "updated"}

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cragside.domain.hops import request_id
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.log import Event, record_of
+from cragside.entrypoints.log import Event
 from cragside.entrypoints.proxy.errors import send_error
 from cragside.entrypoints.proxy.messages import Header, value_of
 from cragside.entrypoints.proxy.routes import is_own
@@ -127,7 +127,9 @@ class Observer:
         quiet = path in _PROBES and status < 400
         level = logging.WARNING if status >= 500 else logging.DEBUG if quiet else logging.INFO
         if _log.isEnabledFor(level):
-            _log.handle(record_of(_event(answered, slow=seconds >= self._slow), _log, level))
+            event = _event(answered, slow=seconds >= self._slow)
+            # `_log.log` would search the stack for this line, which no form of our log has.
+            _log.handle(_log.makeRecord(_log.name, level, "", 0, event, (), None))
 
 
 def id_of(headers: Sequence[Header] = ()) -> bytes:

@@ -143,7 +143,7 @@ class SqliteDriver(Driver):
         return self.database.all(*bound(sql, values))
 
     @override
-    async def count(self, sql: str, *values: Any) -> list[Any]:
+    async def all_aside(self, sql: str, *values: Any) -> list[Any]:
         return await rows_apart(self.database, *bound(sql, values))
 
     @override

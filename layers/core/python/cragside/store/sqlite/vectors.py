@@ -361,7 +361,7 @@ class SqliteVectorStorage(VectorStorage):
         return list(self._db.within(sql, ids, [self.namespace]))
 
     async def _current_index(self, dimensions: int) -> VectorIndex:
-        """The index with everything that any process has committed. Rows that it has removed may still have vectors."""
+        """Return the index with all that any process has committed. Rows that were removed may still have vectors."""
         if self._index is None:
             self._index = VectorIndex(dimensions)
             self._index.reserve(self._count())
@@ -394,7 +394,7 @@ class SqliteVectorStorage(VectorStorage):
         self._most = 2 * len(index) + _FEW_REMOVED
 
     def _nearest_rows(self, index: VectorIndex, vector: Vectors, limit: int) -> tuple[dict[int, float], dict[int, str]]:
-        """The numbers of the nearest rows with their cosines, and their ids.
+        """Return the numbers of the nearest rows with their cosines, and their ids.
 
         Vectors of removed rows that it comes upon leave the index.
         """
