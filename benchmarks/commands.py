@@ -3,9 +3,10 @@
 `python -m benchmarks.commands [--quick] [--rounds N] [--against WORKTREE] [--json FILE]`
 
 Each command runs in a process of its own on a small store, without a model server and without a network. The MCP server
-is asked as a host does: `initialize`, then the tool `ask`. `first start` finds no compiled modules, as after an
-installation that compiles none. With `--against`, the commands of another work tree with an environment of its own take
-turns with those of this one. Figures are medians of the rounds; CPU counts user and system time.
+is asked as a host does: `initialize`, then the tool `ask`. `with a service`: while `cragside serve` runs on the store.
+`first start` finds no compiled modules, as after an installation that compiles none. With `--against`, the commands of
+another work tree with an environment of its own take turns with those of this one. Figures are medians of the rounds;
+CPU counts user and system time.
 """
 
 import argparse
@@ -17,12 +18,24 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import ROOT, Target, environment, machine, own_cpu_seconds, report, scratch, table
+from benchmarks.harness import (
+    ROOT,
+    Target,
+    environment,
+    free_port,
+    machine,
+    own_cpu_seconds,
+    process,
+    report,
+    scratch,
+    table,
+    wait_until_up,
+)
 
 QUESTION = "Who lights the lamp of the harbour?"
 NOTES = {
@@ -35,6 +48,8 @@ COMMANDS = {
     "documents": ("documents",),
     "query": ("query", QUESTION),
 }
+# A `cragside serve` of the same home answers these.
+SERVED = {f"{name}, with a service": COMMANDS[name] for name in ("documents", "query")}
 INGEST, INITIALIZE, ANSWER = "ingest of a note", "mcp, initialize", "mcp, first answer"
 FIRST = "first start: "
 
@@ -94,6 +109,14 @@ class Program:
             raise SystemExit(f"{self.name}: the MCP server cites nothing: {answer}")
 
     @contextmanager
+    def service(self) -> Iterator[None]:
+        """Have `cragside serve` of the home run during the block."""
+        port, log = free_port(), self.home.parent / "serve.log"
+        with process(self.command("serve", "--port", str(port)), env=self.environment(), log=log) as child:
+            wait_until_up(f"http://127.0.0.1:{port}/healthz", child, log)
+            yield
+
+    @contextmanager
     def _server(self, **variables: str) -> Iterator[subprocess.Popen[str]]:
         server = subprocess.Popen(
             self.command("mcp"),
@@ -147,6 +170,17 @@ def measure(programs: list[Program], notes: Path, rounds: int) -> None:
                 program.wall.clear()
 
 
+def measure_with_a_service(programs: list[Program], rounds: int) -> None:
+    """Let the programs take turns while a service of their home runs."""
+    with ExitStack() as stack:
+        for program in programs:
+            stack.enter_context(program.service())
+        for _ in range(rounds):
+            for what, arguments in SERVED.items():
+                for program in programs:
+                    program.run(what, *arguments)
+
+
 def measure_first_start(programs: list[Program], rounds: int) -> None:
     """Let the programs take turns with a start that finds no compiled modules."""
     for _ in range(rounds):
@@ -173,6 +207,7 @@ def main() -> None:
             program.home.parent.mkdir()
             program.run(INGEST, "ingest", *(str(folder / name) for name in NOTES))
         measure(programs, folder, rounds)
+        measure_with_a_service(programs, rounds)
         measure_first_start(programs, min(rounds, 3))
     ours = programs[0]
     rows = [

@@ -107,14 +107,19 @@ async def test_after_a_failure_a_text_waits_for_a_worker(
 
 
 async def test_what_takes_too_long_waits_for_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = asyncio.Event()
+
     async def slow(*_: object) -> None:
+        begun.set()
         await asyncio.Event().wait()
 
     async with Knowledge(tmp_path) as knowledge:
+        await knowledge.container.workspaces.prepare("w")
         with monkeypatch.context() as patched:
-            patched.setattr(part_indexer, "_AT_ONCE_SECONDS", 0.01)
+            patched.setattr(part_indexer, "_AT_ONCE_SECONDS", 1.0)
             patched.setattr(CachedEmbedder, "keep", slow)
             accepted = await knowledge.container.intake.text(OTTER, workspace="w")
+        assert begun.is_set()
         assert accepted.record.status == "pending"
         await queued_then_done(knowledge)
 
