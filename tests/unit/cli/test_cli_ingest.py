@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from cli_services import errors_of, printed, refused
 
-from cragside import bootstrap
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
-from cragside.application.attempts import Attempts
+from cragside.application import attempts
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable
 from cragside.entrypoints.cli import service
 from cragside.entrypoints.cli.service import OwnService, Service
@@ -215,7 +214,7 @@ def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
 def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
     monkeypatch.setattr(service, "TRIES", 2)
     monkeypatch.setattr(service, "TRIED_SECONDS", 0.1)
-    monkeypatch.setattr(bootstrap, "Attempts", partial(Attempts, longest_pause=0.2))
+    monkeypatch.setattr(attempts, "Attempts", partial(attempts.Attempts, longest_pause=0.2))
     down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
     result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")
     assert result.exit_code == 3, result.stderr

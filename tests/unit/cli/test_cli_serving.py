@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cli_services import RealCommands, printed
 
 from cragside.composition.serving import announced, serving_address
+from cragside.entrypoints.cli import target
 from cragside.settings import Settings, load_settings
 
 Stub = Callable[[int, str], AbstractContextManager[str]]
@@ -50,6 +52,14 @@ def test_a_token_that_command_and_service_share_is_sent(real: RealCommands, stub
         assert "secret" not in file.read_text()
         assert printed(real("documents", RAG_API_TOKEN="secret")) == ASKED
         assert printed(real("documents")) == OWN
+
+
+def test_a_service_that_does_not_answer_is_not_waited_for(real: RealCommands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_LIVES_WITHIN_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with announced(settings_of(real.home), address):
+            assert printed(real("documents")) == OWN
 
 
 @pytest.mark.parametrize("status", [401, 403, 503, 504])

@@ -34,9 +34,9 @@ def test_a_document_is_waited_for_until_it_is_done_or_failed(fields: dict[str, A
     ("status", "searchable", "remark"),
     [
         pytest.param("waiting", True, "can be found; the rest follows", id="a run that stopped says what is there"),
-        pytest.param("waiting", False, "2 passages", id="a run that stopped promises nothing"),
+        pytest.param("waiting", False, "cannot be found yet", id="a run that stopped says what is not there yet"),
         pytest.param("accepted", True, "can be found; the rest follows", id="a run that does not wait says so too"),
-        pytest.param("accepted", False, "2 passages", id="nor does it promise anything"),
+        pytest.param("accepted", False, "cannot be found yet", id="so does a run that does not wait"),
     ],
 )
 def test_what_is_left_says_if_it_can_be_found(status: str, searchable: bool, remark: str) -> None:

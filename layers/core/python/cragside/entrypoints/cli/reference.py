@@ -18,8 +18,8 @@ terminal only, and never with `--json`. Answers and evidence are broken at words
 
 `cragside query` and `cragside documents` ask a `cragside serve` of the same `RAG_HOME` and user, if one runs with the
 same settings: it has everything loaded. Its address is in `RAG_HOME/.serving`. A service that is gone or does not
-answer counts as none. One with tokens other than `RAG_API_TOKEN`, or with a store that is baked or in PostgreSQL, is
-not asked.
+answer within two seconds counts as none. Of several, the first is asked. One with tokens other than `RAG_API_TOKEN`, or
+with a store that is baked or in PostgreSQL, is not asked.
 
 Commands that rag-stack has, too, understand its options: `--collection` for `--workspace`, `--graph-expand` for
 `--graph`, `--repoId`, `--topK`, `--pathPrefix`, `--maxFiles`, `--maxBytes`, and `query --q TEXT` and `graph --entity

@@ -87,7 +87,7 @@ class Report:
     def leave(self, status: str) -> None:
         """Set the status of unfinished documents."""
         for number, progress in self.waiting.values():
-            reason = "can be found; the rest follows" if progress.searchable else ""
+            reason = "can be found; the rest follows" if progress.searchable else "cannot be found yet"
             self._change(number, status=status, reason=reason, passages=progress.passages)
 
     def _change(self, number: int, **fields: Any) -> None:

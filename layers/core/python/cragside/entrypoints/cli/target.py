@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 
 # A service may have a model to ask before it answers.
 _SECONDS = 300.0
+# A service on this machine that does not say within this time that it lives is not waited for.
+_LIVES_WITHIN_SECONDS = 2.0
 # What a request to a service on this machine may take beside its work.
 _ON_THE_WAY_SECONDS = 5.0
 # Whoever runs a command in this process may read and write the files that the routes work on.
@@ -95,7 +97,8 @@ class Target:
         if address is not None:
             from cragside.domain.errors import DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized
 
-            with suppress(DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized):  # this process can do it
+            # This process can do it.
+            with suppress(DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized, TimeoutError):
                 return self._ask_neighbour(address, work)
         return self.ask(work)
 
@@ -118,6 +121,8 @@ class Target:
                 seconds=self.settings.timeout_seconds + _ON_THE_WAY_SECONDS,
                 transport=httpx.AsyncHTTPTransport(),
             ) as client:
+                async with asyncio.timeout(_LIVES_WITHIN_SECONDS):
+                    await client.get("/healthz")
                 return await work(Service(lambda: client))
 
         return asyncio.run(there())
