@@ -414,6 +414,21 @@ async def test_a_waiting_worker_sweeps_when_it_takes_over(queue: HastyQueue, tmp
     assert asked == [False]
 
 
+async def test_a_worker_outlives_the_idle_time_of_the_one_that_leads_and_then_sweeps(
+    queue: HastyQueue, tmp_path: Path
+) -> None:
+    first = local_queue(tmp_path)
+    await first.receive(limit=1, wait=0)
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"a": [task(workspace="a")]}
+    running = asyncio.create_task(worker_of(queue, workspaces).run(until_idle=True, idle_seconds=60))
+    await asyncio.sleep(0.05)
+    queue.clock.move(70)
+    await asyncio.sleep(0.05)
+    await first.close()
+    assert await queue.clock.run(running) == {"done": 1}
+
+
 async def test_a_workspace_that_cannot_be_opened_does_not_keep_others_from_the_sweep(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces()
     workspaces.unfinished = {"a": [], "b": [task(workspace="b")]}

@@ -62,6 +62,37 @@ def test_a_service_that_does_not_answer_is_not_waited_for(real: RealCommands, mo
             assert printed(real("documents")) == OWN
 
 
+def test_an_answer_that_is_none_of_cragsides_is_passed_over(real: RealCommands, stub: Stub) -> None:
+    with stub(200, "[1]") as address, announced(settings_of(real.home), address):
+        assert real("query", "lamp").exit_code == 0
+
+
+def test_a_child_that_outlives_the_service_does_not_keep_it_announced(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    reader, writer = os.pipe()
+    service = os.fork()
+    if not service:
+        with announced(settings, "http://127.0.0.1:9"):
+            child = os.fork()
+            if not child:
+                os.write(writer, b"started")
+                os.read(reader, 1)
+                os._exit(0)
+            os.read(reader, 7)
+            os._exit(0)  # as by SIGKILL: nothing is removed
+    os.waitpid(service, 0)
+    try:
+        assert (tmp_path / ".serving").exists()
+        assert serving_address(settings) is None
+    finally:
+        os.write(writer, b".")
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".serving", 0o600)
+    assert serving_address(settings_of(tmp_path)) is None
+
+
 @pytest.mark.parametrize("status", [401, 403, 503, 504])
 def test_a_service_that_cannot_answer_is_passed_over(real: RealCommands, stub: Stub, status: int) -> None:
     with serving(real.home, stub, status):

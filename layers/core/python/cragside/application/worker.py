@@ -163,7 +163,8 @@ class Worker:
                 task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
             if not idle:
                 busy_at = self._clock.monotonic()
-            elif self._clock.monotonic() - busy_at >= idle_seconds:
+            # Where another worker leads, perhaps a killed server's, this one outlives it to queue what is missing.
+            elif self._clock.monotonic() - busy_at >= idle_seconds * (2 if sweep else 1):
                 return
 
     async def _handle(self, delivery: Delivery, on_handled: Callable[[Handled], None], *, ends: bool) -> None:

@@ -42,7 +42,9 @@ def announced(settings: "Settings", address: str) -> Iterator[None]:
     if path is None or descriptor is None:
         yield
         return
-    process = os.getpid()
+    process, held = os.getpid(), [descriptor]
+    # A child that outlives the service must not keep the lock: the address could be anybody's by then.
+    os.register_at_fork(after_in_child=lambda: _close(held))
     try:
         text = {"address": f"{near}{settings.path_prefix or ''}", "settings": _digest(settings)}
         os.write(descriptor, json.dumps(text).encode())
@@ -50,7 +52,7 @@ def announced(settings: "Settings", address: str) -> Iterator[None]:
     finally:
         if os.getpid() == process:  # a fork may leave the block, too
             path.unlink(missing_ok=True)
-        os.close(descriptor)
+        _close(held)
 
 
 def serving_address(settings: "Settings") -> str | None:
@@ -61,7 +63,7 @@ def serving_address(settings: "Settings") -> str | None:
     import fcntl
 
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -77,6 +79,11 @@ def serving_address(settings: "Settings") -> str | None:
         return None  # its writer has ended
     finally:
         os.close(descriptor)
+
+
+def _close(held: list[int]) -> None:
+    while held:
+        os.close(held.pop())
 
 
 def _announced_in(content: bytes, digest: str) -> str | None:
@@ -116,6 +123,8 @@ def _locked(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.stat().st_ino != os.fstat(descriptor).st_ino:
+            raise FileNotFoundError(path)  # the service that ended meanwhile has removed this file
         os.fchmod(descriptor, FILE_MODE)
         os.ftruncate(descriptor, 0)
     except OSError:

@@ -95,10 +95,17 @@ class Target:
 
         address = serving_address(self.settings) if self.address is None else None
         if address is not None:
-            from cragside.domain.errors import DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized
+            from cragside.domain.errors import (
+                DeadlineExceeded,
+                Forbidden,
+                ProcessingError,
+                ServiceUnavailable,
+                Unauthorized,
+            )
 
-            # This process can do it.
-            with suppress(DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized, TimeoutError):
+            # This process can do it where the other one cannot, or answers as no cragside does.
+            unusable = (DeadlineExceeded, Forbidden, ServiceUnavailable, Unauthorized, TimeoutError)
+            with suppress(*unusable, ProcessingError, KeyError, TypeError):
                 return self._ask_neighbour(address, work)
         return self.ask(work)
 
