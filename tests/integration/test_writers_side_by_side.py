@@ -35,10 +35,14 @@ LATER = f"{BUILDERS[0]} built the Tower of Newcastle0 in 1890."
 
 
 class StopsItself(WordLlamaEmbedder):
-    """Stops its process, as SIGSTOP from outside would, when it embeds what is merged into the graph."""
+    """Stops its process once, as SIGSTOP from outside would, when it embeds what is merged into the graph."""
+
+    stopped = False
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        if not self.stopped:
+            self.stopped = True
+            os.kill(os.getpid(), signal.SIGSTOP)
         return await super().embed(texts)
 
 
