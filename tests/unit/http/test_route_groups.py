@@ -10,7 +10,7 @@ from cragside.entrypoints.http.route_groups import GROUPS, RouteGroup
 def paths() -> Iterator[tuple[RouteGroup, str, str]]:
     for group in GROUPS:
         for route in iter_route_contexts(group.routes):
-            for method in route.methods or ():
+            for method in sorted(route.methods or ()):
                 yield group, method, route.path or ""
 
 
