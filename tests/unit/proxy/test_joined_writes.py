@@ -110,9 +110,6 @@ class Written:
     def write(self, data: bytes) -> None:
         self.calls.append(data)
 
-    def writelines(self, pieces: tuple[bytes, ...]) -> None:
-        self.calls.append(b"".join(pieces))
-
     def is_closing(self) -> bool:
         return self.closing
 

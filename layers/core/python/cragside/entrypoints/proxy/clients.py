@@ -183,7 +183,7 @@ class AnswerTransport:
 
     def _join(self, data: bytes) -> None:
         held, self._held, self.write = self._held, b"", self._transport.write
-        self._transport.writelines((held, data))
+        self._transport.write(held + data)
 
     def _release(self) -> None:
         if self._held and not self.is_closing():
