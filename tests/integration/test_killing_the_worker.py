@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+import traceback
 from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from cragside.adapters.embedded.languages import iso_639_1
 from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.query import SimilaritySearch
 from tests.places import FORK, Place, forked, places
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     pass
 
 SEED = int(os.environ.get("KILL_SEED", "20261122"))
+_TRIES = 20
 WORKSPACES = ("garden", "harbour", "library")
 
 Change = tuple[str, str, str]
@@ -82,22 +85,38 @@ def with_container(place: Place, work: Callable[[Container], Coroutine[Any, Any,
     asyncio.run(run())
 
 
+async def carry_out(container: Container, change: Change) -> None:
+    """Take a document in, or delete it, as the routes do. What an earlier try has done is no error."""
+    workspace, name, wanted = change
+    library = (await container.workspaces.open(workspace)).documents
+    if wanted:
+        acceptance = await library.accept(SourceText(name, wanted))
+        await container.queue.send(acceptance.tasks)
+    elif (record := await library.sourced(name)) is not None:
+        await container.queue.discard(workspace=workspace, document_id=record.id)
+        assert await library.delete(record.id)
+
+
 def brings(place: Place, orders: Connection) -> None:
-    """The server's part: takes documents in, as its routes do, while the workers live and die."""
+    """The server's part: takes documents in, as its routes do, while the workers live and die.
+
+    A client that is told that a database is busy tries again. Anything else is told to the test.
+    """
 
     async def serve(container: Container) -> None:
         while (change := await asyncio.to_thread(orders.recv)) is not None:
-            workspace, name, wanted = change
-            library = (await container.workspaces.open(workspace)).documents
-            if wanted:
-                acceptance = await library.accept(SourceText(name, wanted))
-                await container.queue.send(acceptance.tasks)
-            else:
-                record = await library.sourced(name)
-                assert record is not None
-                await container.queue.discard(workspace=workspace, document_id=record.id)
-                assert await library.delete(record.id)
-            orders.send("taken")
+            for left in reversed(range(_TRIES)):
+                try:
+                    await carry_out(container, change)
+                    orders.send("taken")
+                except ServiceUnavailable:
+                    if left:
+                        await asyncio.sleep(0.5)
+                        continue
+                    orders.send(traceback.format_exc())
+                except Exception:
+                    orders.send(traceback.format_exc())
+                break
 
     with_container(place, serve)
 
