@@ -1,6 +1,6 @@
 """Searches for passages, by similarity or by relevance, without correction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -261,21 +261,15 @@ class PassageFinder:
         names = await graph.of_passages([hit.passage.id for hit in hits], limit=_SEEDS)
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
-    async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
-        """Return the entities that the passages mention, each with its passages in order."""
+    async def within(self, hits: Sequence[Hit], *, workspace: str) -> tuple[dict[str, list[Hit]], Neighbourhood]:
+        """Return the entities that the passages mention, each with its passages in order, and the graph of these."""
         graph = (await self._workspaces.open(workspace)).graph
-        names = await graph.of_each_passage([hit.passage.id for hit in hits], limit=_SEEDS)
+        names, shown = await graph.within([hit.passage.id for hit in hits], each=_SEEDS, limit=_ENTITIES)
         mentioned: dict[str, list[Hit]] = {}
         for hit in hits:
             for name in names.get(hit.passage.id, ()):
                 mentioned.setdefault(name, []).append(hit)
-        return mentioned
-
-    async def among(self, names: Iterable[str], *, workspace: str) -> Neighbourhood:
-        """Entities and the relations between them."""
-        chosen = list(names)[:_ENTITIES]
-        graph = (await self._workspaces.open(workspace)).graph
-        return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
+        return mentioned, shown
 
     async def _stored(self, documents: Sequence[Document], workspace: str) -> list[Hit]:
         library = (await self._workspaces.open(workspace)).documents

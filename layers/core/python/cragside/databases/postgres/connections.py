@@ -145,7 +145,8 @@ class Connections:
         if user:
             free.insert(0, self._free_of.setdefault(user, asyncio.Semaphore(self._share)))
         async with AsyncExitStack() as taken:
-            self._count(waiting=1)
+            if waits := any(each.locked() for each in free):
+                self._count(waiting=1)
             try:
                 async with asyncio.timeout(self._wait_seconds):
                     for each in free:
@@ -153,7 +154,8 @@ class Connections:
             except TimeoutError:
                 raise AllBusy(f"all {self._most} connections, or {self._share} of one workspace, are in use") from None
             finally:
-                self._count(waiting=-1)
+                if waits:
+                    self._count(waiting=-1)
             self._count(in_use=1)
             try:
                 yield
