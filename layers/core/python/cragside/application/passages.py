@@ -244,12 +244,12 @@ class PassageFinder:
         self._relevant = relevant
 
     async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
-        """Return the passages, without those whose document was just deleted. `seconds` bound the grading."""
+        """Return the passages. `seconds` bound the grading."""
         if lookup.by == "similarity":
-            hits = await self._stored(await self._similar(lookup, workspace), workspace)
+            hits = _hits(await self._similar(lookup, workspace))
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
         documents, degraded = await self._relevant.find(lookup, workspace=workspace, seconds=seconds)
-        hits = await self._stored([each for each in documents if _suffices(each, lookup)], workspace)
+        hits = _hits([each for each in documents if _suffices(each, lookup)])
         best = documents[0].relevance if documents and not hits else None
         return Found(hits[: lookup.limit or _DEFAULT_LIMIT], degraded, best)
 
@@ -271,11 +271,6 @@ class PassageFinder:
                 mentioned.setdefault(name, []).append(hit)
         return mentioned, shown
 
-    async def _stored(self, documents: Sequence[Document], workspace: str) -> list[Hit]:
-        library = (await self._workspaces.open(workspace)).documents
-        known = await library.passages_by_id([document.id for document in documents])
-        return [Hit(document, *known[document.id]) for document in documents if document.id in known]
-
     async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
         search = await self._retriever.search_for(
             lookup.question,
@@ -292,6 +287,10 @@ class PassageFinder:
     async def _nearest(self, lookup: Lookup, workspace: str) -> float | None:
         nearest = replace(lookup, limit=1, least_similarity=0.0, strategy="similarity", compress=False)
         return next((each.similarity for each in await self._similar(nearest, workspace)), None)
+
+
+def _hits(documents: Sequence[Document]) -> list[Hit]:
+    return [Hit(document, *document.stored) for document in documents if document.stored]
 
 
 def _suffices(document: Document, lookup: Lookup) -> bool:

@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cragside.domain.errors import ValidationError
+
+if TYPE_CHECKING:
+    from cragside.domain.indexing import DocumentRecord, Passage
 
 EvidenceSource = Literal["local", "web"]
 DocType = Literal["code", "slack", "email", "meeting", "pdf", "image", "article", "text"]
@@ -19,7 +22,8 @@ class Document:
     """A passage. `score` is its relevance, the probability (0..1) that it is relevant to the query; None if ungraded.
 
     `similarity` is the cosine (0..1) between its vector and the query's, None where nothing has compared them.
-    `metadata` holds what a citation shows beyond title and URL: filename, page, section.
+    `metadata` holds what a citation shows beyond title and URL: filename, page, section. `stored` is the document of a
+    local passage and the passage as the store has it.
     """
 
     id: str
@@ -30,6 +34,7 @@ class Document:
     score: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     similarity: float | None = None
+    stored: "tuple[DocumentRecord, Passage] | None" = field(default=None, compare=False, repr=False)
 
     @property
     def whole(self) -> str:

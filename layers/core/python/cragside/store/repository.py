@@ -390,4 +390,5 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         title=record.label if record.title == record.name else record.title,
         url=next((place for place in (record.source, record.name) if place.startswith(("http://", "https://"))), None),
         metadata={name: value for name, value in shown.items() if value is not None},
+        stored=(record, passage),
     )
