@@ -12,7 +12,8 @@ from typing import Any
 from cragside.application.attempts import Handled
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.outcome import RagContext
 from cragside.domain.preferences import NOTHING_FOUND

@@ -8,8 +8,8 @@ from cachetools import LRUCache
 
 from cragside.application.grading import Grading, by_relevance, compressed
 from cragside.application.preferences import WorkspacePreferences
-from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.knowledge import Neighbourhood
 from cragside.domain.outcome import Degradation, left_out

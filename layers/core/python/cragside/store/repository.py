@@ -12,8 +12,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from cragside.domain.dating import date_of
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.languages import crosses_languages, foreign_question
