@@ -31,7 +31,7 @@ class Writable(Data):
     """A store on the environment's PostgreSQL, which documents can be brought to."""
 
     index_concurrency: int = Field(2, ge=2, le=1000, description="Most index functions at once; SQS knows no fewer.")
-    pool: int = Field(2, ge=1, le=100, description="Connections of each function to PostgreSQL, and to Neo4j.")
+    pool: int = Field(2, ge=2, le=100, description="Connections of each function to PostgreSQL, and to Neo4j.")
     sweep_minutes: int = Field(5, ge=1, le=1440, description="How often tasks that nobody carries are queued again.")
     index_memory_mb: int = Field(3008, ge=512, le=10_240)
     index_timeout_seconds: int = Field(600, ge=30, le=900)

@@ -68,6 +68,7 @@ FREE = frozenset(
         "RAG_OLLAMA_PARALLEL",
         "RAG_PART_PASSAGES",
         "RAG_PERSONA",
+        "RAG_POSTGRES_SECONDS",
         "RAG_QDRANT_CONNECTIONS",
         "RAG_REDIS_CONNECTIONS",
         "RAG_SAVED_QUERIES",

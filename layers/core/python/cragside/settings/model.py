@@ -111,13 +111,21 @@ class Settings(BaseModel):
     postgres_uri_secret: str | None = Field(
         None,
         validation_alias="POSTGRES_URI_SECRET",
-        description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI. It is "
-        "read when the first connection is made, and again after five minutes or when a login is refused.",
+        description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI, or "
+        "JSON as RDS writes it. POSTGRES_URI without user and password then says what the JSON does not. It is read "
+        "when the first connection is made, and again after five minutes or when a login is refused.",
     )
     postgres_connections: Connections | None = Field(
         None,
+        ge=2,
         description="Most connections of each process to PostgreSQL. Requests beyond wait for one, up to 10 seconds. "
         "One workspace uses half of them at most, two at least. Unset: 10, and 2 on AWS Lambda.",
+    )
+    postgres_seconds: float | None = Field(
+        None,
+        gt=0,
+        le=600,
+        description="Seconds that a statement to PostgreSQL may take. Unset: 30, and 8 on AWS Lambda.",
     )
     neo4j_uri: SecretStr | None = Field(
         None,
