@@ -22,12 +22,6 @@ from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, text
 QUESTION = "Whom did William Armstrong visit?"
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a database of a busy machine its time."""
-    monkeypatch.setattr(part_indexer, "_AT_ONCE_SECONDS", 60.0)
-
-
 @pytest.fixture
 async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
     made = Container(load_settings({"RAG_HOME": str(tmp_path), **SMALL_PARTS}), backend=backend)

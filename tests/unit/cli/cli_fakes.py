@@ -34,8 +34,11 @@ def context_with(*documents: Document, **fields: Any) -> RagContext:
 class FakeWorker:
     """Reports these, and notes how it was asked to run."""
 
-    def __init__(self, *handled: Handled, error: Exception | None = None, waits: bool = False) -> None:
+    def __init__(
+        self, *handled: Handled, error: Exception | None = None, waits: bool = False, leads: bool = True
+    ) -> None:
         self.handled = handled
+        self.leads = lambda: leads
         self.error = error
         self.stopped = asyncio.Event()
         self.waits = waits

@@ -30,6 +30,7 @@ from cragside.settings.values import (
     VectorStorage,
     WorkspaceSetting,
     WorkspaceTokens,
+    address_in,
     lowered,
     workspaces_by_token,
 )
@@ -456,12 +457,12 @@ class Settings(BaseModel):
     @property
     def ollama_address(self) -> str | None:
         """The address of the Ollama whose models are used, None if there is none."""
-        return self.ollama_base_url or _address_in(self.model_host, "ollama")
+        return self.ollama_base_url or address_in(self.model_host, "ollama")
 
     @property
     def openai_address(self) -> str | None:
         """The address, up to `/v1`, of the host with OpenAI's API whose models are used. None if there is none."""
-        return _address_in(self.model_host, "openai")
+        return address_in(self.model_host, "openai")
 
     @property
     def upstream(self) -> str:
@@ -499,11 +500,6 @@ class Settings(BaseModel):
     def allowed_origins(self) -> tuple[OriginPattern, ...]:
         """The origins of RAG_ALLOW_ORIGINS."""
         return origin_patterns(self.allow_origins) if self.allow_origins else ()
-
-
-def _address_in(model_host: str | None, api: str) -> str | None:
-    spoken, _, address = (model_host or "").partition("+")
-    return address if spoken == api else None
 
 
 def variable_of(field_name: str) -> str:
