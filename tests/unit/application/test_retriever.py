@@ -1,4 +1,6 @@
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -137,3 +139,17 @@ async def test_a_failed_store_is_reported_and_not_cached() -> None:
         await found(searching)
     repository.failure = None
     assert await found(searching) == ["otter.md"]
+
+
+async def test_fewer_answers_from_large_documents_are_remembered() -> None:
+    class Large(Counting):
+        async def similar(self, search: SimilaritySearch) -> list[Document]:
+            record: Any = SimpleNamespace(parts=[None] * 400)
+            return [replace(each, stored=(record, record)) for each in await super().similar(search)]
+
+    searching = retriever(repository := Large(OTTER))
+    for number in (*range(6), 5, 4, 3):
+        await found(searching, f"otters {number}", threshold=0.0)
+    assert len(repository.searches) == 6
+    await found(searching, "otters 0", threshold=0.0)
+    assert len(repository.searches) == 7

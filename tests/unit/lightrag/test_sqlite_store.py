@@ -23,6 +23,7 @@ from cragside.store.errors import LedgerError
 from cragside.store.ledger import Ledger
 from cragside.store.library import Library
 from cragside.store.part_indexer import PartIndexer
+from cragside.store.sqlite import database
 from cragside.store.sqlite.database import Database
 from cragside.store.sqlite.driver import ANSWERS, SqliteDriver
 from cragside.store.workspaces import Workspaces
@@ -195,9 +196,13 @@ async def test_texts_that_come_together_are_copied_into_the_file_together(
 
     await library.accept(text("first.md", SWAN))
     monkeypatch.setattr(SqliteDriver, "keep", together)
+    copies: list[None] = []
+    copy = database.copy_log
+    monkeypatch.setattr(database, "copy_log", lambda *given: (copies.append(None), copy(*given))[1])
     async with asyncio.timeout(60):
         await asyncio.gather(*(library.accept(text(f"{number}.md", ARMSTRONG)) for number in range(3)))
     assert (await library.documents())[1] == 4
+    assert len(copies) == 2  # the second has all that came during the first
 
 
 async def test_a_text_whose_workspace_is_removed_before_it_is_copied_is_in_the_workspace_of_that_name(

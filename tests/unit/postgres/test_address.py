@@ -126,6 +126,8 @@ LOGIN = {"username": "me", "password": "p@/?#"}
             "postgresql://proxy:5432/rag",
         ),
         ({"host": "db", "dbname": "rag"}, "postgresql:///other", "postgresql://db:5432/other"),
+        ({"host": "db", "dbname": "rag"}, "postgresql:///other?host=proxy", "postgresql://proxy:5432/other"),
+        ({"host": "fd00::7", "dbname": "rag", "engine": "Postgres"}, "", "postgresql://[fd00::7]:5432/rag"),
     ],
 )
 def test_a_secret_of_rds_is_an_address_whose_place_may_be_said_apart(
@@ -150,6 +152,11 @@ def test_a_secret_may_have_a_whole_address() -> None:
         ('{"username": "me", "password": "hunter2"}', "", "name the host"),
         ('{"username": "me", "password": "hunter2"}', "postgresql://you:hunter2@db/rag", "leave user and password out"),
         ("postgresql://me:hunter2@db/rag", "postgresql://db/rag", "Unset one of them"),
+        (json.dumps(LOGIN | {"host": "db/x?sslmode=disable&application_name=", "dbname": "r"}), "", "cannot be one"),
+        (json.dumps(LOGIN | {"host": "you@db", "dbname": "rag"}), "", "cannot be one"),
+        (json.dumps(LOGIN | {"host": "%2fsocket", "dbname": "rag"}), "", "cannot be one"),
+        (json.dumps(LOGIN | {"host": "db", "port": "5432/x", "dbname": "rag"}), "", "cannot be one"),
+        (json.dumps(LOGIN | {"engine": "notpostgres"}), "postgresql://db/rag", "another database"),
     ],
 )
 def test_a_wrong_secret_says_what_to_change_and_nothing_of_it(secret: str, place: str, said: str) -> None:

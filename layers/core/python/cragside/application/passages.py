@@ -1,6 +1,7 @@
 """Searches for passages, by similarity or by relevance, without correction."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -144,19 +145,27 @@ async def _compared(question: str, documents: Sequence[Document], repository: "R
 
 
 _REMEMBERED = 100
+# An answer takes one more place for so many parts of its documents, which stay in memory with it.
+_PARTS_A_PLACE = 20
+_Answer = tuple[str, tuple[Document, ...]]
+
+
+def _places(answer: _Answer) -> int:
+    documents = {id(each.stored[0]): each.stored[0] for each in answer[1] if each.stored}
+    return 1 + sum(len(each.parts) for each in documents.values()) // _PARTS_A_PLACE
 
 
 class Retriever:
     """Searches a workspace's passages by similarity.
 
-    It caches the answers to the last 100 searches until their store changes.
+    It caches the answers to the last 100 searches until their store changes, fewer of large documents.
     """
 
     def __init__(self, workspaces: "Workspaces", grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
         self._workspaces = workspaces
         self._grader = grader
         self._preferences = preferences
-        self._answers: LRUCache[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = LRUCache(_REMEMBERED)
+        self._answers: LRUCache[tuple[str, str, bool], _Answer] = LRUCache(_REMEMBERED, getsizeof=_places)
 
     async def search_for(
         self,
@@ -203,7 +212,8 @@ class Retriever:
         found: Sequence[Document] = await repository.similar(search)
         if compress:
             found = await compressed(Reading(search.text), found, self._grader)
-        self._answers[key] = version, tuple(found)
+        with suppress(ValueError):  # it is larger than all that may be cached
+            self._answers[key] = version, tuple(found)
         return list(found)
 
 
@@ -244,7 +254,7 @@ class PassageFinder:
         self._relevant = relevant
 
     async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
-        """Return the passages. `seconds` bound the grading."""
+        """Return the passages. `seconds` bound the grading, during which a document may be deleted."""
         if lookup.by == "similarity":
             hits = _hits(await self._similar(lookup, workspace))
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))

@@ -9,7 +9,9 @@ from cragside.settings.values import Connections, DocStatusStorage, GraphStorage
 
 def secret_of(variable: str, what: str = "key") -> Any:
     """Return the field of a setting that names the secret to take in place of a variable."""
-    description = f"ARN of the secret whose text is the {what}, in place of {variable}; see POSTGRES_URI_SECRET."
+    description = (
+        f"ARN of the secret or SSM parameter that is the {what}, in place of {variable}; see POSTGRES_URI_SECRET."
+    )
     return Field(None, validation_alias=f"{variable}_SECRET", description=description)
 
 
@@ -29,9 +31,10 @@ class DatabaseSettings(BaseModel):
     postgres_uri_secret: str | None = Field(
         None,
         validation_alias="POSTGRES_URI_SECRET",
-        description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI, or "
-        "JSON as RDS writes it. POSTGRES_URI without user and password then says what the JSON does not. It is read "
-        "when the first connection is made, and again after five minutes or when a login is refused.",
+        description="ARN of the AWS Secrets Manager secret, or of the SSM parameter, whose text is the address, in "
+        "place of POSTGRES_URI, or JSON as RDS writes it. POSTGRES_URI without user and password then says what the "
+        "JSON does not. It is read when the first connection is made, and again after five minutes or when a login is "
+        "refused.",
     )
     postgres_connections: Connections | None = Field(
         None,
@@ -43,7 +46,7 @@ class DatabaseSettings(BaseModel):
         None,
         gt=0,
         le=600,
-        description="Seconds that a statement to PostgreSQL may take. Unset: 30, and 8 on AWS Lambda.",
+        description="Seconds that a statement to PostgreSQL may take. Unset: 30, and 8 in the function that answers.",
     )
     neo4j_uri: SecretStr | None = Field(
         None,

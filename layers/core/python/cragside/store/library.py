@@ -43,7 +43,7 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
                 entry = Entry("", digest, made, source, pieces, store.part_passages, enrich, track)
                 entered = await _entered(store, ledger, entry, rename=rename)
         if known is None:
-            # Without the lease: what others enter meanwhile is kept with it.
+            # The lease is returned by now, so that one copy of the log keeps the texts of several clients.
             await store.ledger.driver.keep()
             return entered
     if enrich and any(part.enrichment == "none" for part in known.parts):

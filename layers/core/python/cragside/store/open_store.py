@@ -10,13 +10,13 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.domain.languages import Languages
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
+from cragside.store.batches import Batches, GraphShare, VectorShare
 from cragside.store.chunking import Chunker
 from cragside.store.driver import Since
 from cragside.store.embeddings import CachedEmbedder
 from cragside.store.engine import Engine
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
 from cragside.store.ledger import Ledger
-from cragside.store.merges import GraphShare, Merges, VectorShare
 
 Answer = TypeVar("Answer")
 
@@ -67,8 +67,8 @@ class Store:
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
         self.workers = 0
-        self.merges = Merges[GraphShare](self.writing, _MERGED_TOGETHER)
-        self.embeddings = Merges[VectorShare](self.accepting, _EMBEDDED_TOGETHER)
+        self.graph_batches = Batches[GraphShare](self.writing, _MERGED_TOGETHER)
+        self.vector_batches = Batches[VectorShare](self.accepting, _EMBEDDED_TOGETHER)
         self._generation = generation
         self._state = ""
         self._languages: tuple[str, Languages] | None = None

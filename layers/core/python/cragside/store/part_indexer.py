@@ -15,12 +15,12 @@ import numpy as np
 
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Acceptance, DocumentRecord, Task
+from cragside.store.batches import GraphShare, VectorShare
 from cragside.store.chunking import StoredPart, searched_text
 from cragside.store.drafts import Draft
 from cragside.store.driver import Always, GraphChange, OnceGone, PartVectors, WhileCurrent
 from cragside.store.errors import LedgerError, failing_as_unavailable
 from cragside.store.ledger import Ledger
-from cragside.store.merges import GraphShare, VectorShare
 from cragside.store.open_store import Store, StoreAccess, part_lease
 
 # Somebody waits for the answer, while others may write, and a model may be asked to describe what remains.
@@ -215,7 +215,8 @@ async def enter_vectors(
 ) -> None:
     """Make the passages of a part searchable, given their vectors in the order of `texts`."""
     rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
-    await store.embeddings.run(VectorShare(task, part, rows, vectors), partial(_enter, store.embedding_model))
+    entry = PartVectors(task.document_id, part, rows, vectors)
+    await store.vector_batches.run(VectorShare(task, part, entry), partial(_enter, store.embedding_model))
 
 
 async def _enter(model: str, ledger: Ledger, shares: Sequence[VectorShare]) -> bool:
@@ -225,8 +226,7 @@ async def _enter(model: str, ledger: Ledger, shares: Sequence[VectorShare]) -> b
         now = await ledger.part(share.task)
         if now is not None and not now.embedded:
             _check_same(share.part, now)
-            vectors = PartVectors(share.task.document_id, share.part, share.rows, share.vectors)
-            entered[now.version, now.number] = vectors
+            entered[now.version, now.number] = share.entry
     if entered:
         await ledger.enter_vectors(list(entered.values()), model)
     return True
@@ -238,7 +238,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     async with _naming_the_cause():
         extracted = await draft.extract(await texts_of(store, part))
     share = GraphShare(task, part, draft, extracted, await draft.tally(extracted))
-    await store.merges.run(share, partial(_merge, store))
+    await store.graph_batches.run(share, partial(_merge, store))
 
 
 async def _merge(store: Store, ledger: Ledger, shares: Sequence[GraphShare]) -> bool:

@@ -34,7 +34,7 @@ class UnfitSecret(ValueError):
 class Secrets:
     """Reads secrets of Secrets Manager, and parameters of Systems Manager, which cost nothing, by their ARNs.
 
-    All of a service share a client, which is made at the first read: that takes most of a second.
+    There is one client for each service. It is made at the first read, which takes most of a second.
     """
 
     def __init__(self, connect: "Callable[[str], Any] | None" = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -59,7 +59,7 @@ class Secrets:
 
     def text(self, name: str) -> str:
         """The text without surrounding blanks. Raises `UnfitSecret`, `ConfigurationError` and what the SDK raises."""
-        if name.startswith("arn:") and name.split(":")[2] == "ssm":
+        if re.match(r"arn:[^:]+:ssm:", name):
             text = self._connected("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
         else:
             text = self._connected("secretsmanager").get_secret_value(SecretId=name).get("SecretString")

@@ -216,7 +216,7 @@ async def correct(question: str, vocabulary: "Vocabulary") -> Reading:
         ]
         counts = await vocabulary.held({term for each in near for term in each.terms})
         for each in near:
-            read = await _nearest(each, counts, known, vocabulary)
+            read = await each.read(counts, known, vocabulary)
             if read.lower() not in ("", each.word.plain):
                 changes.append((each.word.start, each.word.end, read))
     return _changed(question, sorted(changes))
@@ -324,34 +324,33 @@ class _Near:
         """All terms that the documents may have."""
         return {*self.sought, *(term for parts in self.splits.values() for term in parts)}
 
+    async def read(self, held: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary") -> str:
+        """Return the nearest word of the vocabulary, which has the terms `held`; "" if none is near.
 
-async def _nearest(
-    strange: _Near, held: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary"
-) -> str:
-    """The nearest word of the vocabulary, "" if none is near. Words that say nothing are known without looking."""
-    word, ranks, sought, splits = strange.word, strange.ranks, strange.sought, strange.splits
-    # A word of the language comes before one that a single document may have misspelt in another way.
-    near = sorted(
-        (not any(sought[term] in words for words in known), ranks[sought[term]], -held[term], term)
-        for term in sought.keys() & held.keys()
-    )
-    empty, rank = _nearest_empty(word.plain)
-    for _, at, _, term in near[:_MOST_TRIED]:
-        if empty and rank <= at:
+        Words that say nothing are known without looking.
+        """
+        # A word of the language comes before one that a single document may have misspelt in another way.
+        near = sorted(
+            (not any(self.sought[term] in words for words in known), self.ranks[self.sought[term]], -held[term], term)
+            for term in self.sought.keys() & held.keys()
+        )
+        empty, rank = _nearest_empty(self.word.plain)
+        for _, at, _, term in near[:_MOST_TRIED]:
+            if empty and rank <= at:
+                return empty
+            other = self.sought[term]
+            # Which language the passage was read in is not known, so it is looked for by the word and by its term.
+            if form := _form_in(await vocabulary.passage_with(f"{other} {term}"), term, self.ranks):
+                return form
+            # Many terms are also those of something that is no word.
+            if any(other in words for words in known):
+                return other
+        if empty:
             return empty
-        other = sought[term]
-        # Which language the passage was read in is not known, so it is looked for by the word and by its term.
-        if form := _form_in(await vocabulary.passage_with(f"{other} {term}"), term, ranks):
-            return form
-        # Many terms are also those of something that is no word.
-        if any(other in words for words in known):
-            return other
-    if empty:
-        return empty
-    for parts, (first, second) in splits.items():
-        if first in held and second in held and _beside(parts, await vocabulary.passage_with(parts)):
-            return parts
-    return ""
+        for parts, (first, second) in self.splits.items():
+            if first in held and second in held and _beside(parts, await vocabulary.passage_with(parts)):
+                return parts
+        return ""
 
 
 def _nearest_empty(word: str) -> tuple[str, int]:

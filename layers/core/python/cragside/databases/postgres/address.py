@@ -1,9 +1,11 @@
 """The address of a PostgreSQL database, and how to connect to it."""
 
 import json
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote
@@ -14,19 +16,19 @@ _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FILES = ("sslrootcert", "sslcert", "sslkey")
 _SYSTEM = "system"
 # Amazon RDS signs certificates by authorities of its own, which no system has. `tools/rds_authorities.py` writes them.
+# Those of China's regions are not among them.
 _OF_RDS = Path(__file__).with_name("rds_authorities.pem")
-_RDS_HOSTS = (".rds.amazonaws.com", ".rds.amazonaws.com.cn")
+_RDS_HOSTS = ".rds.amazonaws.com"
 
 
 def tls_of(options: Mapping[str, str], host: str = "") -> ssl.SSLContext | str:
     """Return the argument `ssl` of `asyncpg.connect`. Raises `BadAddress`.
 
     `require` encrypts and does not verify. `verify-ca` verifies the certificate, and `verify-full` the host's name too.
-    Both trust the system's authorities if no `sslrootcert` is given, where libpq looks for a file, and those of RDS for
-    a host there. Without `sslmode`, such a host is verified in full.
+    Both trust the system's authorities if no `sslrootcert` is given, where libpq looks for a file; for a host of RDS,
+    those of RDS. Without `sslmode`, such a host is verified in full.
     """
-    on_rds = _is_on_rds(host)
-    mode = options.get("sslmode", "verify-full" if on_rds else "prefer")
+    mode = _mode(options, host)
     if mode not in _MODES:
         raise BadAddress(f"sslmode has to be one of {', '.join(_MODES)}")
     verifies = mode.startswith("verify-")
@@ -39,7 +41,21 @@ def tls_of(options: Mapping[str, str], host: str = "") -> ssl.SSLContext | str:
         raise BadAddress("sslkey needs sslcert")
     if "sslcert" in options and not verifies and mode != "require":
         raise BadAddress("sslcert needs sslmode=require, verify-ca or verify-full")
-    return _context(mode, options, on_rds=on_rds) if verifies or mode == "require" else mode
+    if mode == "verify-full" and _is_on_rds(host) and not options.keys() & {*_FILES}:
+        return _context_of_rds()
+    return _context(mode, options) if verifies or mode == "require" else mode
+
+
+def _mode(options: Mapping[str, str], host: str) -> str:
+    return options.get("sslmode", "verify-full" if _is_on_rds(host) else "prefer")
+
+
+@cache
+def _context_of_rds() -> ssl.SSLContext:
+    """Return the context of a host of RDS, which takes long to make."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(_OF_RDS)
+    return context
 
 
 def _is_on_rds(host: str) -> bool:
@@ -50,7 +66,7 @@ def _is_system(name: str, value: str) -> bool:
     return name == "sslrootcert" and value == _SYSTEM
 
 
-def _context(mode: str, options: Mapping[str, str], *, on_rds: bool) -> ssl.SSLContext:
+def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = mode == "verify-full"
     if mode == "require":
@@ -59,8 +75,6 @@ def _context(mode: str, options: Mapping[str, str], *, on_rds: bool) -> ssl.SSLC
         roots = options.get("sslrootcert", _SYSTEM)
         if mode != "require" and roots == _SYSTEM:
             context.load_default_certs()
-            if on_rds and "sslrootcert" not in options:
-                context.load_verify_locations(_OF_RDS)
         elif mode != "require":
             context.load_verify_locations(roots)
     except (ssl.SSLError, OSError):
@@ -151,7 +165,7 @@ class PostgresAddress:
         parts = split_address(place, "postgresql", "postgres") if place else SplitResult("", "", "", "", "")
         if "@" in parts.netloc:
             raise BadAddress("leave user and password out, which are in the secret")
-        server = parts.netloc or f"{given.get('host', '')}:{given.get('port', _PORT)}"
+        server = parts.netloc or ("" if "host" in dict(parse_qsl(parts.query)) else _server(given))
         database = unquote(parts.path.removeprefix("/")) or given.get("dbname", "")
         login = ":".join(quote(given.get(name, ""), safe="") for name in ("username", "password"))
         query = f"?{parts.query}" if parts.query else ""
@@ -187,9 +201,17 @@ def _fields(secret: str) -> dict[str, str]:
     fields = {name: str(value) for name, value in given.items() if isinstance(value, str | int)}
     if missing := [name for name in ("username", "password") if not fields.get(name)]:
         raise BadAddress(f"the secret has no {missing[0]}")
-    if not fields.get("engine", "postgres").endswith(("postgres", "postgresql")):
+    if fields.get("engine", "postgres").lower().removeprefix("aurora-") not in ("postgres", "postgresql"):
         raise BadAddress("the secret is that of another database")
     return fields
+
+
+def _server(given: Mapping[str, str]) -> str:
+    """Return host and port of a secret in JSON, which are to say nothing else of an address."""
+    host, port = given.get("host", ""), given.get("port", str(_PORT))
+    if not re.fullmatch(r"[\w.-]*|[\da-fA-F:.]+", host, re.ASCII) or not re.fullmatch(r"\d{1,5}", port, re.ASCII):
+        raise BadAddress("the secret has a host or a port that cannot be one")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
@@ -238,6 +260,6 @@ def _iam(options: Mapping[str, str], password: str | None, host: str) -> bool:
         raise BadAddress("auth has to be iam. Leave it out if there is a password")
     if password:
         raise BadAddress("auth=iam makes passwords itself. Leave the password out")
-    if options.get("sslmode", "verify-full" if _is_on_rds(host) else "") not in ("require", "verify-ca", "verify-full"):
+    if _mode(options, host) not in ("require", "verify-ca", "verify-full"):
         raise BadAddress("auth=iam needs sslmode=verify-full, as RDS takes its tokens over TLS only")
     return True

@@ -46,7 +46,7 @@ WAIT_SECONDS = 10.0
 CLEANUP_SECONDS = 1.0
 # A connection that was idle for longer is replaced: a frozen function's connection is dead when it thaws.
 IDLE_SECONDS = 30.0
-# After a shorter silence of the whole process, which may have been frozen too, a connection has to answer in so long.
+# After such a silence, a connection has to answer in so long before it is used: the process may have been frozen.
 QUIET_SECONDS, SIGN_SECONDS = 1.0, 1.0
 
 _ENDED = (
@@ -243,6 +243,7 @@ class Connections:
         elif self._direct is False:
             arguments["statement_cache_size"] = 0
         connection = await asyncpg.connect(**arguments)
+        self._used_at = SYSTEM_CLOCK.time()
         self._count(opened=1)
         connection.add_termination_listener(lambda _: self._count(opened=-1))
         if self._figures is not None:

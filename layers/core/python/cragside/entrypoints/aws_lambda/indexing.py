@@ -30,6 +30,8 @@ Job = Callable[[Container, float], Coroutine[Any, Any, Answer]]
 # When less time is left, no task starts, and running tasks are cancelled. They go back to the queue at once.
 MARGIN_SECONDS = 10.0
 _EXTEND_SECONDS = 15.0
+# What writes a batch may take longer than what answers a request.
+_STATEMENT_SECONDS = 30.0
 # So many tasks at once fit into a function's memory.
 _AT_ONCE = 10
 # How often a message is received before another one takes its place.
@@ -236,7 +238,9 @@ class Shift:
 
 def start() -> Handler:
     """Return the function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
-    function = IndexFunction(Container(load_settings()))
+    settings = load_settings()
+    settings = settings.model_copy(update={"postgres_seconds": settings.postgres_seconds or _STATEMENT_SECONDS})
+    function = IndexFunction(Container(settings))
     if snapshot.ahead():
         function.load()
     return observed(function.answer)

@@ -45,7 +45,8 @@ _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_c
     AND NOT EXISTS (SELECT FROM crag.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
 # Until autovacuum has counted a table that has grown, which takes a minute, a search reads all edges of a workspace.
 _OUTDATED = """SELECT relid::regclass::text FROM pg_stat_user_tables
-    WHERE (schemaname = 'crag' OR relname LIKE 'lightrag\\_%') AND n_mod_since_analyze > 100 + n_live_tup / 10"""
+    WHERE (schemaname = 'crag' OR relname LIKE 'lightrag\\_%' AND pg_table_is_visible(relid))
+    AND n_mod_since_analyze > 100 + n_live_tup / 10"""
 # Whoever makes or drops an index waits for transactions of others. One of them may never end.
 _LOCK_SECONDS = 10
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -94,7 +95,8 @@ async def make_near_indexes(database: PostgresDatabase, store: int | None = None
                     await _make(connection, index)
                     made += 1
         for (table,) in await _rows(connection, _OUTDATED):
-            await connection.execute(f"ANALYZE (SKIP_LOCKED) {table}")
+            with suppress(asyncpg.PostgresError):  # autovacuum does it later
+                await connection.execute(f"ANALYZE (SKIP_LOCKED) {table}")
     return made
 
 

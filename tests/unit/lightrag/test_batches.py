@@ -13,9 +13,9 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Embedder
 from cragside.store import part_indexer
+from cragside.store.batches import Batches, GraphShare, Share
 from cragside.store.chunking import StoredPart
 from cragside.store.ledger import Ledger
-from cragside.store.merges import GraphShare, Merges, Share
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 from tests.indexing import LONG, text
@@ -60,7 +60,7 @@ class Merger:
 
 async def run(merger: Merger, *shares: Share) -> list[BaseException | None]:
     """Merge shares, of which the first is under way when the others come."""
-    merges = Merges[Share](nullcontext, 40)
+    merges = Batches[Share](nullcontext, 40)
     tasks = [asyncio.create_task(merges.run(each, merger)) for each in shares]
     while not merger.calls:
         await asyncio.sleep(0)
@@ -76,7 +76,7 @@ async def test_what_comes_during_a_merge_is_merged_together_after_it() -> None:
 
 async def test_what_comes_while_the_lease_is_awaited_is_written_together() -> None:
     room, merger = Room(), Merger()
-    merges = Merges[Share](room.held, 40)
+    merges = Batches[Share](room.held, 40)
     merger.free.set()
     tasks = [asyncio.create_task(merges.run(each, merger)) for each in map(share, "abc")]
     await room.asked.wait()
@@ -99,7 +99,7 @@ async def test_each_is_merged_alone_when_they_cannot_be_merged_together(failure:
 
 
 async def test_a_task_that_is_cancelled_leaves_the_others_to_merge() -> None:
-    merges, merger = Merges[Share](nullcontext, 40), Merger()
+    merges, merger = Batches[Share](nullcontext, 40), Merger()
     first, second, third = (asyncio.create_task(merges.run(share(name), merger)) for name in "abc")
     while not merger.calls:
         await asyncio.sleep(0)
@@ -155,3 +155,21 @@ async def test_documents_that_are_merged_together_give_the_graph_of_those_merged
     alone, expected = await graph_of(tmp_path / "b", together=False, monkeypatch=monkeypatch)
     assert set(alone) == {1}
     assert told == expected
+
+
+async def test_a_task_that_is_cancelled_while_it_writes_writes_for_those_that_wait_with_it() -> None:
+    merger, room = Merger(), Room()
+    merges = Batches[Share](room.held, 40)
+    tasks = [asyncio.create_task(merges.run(share(name), merger)) for name in "ab"]
+    await room.asked.wait()
+    await asyncio.sleep(0)
+    room.free.set()
+    while not merger.calls:
+        await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    merger.free.set()
+    first, second = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError)
+    assert second is None
+    assert merger.calls == ["ab"]

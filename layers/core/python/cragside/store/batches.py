@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cragside.domain.indexing import Task
-from cragside.ports.embedder import Vectors
 from cragside.store.chunking import StoredPart
 from cragside.store.drafts import Draft, Extracted
-from cragside.store.driver import Row
+from cragside.store.driver import PartVectors
 from cragside.store.ledger import Ledger
 
 logger = logging.getLogger("cragside")
@@ -43,17 +42,16 @@ class GraphShare(Share):
 
 @dataclass(eq=False, slots=True)
 class VectorShare(Share):
-    """Keeps the passages of a part, and their vectors in the same order."""
+    """Keeps the passages of a part, and their vectors."""
 
-    rows: Mapping[str, Row]
-    vectors: Vectors
+    entry: PartVectors
 
 
 Kind = TypeVar("Kind", bound=Share)
 Write = Callable[[Ledger, Sequence[Kind]], Awaitable[bool]]
 
 
-class Merges(Generic[Kind]):
+class Batches(Generic[Kind]):
     """Writes shares one after the other, and those together that wait for the same lease.
 
     What many parts mention is then read, described, embedded and written once for all of them.
@@ -69,20 +67,21 @@ class Merges(Generic[Kind]):
     async def run(self, share: Kind, write: Write[Kind]) -> None:
         """Write a share, unless another task does it with its own meanwhile.
 
-        Where `write` fails or returns False, shares that were written together are written one by one.
+        Where `write` fails or returns False, shares that were written together are written one by one. A task that is
+        cancelled while it writes for others too ends afterwards.
         """
         self._waiting.append(share)
         try:
             async with self._turn:
                 if not share.done:
                     async with self._held() as ledger:
-                        await self._write(ledger, share, write)
+                        await self._write(ledger, self._beside(share), write)
         finally:
             self._waiting.remove(share)
 
-    async def _write(self, ledger: Ledger, share: Kind, write: Write[Kind]) -> None:
-        together = self._beside(share)
-        if len(together) > 1 and not await self._written(ledger, together, write):
+    async def _write(self, ledger: Ledger, together: Sequence[Kind], write: Write[Kind]) -> None:
+        share = together[0]
+        if len(together) > 1 and not await _to_its_end(self._written(ledger, together, write)):
             for each in together:
                 each.alone = True
         if not share.done:
@@ -110,3 +109,13 @@ class Merges(Generic[Kind]):
                 break
             together.append(each)
         return together
+
+
+async def _to_its_end(work: Coroutine[Any, Any, bool]) -> bool:
+    """Await work that a cancelled caller ends all the same."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
