@@ -196,6 +196,18 @@ class Settings(BaseModel):
         description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it. A store with another "
         "manifest is not opened. A store in a bucket needs it, and all its files are checked against it.",
     )
+    generations: Bucket | None = Field(
+        None,
+        description="Versioned bucket with the stores of workspaces, as `s3://bucket/prefix`, in place of RAG_HOME. "
+        "They are fetched to the temporary directory. With RAG_QUEUE_URL, documents are put into an inbox there, from "
+        "where a Lambda function takes them and publishes the next generation.",
+    )
+    generation_seconds: float = Field(
+        5.0,
+        ge=0,
+        le=3600,
+        description="Seconds until a used workspace of RAG_GENERATIONS is looked at again for a newer generation.",
+    )
     workspace: WorkspaceSetting = Field(
         DEFAULT_WORKSPACE,
         description="The workspace of requests that name none. Upper and lower case make no difference.",
@@ -442,7 +454,7 @@ class Settings(BaseModel):
     def in_files(self, home: Path) -> "Settings":
         """Return these settings for a store in a folder that nobody else uses, with its own queue."""
         servers = ("postgres_uri", "postgres_uri_secret", "neo4j_uri", "qdrant_url", "redis_uri", "redis_uri_secret")
-        elsewhere = ("home_sha256", "queue_url", *servers)
+        elsewhere = ("home_sha256", "generations", "queue_url", *servers)
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property
