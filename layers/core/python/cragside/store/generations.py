@@ -320,7 +320,7 @@ class Generations(Home):
             self._known[workspace] = _Look(at, known.etag, known.folder)
 
     async def _newest(self, workspace: str, known: _Look | None, at: float) -> _Look:
-        fresh = self.folder / workspace / f"fresh-{os.urandom(8).hex()}"
+        fresh = self.folder / workspace / os.urandom(8).hex()
         await asyncio.to_thread(self._own.make)
         path = fresh / Path(file_of(workspace)).name
         self._made.add(fresh)
@@ -328,11 +328,11 @@ class Generations(Home):
             found = await fetch_generation(self._versions, workspace, path, known=known.etag if known else "")
         except NotFound:
             return _Look(at, "", self.folder / workspace / "none")
-        if found is None and known is not None:
-            return _Look(at, known.etag, known.folder)
-        if found is None:
-            raise ServiceUnavailable("knowledge_base", f"{object_of(workspace)} was not sent.")
-        return _Look(at, found.object.etag, fresh)
+        if found is not None:
+            return _Look(at, found.object.etag, fresh)
+        self._made.discard(fresh)
+        assert known is not None  # noqa: S101 (only a known one is unchanged)
+        return _Look(at, known.etag, known.folder)
 
 
 def _is_outage(error: ServiceUnavailable) -> bool:
