@@ -85,7 +85,7 @@ class Stores(Models):
         from cragside.store.generations import Generations
 
         seconds, takes_documents = self.settings.generation_seconds, self.inbox is not None
-        return Generations(
+        generations = Generations(
             self._own_folder,
             self.backend,
             self.versioned_store,
@@ -93,6 +93,7 @@ class Stores(Models):
             takes_documents=takes_documents,
             clock=self.clock,
         )
+        return self._closed(generations, generations.close)
 
     @cached_property
     def _own_folder(self) -> "OwnFolder":
@@ -339,5 +340,5 @@ class Stores(Models):
         """Tell if the store is in a folder that this process may change: neither in a bucket nor a baked store."""
         from cragside.store.baked import is_baked
 
-        home = self.settings.home
-        return self.settings.generations is None and isinstance(home, Path) and not is_baked(home)
+        place = self.settings.store_place
+        return isinstance(place, Path) and not is_baked(place)

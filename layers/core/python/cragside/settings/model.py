@@ -12,6 +12,7 @@ from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
+    BucketAddress,
     Connections,
     Count,
     DocStatusStorage,
@@ -473,6 +474,11 @@ class Settings(BaseModel):
         if self.openai_address is not None:
             return self.openai_address.removesuffix("/v1")
         return self.ollama_address or self.ollama_host or "http://127.0.0.1:11434"
+
+    @property
+    def store_place(self) -> Path | BucketAddress:
+        """The folder or the bucket of the workspaces, unless they are in PostgreSQL."""
+        return self.generations or self.home
 
     @property
     def on_postgres(self) -> bool:
