@@ -9,9 +9,11 @@ from typing import Any
 
 import httpx
 from flight import ARCHITECTURE, ROOT, Flight, timed
+from killed_writer import record
 
 BUCKET = "knowledge"
 LAYERS = {"enrich": ("core", "lightrag", "parsers"), "index": ("core", "lightrag")}
+TOKEN = "right-of-the-flight"
 _ROLE = "arn:aws:iam::000000000000:role/function"
 
 
@@ -42,17 +44,17 @@ class GenerationsFlight(Flight):
         for group in logs.describe_log_groups()["logGroups"]:
             logs.delete_log_group(logGroupName=group["logGroupName"])
 
-    def keys(self) -> list[str]:
+    def objects(self) -> list[str]:
         """The names of the objects in the bucket."""
         return [each["Key"] for each in self.client("s3").list_objects_v2(Bucket=BUCKET).get("Contents", ())]
 
-    def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: Any = None, *, query: str = "") -> tuple[int, Any]:
         """Send a request to the function as an HTTP API does. Return status and body."""
         event = {
             "version": "2.0",
             "rawPath": path,
-            "rawQueryString": "",
-            "headers": {"host": "localhost", "content-type": "application/json", "authorization": "Bearer secret"},
+            "rawQueryString": query,
+            "headers": {"host": "localhost", "content-type": "application/json", "authorization": f"Bearer {TOKEN}"},
             "requestContext": {"http": {"method": method, "path": path, "sourceIp": "127.0.0.1"}},
             "body": None if body is None else json.dumps(body),
             "isBase64Encoded": False,
@@ -78,6 +80,28 @@ class GenerationsFlight(Flight):
         groups = [each["logGroupName"] for each in client.describe_log_groups()["logGroups"]]
         return [event["message"] for each in groups for event in client.filter_log_events(logGroupName=each)["events"]]
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The settings that both functions have."""
+        return {
+            "RAG_GENERATIONS": f"s3://{BUCKET}/kb",
+            "RAG_GENERATION_SECONDS": "0",
+            "RAG_QUEUE_URL": self._queue,
+        }
+
+    def call_writer(self, workspace: str) -> dict[str, Any]:
+        """Call the function that writes, beside the queue. Return its answer."""
+        answer = self.client("lambda").invoke(
+            FunctionName="index", Payload=json.dumps({"Records": [record(workspace)]})
+        )
+        return dict(json.loads(answer["Payload"].read()))
+
+    def have_messages_call(self, yes: bool) -> None:
+        """Have messages of the queue call the function that writes, or leave them."""
+        functions = self.client("lambda")
+        for each in functions.list_event_source_mappings()["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=each["UUID"], Enabled=yes)
+
     @cached_property
     def _queue(self) -> str:
         attributes = {"FifoQueue": "true", "VisibilityTimeout": "120"}
@@ -89,13 +113,7 @@ class GenerationsFlight(Flight):
         bucket.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
         layers = {name: self._layer(name) for name in LAYERS["enrich"]}
         for name, extra in (("enrich", {"RAG_UPLOADS": f"s3://{BUCKET}/uploads"}), ("index", {})):
-            variables = {
-                "RAG_GENERATIONS": f"s3://{BUCKET}/kb",
-                "RAG_GENERATION_SECONDS": "0",
-                "RAG_QUEUE_URL": self._queue,
-                "RAG_API_TOKEN": "secret",
-                **extra,
-            }
+            variables = {"RAG_API_TOKEN": TOKEN, **self.variables, **extra}
             self.client("logs").create_log_group(logGroupName=f"/aws/lambda/{name}")
             self.client("lambda").create_function(
                 FunctionName=name,

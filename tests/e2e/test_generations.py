@@ -2,11 +2,16 @@
 
 import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from flight import CORPUS, say
-from generations_flight import BUCKET, GenerationsFlight
+from generations_flight import BUCKET, TOKEN, GenerationsFlight
 from typer.testing import CliRunner
 from writable_flight import until
 
@@ -49,7 +54,7 @@ def settled(flight: GenerationsFlight, document: str) -> None:
 
 def test_an_empty_bucket_answers_that_it_knows_nothing(flight: GenerationsFlight) -> None:
     assert titles(flight, QUESTION) == []
-    assert flight.keys() == []
+    assert flight.objects() == []
 
 
 def test_an_uploaded_document_is_cited(flight: GenerationsFlight) -> None:
@@ -62,7 +67,7 @@ def test_an_uploaded_document_is_cited(flight: GenerationsFlight) -> None:
     (cited,) = re.findall(r"^\[1\] .+$", body["prompt"], re.MULTILINE)
     say(f"POST /v1/enrich {QUESTION!r}: {cited}")
     assert cited.startswith("[1] Mercury, the innermost planet")
-    assert "ws/default/store.sqlite3.gz" in "".join(flight.keys())
+    assert "ws/default/store.sqlite3.gz" in "".join(flight.objects())
 
 
 def test_memory_and_deletion_work(flight: GenerationsFlight) -> None:
@@ -102,12 +107,57 @@ def test_an_operator_goes_back_and_forgets(flight: GenerationsFlight, monkeypatc
     assert titles(flight, QUESTION) == ["Mercury, the innermost planet"]
 
 
+def test_writers_at_once_and_killed_ones_lose_and_double_nothing(flight: GenerationsFlight) -> None:
+    script = [sys.executable, str(Path(__file__).with_name("killed_writer.py"))]
+    variables = {**os.environ, **credentials(flight.folder, flight.emulator.url), **flight.variables}
+    flight.have_messages_call(False)
+    for moment in ("before", "after"):
+        for number in range(2):
+            bring(flight, f"{moment}-{number}.md")
+        killed = subprocess.run([*script, moment, "herd"], env=variables, capture_output=True, timeout=120, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+        say(f"a writer killed {moment} S3 had the generation: {counted(flight)} documents, {len(waiting(flight))} wait")
+        assert len(waiting(flight)) in (2, 4)
+        assert counted(flight) in (0, 4)
+    bring(flight, "last.md")
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(flight.call_writer, ["herd"] * 3))
+    say(f"three writers at once: {counted(flight)} documents")
+    assert answers == [{"batchItemFailures": []}] * 3
+    flight.have_messages_call(True)
+    code, body = flight.request("GET", "/v1/documents", query="workspace=herd")
+    assert code == 200
+    names = sorted(each["name"] for each in body["documents"])
+    assert names == ["after-0.md", "after-1.md", "before-0.md", "before-1.md", "last.md"]
+    assert waiting(flight) == []
+
+
+def bring(flight: GenerationsFlight, name: str) -> None:
+    text = f"The herd called {name} grazes on the northern pasture until the first snow."
+    code, body = flight.request("POST", "/v1/documents", {"name": name, "text": text, "workspace": "herd"})
+    assert (code, body["documents"][0]["status"]) == (202, "pending")
+
+
+def counted(flight: GenerationsFlight) -> int:
+    code, body = flight.request("GET", "/v1/documents", query="workspace=herd")
+    assert code == 200
+    return int(body["total"])
+
+
+def waiting(flight: GenerationsFlight) -> list[str]:
+    return [name for name in flight.objects() if name.startswith("kb/in/herd/")]
+
+
 def test_nothing_is_logged_of_documents_and_prompts(flight: GenerationsFlight) -> None:
     lines = "\n".join(flight.logged()).lower()
     assert "published" in lines
-    for private in ("otter", "mercury", "berth", "secret"):
+    for private in ("otter", "mercury", "berth", TOKEN):
         assert private not in lines
 
 
 def test_nothing_waits_in_the_end(flight: GenerationsFlight) -> None:
-    assert sorted(flight.keys()) == ["kb/ws/default/store.sqlite3.gz", "kb/ws/default~memory/store.sqlite3.gz"]
+    assert sorted(flight.objects()) == [
+        "kb/ws/default/store.sqlite3.gz",
+        "kb/ws/default~memory/store.sqlite3.gz",
+        "kb/ws/herd/store.sqlite3.gz",
+    ]
