@@ -2,7 +2,7 @@
 
 `python -m benchmarks.generations [--passages 1000 20000] [--python 3.12] [--rounds 3] [--json FILE]`
 
-moto's server stands in for S3, on loopback: a generation comes faster than from S3, so its sizes are shown too. The
+The emulator of `make e2e` stands in for S3, on loopback. Times of S3 are others, so the sizes are shown too. The
 function runs under Lambda's runtime interface emulator, with the layers that are deployed. `first` is the first `/rag`
 after INIT, which fetches, checks and opens the workspace.
 """
@@ -13,12 +13,10 @@ import os
 import shutil
 import statistics
 import time
-from collections import defaultdict
 from pathlib import Path
 from unittest.mock import patch
 
 import boto3
-from moto.server import ThreadedMotoServer
 
 from benchmarks import corpus
 from benchmarks.coldstart import TOKEN, Measured, _ask, layers
@@ -28,14 +26,9 @@ from benchmarks.harness import ROOT, machine, report, scratch, table
 from benchmarks.stores import store
 from cragside.adapters.aws.versions import S3VersionedStore
 from cragside.store.generations import Generation, publish_generation
+from tests.services.ministack import Ministack, credentials
 
 _BUCKET = "generations"
-_AWS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_REGION": "us-east-1",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
 _WARM = 20
 
 
@@ -49,10 +42,10 @@ def published(passages: int, folder: Path) -> tuple[Generation, float]:
     return generation, time.perf_counter() - began
 
 
-def turn(function: Measured, at: Runtime, passages: int, address: str, folder: Path) -> dict[str, float]:
+def turn(function: Measured, at: Runtime, passages: int, aws: dict[str, str], folder: Path) -> dict[str, float]:
     """One environment's life: INIT with a health check, then several `/rag` requests. Times in ms."""
-    variables = {**_AWS, "AWS_ENDPOINT_URL": address, "RAG_GENERATIONS": f"s3://{_BUCKET}/{passages}"}
-    env = lambda_environment(function.task, function.opt, RAG_API_TOKEN=TOKEN, TMPDIR=str(folder), **variables)
+    variables = {"RAG_API_TOKEN": TOKEN, "RAG_GENERATIONS": f"s3://{_BUCKET}/{passages}", "TMPDIR": str(folder)}
+    env = {**lambda_environment(function.task, function.opt, **variables), **aws}
     with emulated(at, env, folder / f"{passages}.log") as invoked:
         invoked.invoke(event("/healthz"))
         taken = [_ask(invoked, question) for question in corpus.questions(passages, _WARM + 1)]
@@ -67,35 +60,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     arguments = parser.parse_args()
-    at, server = runtime(arguments.python), ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    address = "http://{}:{}".format(*server.get_host_and_port())
-    rows, figures = [], defaultdict[str, list[float]](list)
-    try:
-        with scratch() as folder, patch.dict(os.environ, {**_AWS, "AWS_ENDPOINT_URL": address}):
-            client = boto3.client("s3")
-            client.create_bucket(Bucket=_BUCKET)
+    at, rows, figures = runtime(arguments.python), list[list[str]](), dict[str, float]()
+    with scratch() as folder, Ministack() as emulator:
+        aws = {name: value for name, value in credentials(folder, emulator.url).items() if name.startswith("AWS_")}
+        with patch.dict(os.environ, aws):
+            boto3.client("s3").create_bucket(Bucket=_BUCKET)
             function = Measured("enrich", ROOT / "functions" / "enrich", layers(arguments.python))
             for passages in arguments.passages:
                 generation, seconds = published(passages, folder)
-                turns = [turn(function, at, passages, address, folder) for _ in range(arguments.rounds)]
+                turns = [turn(function, at, passages, aws, folder) for _ in range(arguments.rounds)]
                 medians = {name: statistics.median(each[name] for each in turns) for name in turns[0]}
-                sizes = [generation.file.bytes / 1e6, generation.object.size / 1e6]
-                rows.append(
-                    [
-                        f"{passages:,}",
-                        *(f"{each:,.1f}" for each in (*sizes, seconds)),
-                        *map("{:,.0f}".format, medians.values()),
-                    ]
-                )
-                for name, value in {**medians, "publishing_s": seconds}.items():
-                    figures[f"{passages} {name}"].append(value)
-    finally:
-        server.stop()
+                sizes = generation.file.bytes / 1e6, generation.object.size / 1e6, seconds
+                rows.append([f"{passages:,}", *map("{:,.1f}".format, sizes), *map("{:,.0f}".format, medians.values())])
+                figures |= {f"{passages}: {name}": value for name, value in {**medians, "published": seconds}.items()}
     head = ["passages", "MB", "packed, MB", "publishing, s", "INIT, ms", "first `/rag`, ms", "warm, ms"]
     print(f"\n{table(head, rows)}")
     line = f"{machine()}; functions on Python {arguments.python}"
-    report("The function on generations", [], dict(figures), machine_line=line, file=arguments.json)
+    report("The function on generations", [], figures, machine_line=line, file=arguments.json)
 
 
 if __name__ == "__main__":

@@ -155,3 +155,11 @@ async def test_a_draft_leaves_no_files(world: World, tmp_path: Path) -> None:
     async with drafted(world.objects, "default") as draft:
         assert (draft.home / "default" / "store.sqlite3").is_file()
     assert not draft.home.exists()
+
+
+async def test_a_folder_is_ingested_by_way_of_the_inbox(world: World, run: Any, tmp_path: Path) -> None:
+    (tmp_path / "otter.md").write_text(OTTER)
+    taken = await run("ingest", str(tmp_path / "otter.md"), "--no-wait")
+    assert taken.exit_code == 0, taken.stderr
+    await world.write()
+    assert await world.requests().titles(ASKED_OTTER) == ["Otter"]

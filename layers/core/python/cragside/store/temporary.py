@@ -31,12 +31,13 @@ class OwnFolder:
             self._sweep()
             lock = _lock_of(self.path)
             lock.acquire()
-            self.path.mkdir(mode=FOLDER_MODE)
+            self.path.mkdir(mode=FOLDER_MODE, exist_ok=True)  # nobody else knows its name
             self._lock = lock
         return self.path
 
     def remove(self) -> None:
         """Remove the folder with all that is in it. The next use makes it again."""
+        shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             _remove(self.path, self._lock)
             self._lock = None
