@@ -72,8 +72,8 @@ class World:
         self._made.append(Requests(self.container(clock, **settings)))
         return self._made[-1]
 
-    def function(self, **settings: str) -> PublishFunction:
-        return PublishFunction(self.container(**settings))
+    def function(self, clock: Clock = SYSTEM_CLOCK, **settings: str) -> PublishFunction:
+        return PublishFunction(self.container(clock, **settings))
 
     @property
     def inbox(self) -> Inbox:

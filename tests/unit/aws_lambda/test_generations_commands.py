@@ -163,3 +163,11 @@ async def test_a_folder_is_ingested_by_way_of_the_inbox(world: World, run: Any, 
     assert taken.exit_code == 0, taken.stderr
     await world.write()
     assert await world.requests().titles(ASKED_OTTER) == ["Otter"]
+
+
+async def test_a_workspace_that_somebody_removed_is_brought_back(world: World, run: Any) -> None:
+    await brought(world, "otter.md", OTTER)
+    await world.objects.remove("ws/default/store.sqlite3.gz")
+    assert await world.requests().titles(ASKED_OTTER) == []
+    assert (await run("generations", "rollback")).exit_code == 0
+    assert await world.requests().titles(ASKED_OTTER) == ["Otter"]

@@ -18,6 +18,7 @@ from cragside.entrypoints.aws_lambda import publishing
 from cragside.entrypoints.aws_lambda.indexing import sweep
 from cragside.entrypoints.aws_lambda.publishing import Publisher
 from cragside.ports.files import ObjectChanged
+from tests.clocks import MovedClock
 from tests.knowledge import answer_of
 
 
@@ -304,13 +305,15 @@ async def test_a_change_that_ends_the_function_is_given_up_and_others_are_made(
         return await make(container, store, change)
 
     monkeypatch.setattr(publishing, "make", deadly)
-    records = world.records()[:1]
+    records, clock = world.records()[:1], MovedClock()
     for times in range(1, 5):
         records[0]["attributes"]["ApproximateReceiveCount"] = str(times)
         with pytest.raises(KeyboardInterrupt):
-            await world.function()._looked(records, 60)
+            await world.function(clock)._looked(records, 60)
     records[0]["attributes"]["ApproximateReceiveCount"] = "5"
-    assert await world.function()._looked(records, 60) == []
+    assert await world.function(clock)._looked(records, 60) == records, "the other may still be at work"
+    clock.move(16 * 60)
+    assert await world.function(clock)._looked(records, 60) == []
     assert await requests.titles(ASKED_OTTER) == ["Otter"]
     found = await requests.document(bad["id"])
     assert (found["status"], found["error"]) == ("failed", "Its writer ended each time it made this change.")
@@ -374,3 +377,54 @@ async def test_without_a_queue_nothing_can_be_brought(world: World) -> None:
     answer = await requests.http.post("/v1/documents", json={"name": "otter.md", "text": OTTER})
     assert answer.json()["error"]["type"] == "validation_error"
     assert "read-only" in answer.json()["error"]["message"]
+
+
+async def test_a_change_that_fails_alone_is_not_to_blame(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests, clock = world.requests(), MovedClock()
+    await requests.add("otter.md", OTTER)
+    records = world.records()
+    records[0]["attributes"]["ApproximateReceiveCount"] = "4"
+
+    async def overtaken(_: Draft) -> int:
+        raise ServiceUnavailable("object_store", "S3 does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Draft, "publish", overtaken)
+        assert await world.function(clock)._looked(records, 60) == records
+    assert world.keys("refused/") == []
+    clock.move(16 * 60)
+    assert await world.function(clock)._looked(records, 60) == []
+    assert await requests.titles(ASKED_OTTER) == ["Otter"]
+
+
+async def test_what_is_no_change_blocks_no_other(world: World) -> None:
+    requests = world.requests()
+    world.s3.put_object(Bucket="knowledge", Key="kb/in/default/0-0-0.json", Body=b"no change")
+    world.s3.put_object(Bucket="knowledge", Key="kb/in/default/1-0-0.json", Body=b'{"kind": "unheard of"}')
+    await requests.add("otter.md", OTTER)
+    await world.write()
+    assert await requests.titles(ASKED_OTTER) == ["Otter"]
+    dead = answer_of(await requests.http.get("/v1/queue/dead"))
+    assert dead["dead"] == 2
+    assert "no change that this version of cragside can read" in dead["letters"][0]["reason"]
+
+
+async def test_what_there_is_no_time_for_is_made_by_the_next(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests, clock, make = world.requests(), MovedClock(), publishing.make
+    for number in range(3):
+        await requests.add(f"note-{number}.md", f"Note {number}. {OTTER}")
+
+    async def slow(container: Any, store: str, change: Change) -> bool:
+        clock.move(30)
+        return await make(container, store, change)
+
+    monkeypatch.setattr(publishing, "make", slow)
+    records = world.records()
+    (again,) = await world.function(clock)._looked(records, 60)
+    assert again in records
+    assert len(world.keys("in/")) == 2
+    assert answer_of(await requests.http.get("/v1/documents"))["total"] == 1
+    for _ in range(2):
+        again = await world.function(clock)._looked(records[:1], 60)
+    assert (again, world.keys("in/")) == ([], [])
+    assert answer_of(await requests.http.get("/v1/documents"))["total"] == 3

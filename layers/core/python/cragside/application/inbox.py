@@ -94,25 +94,28 @@ class Inbox:
         return sorted({owner_of(name.split("/")[1]) for name in names})
 
     async def change(self, name: str) -> Change | None:
-        """Return a change. None if it is gone."""
+        """Return a change. None if it is gone. Raises `ValidationError` for what is no change."""
         pieces: list[bytes] = []
         try:
             await self._objects.read(name, lambda _: pieces.append)
         except NotFound:
             return None
-        return _changes().validate_python(json.loads(b"".join(pieces)))
+        try:
+            return _changes().validate_python(json.loads(b"".join(pieces)))
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(f"{name} is no change that this version of cragside can read.") from error
 
     async def remove(self, name: str) -> None:
         """Remove a change that is published."""
         await self._objects.remove(name)
 
-    async def suspect(self, name: str, change: Change) -> bool:
-        """Note that this change alone is tried. Return False if it was noted before, so that its writer has ended."""
+    async def suspect(self, name: str, workspace: str, at: str) -> str | None:
+        """Note that this change alone is tried. Return since when, if it was noted before and not cleared."""
         noted = _beside(name)
-        if noted in await self._objects.names(noted):
-            return False
-        await self._write(noted, replace(change, reason="Its writer ended while it made this change alone."))
-        return True
+        if (earlier := await self.change(noted)) is not None:
+            return earlier.at
+        await self._write(noted, Change("resume", workspace, at, reason="Its writer makes this change alone."))
+        return None
 
     async def clear(self, name: str) -> None:
         """Take a suspicion back."""

@@ -73,15 +73,17 @@ async def roll_back(objects: VersionedStore, workspace: str, version: str = "") 
     from cragside.store.generations import fetch_generation, publish_file
     from cragside.store.temporary import OwnFolder
 
-    versions = await kept(objects, workspace)
-    if not version and len(versions) < 2:
+    earlier = [each.id for each in await kept(objects, workspace) if not each.newest]
+    if not version and not earlier:
         raise NotFound(f"Workspace {spoken(workspace)} has no earlier generation.")
     folder = OwnFolder("writing")
     try:
         home = await asyncio.to_thread(folder.make)
-        newest = await fetch_generation(objects, workspace, home / "newest" / file_of(workspace))
+        newest = None
+        with suppress(NotFound):  # somebody has removed it
+            newest = await fetch_generation(objects, workspace, home / "newest" / file_of(workspace))
         path = home / "earlier" / file_of(workspace)
-        await fetch_generation(objects, workspace, path, version=version or versions[1].id)
+        await fetch_generation(objects, workspace, path, version=version or earlier[0])
         return (await publish_file(objects, workspace, path, newest)).number
     finally:
         await asyncio.to_thread(folder.remove)

@@ -1,7 +1,8 @@
 """The Lambda function that writes workspaces of RAG_GENERATIONS: it makes the changes of an inbox, and publishes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +34,8 @@ _PUBLISHING_SHARE, _LEAST_PUBLISHING_SECONDS = 0.25, 5.0
 _TOLERATED = 3
 # Work that is left for so long, such as while a model is down, waits for the next change or for `reprocess`.
 _PATIENCE = timedelta(days=1)
+# No function runs longer.
+_LONGEST_RUN = timedelta(minutes=15)
 
 
 class Publisher:
@@ -66,48 +69,71 @@ class Publisher:
 
     async def _published(self, draft: Draft, store: str, seconds: float, *, alone: bool) -> bool:
         names = await self._inbox.waiting(store)
-        changes = {name: change for name in names if (change := await self._inbox.change(name)) is not None}
-        if alone:
-            changes = dict(list(changes.items())[:1])
-            for name, change in changes.items():
-                if not await self._inbox.suspect(name, change):
-                    await self._refuse(name, change, "Its writer ended each time it made this change.")
-                    return True
-        time = seconds - max(_LEAST_PUBLISHING_SECONDS, seconds * _PUBLISHING_SHARE)
-        differs, finished, refused = await self._made(draft, store, changes, time)
-        if differs:
-            logger.info("published", extra={"store": store, "generation": await draft.publish()})
-        if not finished:
-            await self._leave(store, list(changes.values()))
-        for name, change in changes.items():
-            if name in refused:
-                await self._refuse(name, change, refused[name])
-                continue
-            await self._inbox.remove(name)
-            if alone:
-                await self._inbox.clear(name)
+        if alone and names:
+            return await self._alone(draft, store, names[0], seconds)
+        return await self._made_known(draft, store, names, seconds)
+
+    async def _alone(self, draft: Draft, store: str, name: str, seconds: float) -> bool:
+        """Make one change. It is given up if an earlier function began to make it alone, and ended."""
+        now = self._clock.now()
+        if (since := await self._inbox.suspect(name, store, now.isoformat())) is not None:
+            if now - datetime.fromisoformat(since) < _LONGEST_RUN:
+                return False  # the other one may still be at work
+            change: Change | None = None
+            with suppress(ValidationError):
+                change = await self._inbox.change(name)
+            reason = "Its writer ended each time it made this change."
+            await self._refuse(name, change or Change("resume", store, since), reason)
+            return True
+        try:
+            finished = await self._made_known(draft, store, [name], seconds)
+        except Exception:  # the function goes on, so that the change is not to blame
+            await self._inbox.clear(name)
+            raise
+        await self._inbox.clear(name)
         return finished
 
-    async def _made(
-        self, draft: Draft, store: str, changes: Mapping[str, Change], seconds: float
-    ) -> tuple[bool, bool, dict[str, str]]:
-        """Make the changes. Return if the store differs, if no work is left, and the reasons of refused changes."""
-        refused: dict[str, str] = {}
+    async def _made_known(self, draft: Draft, store: str, names: Sequence[str], seconds: float) -> bool:
+        """Make changes, publish them, and then remove them. Return False if work is left."""
+        time = seconds - max(_LEAST_PUBLISHING_SECONDS, seconds * _PUBLISHING_SHARE)
+        made = await self._made(draft, store, names, time)
+        if made.differs:
+            logger.info("published", extra={"store": store, "generation": await draft.publish()})
+        if made.unfinished:
+            await self._leave(store, list(made.changes.values()))
+        for name, change in made.changes.items():
+            if name in made.refused:
+                await self._refuse(name, change, made.refused[name])
+            else:
+                await self._inbox.remove(name)
+        return not made.unfinished and len(made.changes) == len(names)
+
+    async def _made(self, draft: Draft, store: str, names: Sequence[str], seconds: float) -> "_Made":
+        made, half = _Made(), self._clock.monotonic() + seconds / 2
         async with self._opened(draft) as container:
             library = (await container.workspaces.open(store)).documents
-            differs, before = False, await library.progress()
-            for name, change in changes.items():
-                try:
-                    differs |= await make(container, store, change)
-                except (ValidationError, NotFound, Forbidden) as error:
-                    refused[name] = error.message
+            before = await library.progress()
+            for name in names:
+                if self._clock.monotonic() >= half:
+                    break
+                await self._make(container, store, name, made)
             await container.sweeper.sweep()
             shift = Shift(container)
-            await shift.work(seconds)
+            await shift.work(seconds / 2)
             self.given_up += shift.given_up
             stats = await container.queue.stats()
-            differs |= before != await library.progress()
-            return differs, not (stats.pending or stats.processing), refused
+            made.unfinished = bool(stats.pending or stats.processing)
+            made.differs |= before != await library.progress()
+        return made
+
+    async def _make(self, container: Container, store: str, name: str, made: "_Made") -> None:
+        made.changes[name] = Change("resume", store, self._clock.now().isoformat())
+        try:
+            if (change := await self._inbox.change(name)) is not None:
+                made.changes[name] = replace(change, source=None)
+                made.differs |= await make(container, store, change)
+        except (ValidationError, NotFound, Forbidden) as error:
+            made.refused[name] = error.message
 
     @asynccontextmanager
     async def _opened(self, draft: Draft) -> AsyncIterator[Container]:
@@ -130,6 +156,16 @@ class Publisher:
             logger.warning("work is left", extra={"store": store})
             return
         await self._inbox.put(Change("resume", store, since or now.isoformat()))
+
+
+@dataclass
+class _Made:
+    """The changes that were made, without their texts, and the reasons of those that never can be."""
+
+    changes: dict[str, Change] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    differs: bool = False
+    unfinished: bool = False
 
 
 async def make(container: Container, store: str, change: Change) -> bool:
