@@ -91,7 +91,7 @@ async def test_a_deleted_text_is_in_the_bucket_until_it_is_forgotten(world: Worl
     await world.write()
 
     async def texts() -> list[str]:
-        """What the newest generation and all kept versions hold of the text."""
+        """Return the keys of the versions that hold the text."""
         listed = world.s3.list_object_versions(Bucket=BUCKET).get("Versions", [])
         bodies = [
             (each["Key"], world.s3.get_object(Bucket=BUCKET, Key=each["Key"], VersionId=each["VersionId"])["Body"])

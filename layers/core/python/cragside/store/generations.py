@@ -197,7 +197,7 @@ def _pack(path: Path, packed: Path) -> BakedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a look at the newest generation found: when, and the folder with it. No etag means no generation."""
+    """Has the folder of the generation that was the newest at a time. No etag means that there was none."""
 
     at: float
     etag: str
