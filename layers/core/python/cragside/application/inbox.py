@@ -4,10 +4,10 @@ import hashlib
 import io
 import json
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter
@@ -67,13 +67,17 @@ class Inbox:
     Raises as `VersionedStore` and `TaskMessages` do, and `ValidationError` for what is no name of a workspace.
     """
 
-    def __init__(self, objects: VersionedStore, messages: TaskMessages) -> None:
+    def __init__(self, objects: VersionedStore, messages: TaskMessages, clock: Clock = SYSTEM_CLOCK) -> None:
         self._objects = objects
         self._messages = messages
+        self._clock = clock
+        self._count = count()
 
     async def put(self, change: Change) -> None:
         """Store a change durably, and call the writer. If that fails, `ServiceUnavailable` says that it is stored."""
-        await self._write(f"{_folder(WAITING, change.workspace)}{_name(change.document_id)}", change)
+        moment, number = int(self._clock.time() * 1e6), next(self._count) % 10**6
+        name = f"{moment:017d}-{number:06d}-{os.urandom(4).hex()}-{_digest(change.document_id)}.json"
+        await self._write(f"{_folder(WAITING, change.workspace)}{name}", change)
         try:
             await self.call([change.workspace])
         except ServiceUnavailable as error:
@@ -162,10 +166,6 @@ class Inbox:
 
 def _folder(kind: str, workspace: str) -> str:
     return f"{kind}{store_name(workspace)}/"
-
-
-def _name(document_id: str) -> str:
-    return f"{time.time_ns():020d}-{os.urandom(4).hex()}-{_digest(document_id)}.json"
 
 
 def _digest(document_id: str) -> str:

@@ -75,7 +75,7 @@ class Stores(Models):
             return None
         from cragside.application.inbox import Inbox
 
-        return Inbox(self.versioned_store, self.messages)
+        return Inbox(self.versioned_store, self.messages, self.clock)
 
     @cached_property
     def generations(self) -> "Generations | None":
