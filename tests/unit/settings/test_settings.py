@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from cragside.domain.errors import ConfigurationError
@@ -241,3 +243,16 @@ def test_the_default_storages_may_be_named() -> None:
     assert tuple(load_settings(dict(zip(names, embedded, strict=True))).storages.values()) == embedded
     environment = {**dict(zip(names, shared, strict=True)), "POSTGRES_URI": "postgresql://u:hush@db/rag"}
     assert tuple(load_settings(environment).storages.values()) == shared
+
+
+def test_generations_are_in_a_bucket_and_nowhere_else() -> None:
+    settings = load_settings({"RAG_GENERATIONS": "s3://a-bucket/kb", "RAG_GENERATION_SECONDS": "30"})
+    assert (str(settings.generations), str(settings.store_place)) == ("s3://a-bucket/kb", "s3://a-bucket/kb")
+    assert settings.generation_seconds == 30
+    for other in (
+        {"POSTGRES_URI": "postgresql://rag@host/rag"},
+        {"RAG_HOME": "s3://a-bucket/kb", "RAG_HOME_SHA256": "0" * 64},
+    ):
+        with pytest.raises(ConfigurationError, match=r"RAG_GENERATIONS is set, and .* names another store"):
+            load_settings({"RAG_GENERATIONS": "s3://a-bucket/kb", **other})
+    assert settings.in_files(Path("/kb")).generations is None

@@ -112,14 +112,13 @@ class Container(Stores):
         """Accepts documents."""
         from cragside.application.intake import Intake
 
-        return Intake(
-            self.workspaces,
-            self.queue,
-            loader=self.loader,
-            fetcher=self.fetcher,
-            limits=self.limits,
-            spare_room=self.spare_room,
-        )
+        if self.inbox is not None:
+            from cragside.application.inbox import DeferredIntake
+
+            intake: Callable[..., Intake] = partial(DeferredIntake, inbox=self.inbox, clock=self.clock)
+        else:
+            intake = partial(Intake, spare_room=self.spare_room)
+        return intake(self.workspaces, self.queue, loader=self.loader, fetcher=self.fetcher, limits=self.limits)
 
     @cached_property
     def uploads(self) -> "Uploads":

@@ -191,14 +191,17 @@ class Intake:
         await self._limits.check_change(workspace)
         return await library.move(document_id, source=source, name=name)
 
+    async def document(self, document_id: str, *, workspace: str) -> DocumentRecord | None:
+        """Return a document by its id, also one that was accepted and waits for a writer."""
+        return await (await self._workspaces.open(workspace)).documents.document(document_id)
+
     async def delete(self, document_id: str, *, workspace: str, content_hash: str | None = None) -> bool:
         """Delete a document and its tasks. False if there is none.
 
         It disappears from search at once, on a full disk too. The worker may remove its contributions to the graph
         later. Raises `ValidationError` if it no longer has the text with this `content_hash`.
         """
-        library = (await self._workspaces.open(workspace)).documents
-        known = await library.document(document_id)
+        known = await self.document(document_id, workspace=workspace)
         if known is not None and content_hash not in (None, known.content_hash):
             raise ValidationError(
                 f"{known.name} has changed since you saw it. Look at it, and delete it again if you still want to.",
@@ -227,8 +230,7 @@ class Intake:
         """
         if document_id is None:
             return sum([await self._restarted(name, None, force) for name in (workspace, memory_of(workspace))])
-        library = (await self._workspaces.open(workspace)).documents
-        if await library.document(document_id) is None:
+        if await self.document(document_id, workspace=workspace) is None:
             raise NotFound(f"There is no document {document_id} in workspace {spoken(workspace)}.")
         return await self._restarted(workspace, document_id, force)
 
@@ -247,7 +249,7 @@ class Intake:
     async def _store_with(self, identifier: str, workspace: str) -> str | None:
         """Return the store, of documents or of memory, that contains this id."""
         for name in (workspace, memory_of(workspace)):
-            if await (await self._workspaces.open(name)).documents.document(identifier) is not None:
+            if await self.document(identifier, workspace=name) is not None:
                 return name
         return None
 

@@ -130,7 +130,9 @@ def text_digests(settings: "Settings") -> TextDigests:
     """Make the digests for commands that compare files with documents. RAG_HOME remembers them if it can be written."""
     from cragside.store.baked import is_baked
 
-    home = settings.home if isinstance(settings.home, Path) and not is_baked(settings.home) else None
+    home = (
+        settings.store_place if isinstance(settings.store_place, Path) and not is_baked(settings.store_place) else None
+    )
     return TextDigests(settings.max_file_bytes, ocr_of(settings), home / _FILE if home else None)
 
 

@@ -101,11 +101,11 @@ def _near(address: str) -> str | None:
 
 
 def _path_of(settings: "Settings") -> Path | None:
-    if os.name != "posix" or settings.on_postgres or not isinstance(settings.home, Path):
+    if os.name != "posix" or settings.on_postgres or not isinstance(settings.store_place, Path):
         return None
     if settings.api_token_secret or settings.workspace_tokens or settings.tokens_file:
         return None
-    return settings.home / _NAME
+    return settings.store_place / _NAME
 
 
 def _locked(path: Path) -> int | None:

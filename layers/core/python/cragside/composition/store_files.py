@@ -76,10 +76,9 @@ def _place_of(container: Stores) -> "Place":
     from cragside.store.copying import Place
     from cragside.store.home import Home
 
-    pinned = container.settings.home_sha256
-    return Place(
-        Home(container.folder, container.backend, sha256=pinned, objects=container.object_store), container.backend
-    )
+    pinned, objects = container.settings.home_sha256, container.object_store
+    home = container.generations or Home(container.folder, container.backend, sha256=pinned, objects=objects)
+    return Place(home, container.backend)
 
 
 Check = Callable[[], Awaitable[None]]

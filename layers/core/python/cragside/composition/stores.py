@@ -20,23 +20,26 @@ from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.names import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
-from cragside.ports.files import ObjectStore, UploadStore
+from cragside.ports.files import ObjectStore, UploadStore, VersionedStore
 from cragside.ports.task_messages import TaskMessages
 from cragside.ports.telemetry import DatabaseFigures
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.local.conversations import Conversations
+    from cragside.application.inbox import Inbox
     from cragside.databases.postgres.database import PostgresDatabase
     from cragside.databases.redis import RedisDatabase
     from cragside.ports.rag_repository import RagRepository
     from cragside.store.backends.interface import Backend
+    from cragside.store.generations import Generations
     from cragside.store.open_store import StoreAccess
     from cragside.store.outside.neo4j import Neo4jGraphs
     from cragside.store.outside.qdrant import QdrantVectors
     from cragside.store.outside.redis import RedisTarget
     from cragside.store.queues.sql import TaskQueue
     from cragside.store.spare_room import SpareRoom
+    from cragside.store.temporary import OwnFolder
     from cragside.store.workspaces import Workspaces
 
 # Of a request's time: a question waits no longer for its vector. Retrieval then has as much again to search by words.
@@ -55,6 +58,49 @@ class Stores(Models):
 
         objects = S3ObjectStore(self.settings.home.bucket, self.settings.home.prefix)
         return self._connected(objects, objects.disconnect)
+
+    @cached_property
+    def versioned_store(self) -> VersionedStore | None:
+        """Has the generations of workspaces, None when RAG_GENERATIONS is not set."""
+        if (place := self.settings.generations) is None:
+            return None
+        from cragside.adapters.aws.versions import S3VersionedStore
+
+        objects = S3VersionedStore(place.bucket, place.prefix)
+        return self._connected(objects, objects.disconnect)
+
+    @cached_property
+    def inbox(self) -> "Inbox | None":
+        """Takes changes for the writer of generations, None where there is none."""
+        if self.versioned_store is None or self.messages is None:
+            return None
+        from cragside.application.inbox import Inbox
+
+        return Inbox(self.versioned_store, self.messages, self.clock)
+
+    @cached_property
+    def generations(self) -> "Generations | None":
+        """Finds the newest generations of workspaces, None when they are elsewhere."""
+        if self.versioned_store is None:
+            return None
+        from cragside.store.generations import Generations
+
+        seconds, takes_documents = self.settings.generation_seconds, self.inbox is not None
+        generations = Generations(
+            self._own_folder,
+            self.backend,
+            self.versioned_store,
+            seconds=seconds,
+            takes_documents=takes_documents,
+            clock=self.clock,
+        )
+        return self._closed(generations, generations.close)
+
+    @cached_property
+    def _own_folder(self) -> "OwnFolder":
+        from cragside.store.temporary import OwnFolder
+
+        return OwnFolder("generations")
 
     @cached_property
     def upload_store(self) -> UploadStore | None:
@@ -254,6 +300,7 @@ class Stores(Models):
             repository=repository,
             sha256=settings.home_sha256,
             objects=self.object_store,
+            generations=self.generations,
             most_open=most_stores(settings.max_open_workspaces),
             patience=settings.timeout_seconds,
         )
@@ -285,12 +332,15 @@ class Stores(Models):
     @property
     def folder(self) -> Path:
         """The folder with the workspaces, or the one that they are fetched to."""
+        if self.settings.generations is not None:
+            return self._own_folder.path
         if isinstance(self.settings.home, Path):
             return self.settings.home
         return Path(tempfile.gettempdir(), f"cragside-{self.settings.home_sha256}")
 
     def _writable(self) -> bool:
-        """Tell if RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
+        """Tell if the store is in a folder that this process may change: neither in a bucket nor a baked store."""
         from cragside.store.baked import is_baked
 
-        return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)
+        place = self.settings.store_place
+        return isinstance(place, Path) and not is_baked(place)

@@ -278,9 +278,10 @@ def examine_folder(settings: "Settings", options: CheckOptions) -> Finding:
         detail = f"{place if options.places else 'RAG_HOME'}{what}"
         return Finding("folder", state, detail=detail, remedy=remedy)
 
-    if not isinstance(settings.home, Path):
-        return found("ok", settings.home, ", a baked store that is fetched at the first use")
-    home = settings.home.absolute()
+    if not isinstance(settings.store_place, Path):
+        what = "a baked store" if settings.generations is None else "a store in generations"
+        return found("ok", settings.store_place, f", {what} that is fetched at the first use")
+    home = settings.store_place.absolute()
     if is_baked(home):
         return found("ok", home, ", a baked store, opened read-only")
     if problem := misplaced(home):
@@ -422,13 +423,13 @@ async def _store(container: "Container", options: CheckOptions) -> list[Finding]
 
 def _holds_something(settings: "Settings") -> bool:
     """Tell if there is a store to open. A baked store is always opened, to check it."""
-    home = settings.home
+    home = settings.store_place
     return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
 
 
 def _damage(settings: "Settings") -> str:
     """Return the differences from a baked store's manifest, by hash. A fetched store was checked already."""
-    return damage_in(settings.home) if isinstance(settings.home, Path) else ""
+    return damage_in(settings.store_place) if isinstance(settings.store_place, Path) else ""
 
 
 def _at(finding: Finding, address: str | None) -> Finding:
@@ -447,9 +448,9 @@ def _package(name: str) -> Finding:
 
 def _store_remedy(settings: "Settings", error: Exception, options: CheckOptions) -> str:
     if may_be_damaged(error):
-        if not isinstance(settings.home, Path) or is_baked(settings.home):
+        if not isinstance(settings.store_place, Path) or is_baked(settings.store_place):
             return ""  # the error of a baked store says what to do
-        folder = settings.home / settings.workspace if options.places else "its folder"
+        folder = settings.store_place / settings.workspace if options.places else "its folder"
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()

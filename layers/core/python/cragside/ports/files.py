@@ -1,7 +1,7 @@
 """Reads files, and fetches them from pages and buckets."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
 from cragside.domain.document import SourceText
@@ -98,3 +98,57 @@ class UploadStore(ObjectStore, Protocol):
 
     async def remove(self, name: str) -> None:
         """Remove an object if it exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """A version of an object. `etag` tells contents apart, `at` is ISO 8601 in UTC, `size` counts bytes."""
+
+    name: str
+    id: str
+    etag: str
+    at: str
+    size: int
+    newest: bool = True
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class ObjectChanged(Exception):
+    """The object is not the one that a write was to replace: somebody else has written it meanwhile."""
+
+
+class VersionedStore(Protocol):
+    """Keeps objects of which each write makes a version. All methods raise the errors of `ObjectStore.fetch`."""
+
+    @property
+    def address(self) -> str:
+        """Return its address for messages, without secrets."""
+
+    async def read(
+        self, name: str, to: Callable[[ObjectVersion], Callable[[bytes], object]], *, known: str = "", version: str = ""
+    ) -> ObjectVersion | None:
+        """Pass the pieces of an object to what `to` returns for it. Return None if its etag is `known`.
+
+        `to` may raise, before anything is read. Raises `NotFound`.
+        """
+
+    async def replace(self, name: str, content: BinaryIO, *, expected: str | None, facts: Mapping[str, str]) -> str:
+        """Write an object if its etag is the `expected` one; None expects that there is none. Return the new etag.
+
+        Raises `ObjectChanged`. The content is read anew if it has to be sent twice.
+        """
+
+    async def names(self, prefix: str) -> Sequence[str]:
+        """Return the names of the objects that begin with the prefix, in order."""
+
+    async def remove(self, name: str) -> None:
+        """Remove an object if it exists. Its versions stay."""
+
+    async def versions(self, prefix: str) -> Sequence[ObjectVersion]:
+        """Return all versions of the objects that begin with the prefix, the newest of each first, without `facts`."""
+
+    async def forget(self, versions: Sequence[ObjectVersion]) -> None:
+        """Delete versions for good."""
+
+    async def disconnect(self) -> None:
+        """Close connections and forget credentials. The next call connects again."""

@@ -69,6 +69,9 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
             "POSTGRES_URI",
             f"POSTGRES_URI is set, but RAG_HOME is the baked store {settings.home}. Unset one of them.",
         )
+    if settings.generations is not None and (settings.on_postgres or isinstance(settings.home, BucketAddress)):
+        other = "POSTGRES_URI" if settings.on_postgres else "RAG_HOME"
+        yield "RAG_GENERATIONS", f"RAG_GENERATIONS is set, and {other} names another store. Unset one of them."
     if settings.api_token is not None and settings.api_token.get_secret_value() in settings.bound_tokens:
         yield (
             "RAG_WORKSPACE_TOKENS",

@@ -13,6 +13,7 @@ from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
+    BucketAddress,
     Count,
     File,
     ModelHostAddress,
@@ -100,6 +101,18 @@ class Settings(DatabaseSettings):
         None,
         description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it. A store with another "
         "manifest is not opened. A store in a bucket needs it, and all its files are checked against it.",
+    )
+    generations: Bucket | None = Field(
+        None,
+        description="Versioned bucket with the stores of workspaces, as `s3://bucket/prefix`, in place of RAG_HOME. "
+        "They are fetched to the temporary directory. With RAG_QUEUE_URL, documents are put into an inbox there, from "
+        "where a Lambda function takes them and publishes the next generation.",
+    )
+    generation_seconds: float = Field(
+        5.0,
+        ge=0,
+        le=3600,
+        description="Seconds until a used workspace of RAG_GENERATIONS is looked at again for a newer generation.",
     )
     workspace: WorkspaceSetting = Field(
         DEFAULT_WORKSPACE,
@@ -347,7 +360,7 @@ class Settings(DatabaseSettings):
     def in_files(self, home: Path) -> "Settings":
         """Return these settings for a store in a folder that nobody else uses, with its own queue."""
         servers = ("postgres_uri", "postgres_uri_secret", "neo4j_uri", "qdrant_url", "redis_uri", "redis_uri_secret")
-        elsewhere = ("home_sha256", "queue_url", *servers)
+        elsewhere = ("home_sha256", "generations", "queue_url", *servers)
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property
@@ -366,6 +379,11 @@ class Settings(DatabaseSettings):
         if self.openai_address is not None:
             return self.openai_address.removesuffix("/v1")
         return self.ollama_address or self.ollama_host or "http://127.0.0.1:11434"
+
+    @property
+    def store_place(self) -> Path | BucketAddress:
+        """The folder or the bucket of the workspaces, unless they are in PostgreSQL."""
+        return self.generations or self.home
 
     @property
     def asks_for_token(self) -> bool:

@@ -66,7 +66,7 @@ class Baking:
         """
         for path in [path for path in self.home.iterdir() if not path.is_dir()]:
             path.unlink()  # the queue, which is empty, and the lock of who emptied it
-        _make_compact(self.home / known.workspace)
+        compacted(self.home / known.workspace)
         workspaces = {known.workspace: _workspace(known)}
         files = {file_of(known.workspace): baked_file(self.home / file_of(known.workspace))}
         if self._before:
@@ -142,9 +142,8 @@ def _replaceable(out: Path) -> Manifest | None:
     return found[0] if found else None
 
 
-def _make_compact(folder: Path) -> None:
-    """One file without log, locks, free pages or what only indexing needs; it can be read where nothing can be
-    written."""
+def compacted(folder: Path) -> None:
+    """Leave one file without log, locks, free pages or what only indexing needs. It can be read without writing."""
     make_compact(folder)
     for path in folder.iterdir():
         if path.name != FILE_NAME:

@@ -39,6 +39,7 @@ class Place:
 
     async def has(self, store: str) -> bool:
         """Return True if a workspace, or its memory, has a store here."""
+        await self.home.ready(store)
         if manifest := self.home.baked():
             return self.home.baked_name(manifest, store) is not None
         return await self.backend.has_store(self.home.folder_of(store))

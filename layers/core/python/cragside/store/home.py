@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -37,8 +38,8 @@ class Home:
         self._backend = backend
         self._warned = False
 
-    async def ready(self) -> None:
-        """Wait for a store that is fetched. Cancelling the caller does not cancel the download."""
+    async def ready(self, workspace: str | None = None) -> None:
+        """Wait for a store that is fetched, or for that of a workspace. Cancelling the caller does not cancel it."""
         if self._objects is None or self._sha256 is None:
             return
         if self._fetching is None or (self._fetching.done() and _failed(self._fetching)):
@@ -114,6 +115,25 @@ class Home:
         """Raises `ReadOnlyStore` for a baked store, to which nothing is written."""
         if self.read_only:
             raise ReadOnlyStore(self.refusal)
+
+    def refuse_documents(self) -> None:
+        """Raises `ReadOnlyStore` where no document can be brought."""
+        self.refuse_baked()
+
+    def look_again(self, workspace: str) -> None:
+        """Have `ready` look for a newer generation of a workspace."""
+
+    async def sweep(self, used: Collection[Path] | None) -> None:
+        """Remove folders that workspaces have left, except those that are `used`; None says that all may be."""
+
+    def is_replaced(self, folder: Path) -> bool:
+        """Return True if a workspace is in another folder by now."""
+        return False
+
+    @property
+    def takes_documents(self) -> bool:
+        """Return True if documents can be brought, at once or by way of a writer."""
+        return not self.read_only
 
     @property
     def read_only(self) -> bool:

@@ -18,6 +18,7 @@ from cragside.domain.indexing import (
     DocumentStatus,
     EnrichmentStatus,
     Listing,
+    Part,
     Passage,
     Progress,
     Task,
@@ -53,6 +54,42 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
     if not rename:
         known = await _described(store, known, source, track)
     return Acceptance(known, "unchanged", await store.ledger.tasks(known.id))
+
+
+async def foreseen(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool, at: str) -> Acceptance:
+    """Foresee what `accept` does, as `Library.foreseen` promises."""
+    given, digest = await asyncio.to_thread(_prepared, source)
+    source = given if rename else await _of_track(store, given, track)
+    if (known := await _known(store, source, digest, rename=rename)) is not None:
+        return Acceptance(known, "unchanged")
+    known = await store.ledger.sourced(source.source)
+    if known is not None and not rename:
+        return Acceptance(_awaited(source, digest, known.id, enrich, track, at), "changed")
+    if known is not None:
+        source = await _with_free_number(store, source)
+    identifier = await _free_identifier(store, source.source)
+    return Acceptance(_awaited(source, digest, identifier, enrich, track, at), "new")
+
+
+def _awaited(source: SourceText, digest: str, identifier: str, enrich: bool, track: str, at: str) -> DocumentRecord:
+    """Return the record of a text that nobody has cut into passages yet."""
+    return DocumentRecord(
+        id=identifier,
+        name=source.name,
+        title=title_of(source),
+        file_type=source.file_type,
+        doc_type=source.doc_type,
+        content_hash=digest,
+        size=len(source.text.encode()) if source.size is None else source.size,
+        characters=len(source.text),
+        created_at=at,
+        updated_at=at,
+        track=track,
+        tier1=source.tier1,
+        metadata=source.metadata,
+        parts=(Part(0, 0, -1, enrichment="pending" if enrich else "none"),),
+        source=source.source,
+    )
 
 
 def identifier_of(source: str, *, memory: bool = False) -> str:
@@ -112,9 +149,7 @@ async def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
 async def _entered(store: Store, ledger: Ledger, entry: Entry, *, rename: bool) -> Acceptance:
     known = await store.ledger.sourced(entry.source.source)
     if known and rename:
-        number = await _free_number(store, entry.source.source)
-        name, source = _numbered(entry.source.name, number), _numbered(entry.source.source, number)
-        entry = replace(entry, source=replace(entry.source, name=name, source=source))
+        entry = replace(entry, source=await _with_free_number(store, entry.source))
     changed = known is not None and not rename
     if known and changed:
         identifier = known.id
@@ -141,6 +176,11 @@ def _is_described(record: DocumentRecord, source: SourceText) -> bool:
     """Return True if the document has the name, the title and the metadata of the source."""
     known = (record.name, record.title, record.metadata)
     return known == (source.name, title_of(source), json.loads(json_of(source.metadata)))
+
+
+async def _with_free_number(store: Store, source: SourceText) -> SourceText:
+    number = await _free_number(store, source.source)
+    return replace(source, name=_numbered(source.name, number), source=_numbered(source.source, number))
 
 
 async def _free_number(store: Store, source: str) -> int:
@@ -201,9 +241,22 @@ class Library:
                 except StoreRemoved:
                     continue  # the document belongs into the workspace that has the name now
 
+    async def foreseen(
+        self, source: SourceText, *, enrich: bool = True, track: str = "", rename: bool = False, at: str
+    ) -> Acceptance:
+        """Return what `accept` would answer if it took the text in `at` this time, without any of its passages."""
+        self._access.check_open()
+        async with failing_as_unavailable():
+            store = await self._access.existing()
+            if store is None:
+                given, digest = await asyncio.to_thread(_prepared, source)
+                identifier = identifier_of(given.source, memory=is_memory(self._access.workspace))
+                return Acceptance(_awaited(given, digest, identifier, enrich, track, at), "new")
+            return await foreseen(store, source, enrich=enrich, track=track, rename=rename, at=at)
+
     async def check_writable(self) -> None:
-        """Raises `ReadOnlyStore`, as `accept` would, where nothing can be taken in."""
-        self._access.check_writable()
+        """Raises `ReadOnlyStore` where no document can be brought."""
+        self._access.check_open()
 
     async def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document by its id."""

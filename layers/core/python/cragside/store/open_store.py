@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from cragside.domain.context import CountTokens
@@ -48,6 +49,7 @@ class Store:
         ledger: Ledger,
         *,
         workspace: str,
+        folder: Path,
         generation: str,
         embedder: CachedEmbedder,
         chunker: Callable[[], Awaitable[Chunker]],
@@ -60,6 +62,7 @@ class Store:
         self.reader = engine.reader(_EDGES_PER_ENTITY)
         self.ledger = ledger
         self.workspace = workspace
+        self.folder = folder
         self.embedder = embedder
         self.embedding_model = embedder.name
         self.chunker = chunker
@@ -165,7 +168,7 @@ class StoreAccess:
 
     `existing` gives None while there is no store; `create` makes it. `searchable` is `existing`, except that a store
     may be replaced where searches, and whoever records a query, tell that. `check_writable` raises `ReadOnlyStore`
-    where nothing can be written.
+    where nothing can be written, `check_open` where no document can be brought.
     """
 
     workspace: str
@@ -173,6 +176,7 @@ class StoreAccess:
     searchable: Callable[[], Awaitable[Store | None]]
     create: Callable[[], Awaitable[Store]]
     check_writable: Callable[[], None]
+    check_open: Callable[[], None]
 
     async def searched(self, search: Callable[[Store], Awaitable[Answer]], otherwise: Answer) -> Answer:
         """Run a search in the current store; return `otherwise` while there is none. It may also record something."""

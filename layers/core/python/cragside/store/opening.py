@@ -58,6 +58,10 @@ class StoreUsers:
             task.remove_done_callback(self.remove)
             self._forget(task, workspace)
 
+    def of(self, workspace: str) -> set[asyncio.Task[Any]]:
+        """Return the tasks that use the workspace."""
+        return set(self._users.get(workspace, ()))
+
     def any(self, workspace: str) -> bool:
         """Return True if a task uses the workspace."""
         latest = max(self._users.get(workspace, {}).values(), default=None)
@@ -94,6 +98,8 @@ class StorePool:
         self._admitted: dict[str, None] = {}
         self._users = StoreUsers(clock)
         self._closing: set[asyncio.Task[None]] = set()
+        # Stores that were replaced, with the tasks that may be using them.
+        self._retired: list[tuple[Store, set[asyncio.Task[Any]]]] = []
         self._door = asyncio.Lock()
         self._closed = False
 
@@ -129,13 +135,34 @@ class StorePool:
             self._admitted.pop(workspace, None)
             await (await opened).close()
 
+    async def retire(self, workspace: str) -> None:
+        """Have the next request open a store anew. Tasks that are using the open one go on with it."""
+        if opened := self._open.pop(workspace, None):
+            self._admitted.pop(workspace, None)
+            self._retired.append((await opened, self._users.of(workspace)))
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """Close retired stores that no task uses any more."""
+        ended = [store for store, tasks in self._retired if all(task.done() for task in tasks)]
+        self._retired = [(store, tasks) for store, tasks in self._retired if store not in ended]
+        for store in ended:
+            await store.close()
+
+    def folders(self) -> "set[Path] | None":
+        """Return the folders of the stores that are open. None while one is being opened."""
+        if not all(task.done() for task in self._open.values()):
+            return None
+        return {store.folder for store in (*(task.result() for task in self._open.values()), *dict(self._retired))}
+
     async def close(self) -> None:
         """Close every store. One that fails to open or to close does not keep the others open."""
         self._closed = True
         self._admitted.clear()
         openings = [self._open.popitem()[1] for _ in range(len(self._open))]
         opened = await asyncio.gather(*openings, return_exceptions=True)
-        closing: list[Awaitable[None]] = [store.close() for store in opened if not isinstance(store, BaseException)]
+        stores = [*(store for store in opened if not isinstance(store, BaseException)), *(s for s, _ in self._retired)]
+        closing: list[Awaitable[None]] = [store.close() for store in stores]
         ended = await asyncio.gather(*closing, *self._closing, return_exceptions=True)
         failures = [failure for failure in ended if failure is not None]
         if failures:
@@ -255,6 +282,7 @@ class StoreOpener:
             engine,
             ledger,
             workspace=workspace,
+            folder=folder,
             generation=generation,
             embedder=embedder,
             chunker=partial(self._chunker, workspace),

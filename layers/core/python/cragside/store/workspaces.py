@@ -73,7 +73,7 @@ PATIENCE_SECONDS = 30.0
 class Workspace:
     """Gives a workspace's documents, passages and graph. An unknown one is empty; its first document makes its store.
 
-    `work` is what a worker writes with. Where `read_only`, all that writes raises `ReadOnlyStore`.
+    `work` is what a worker writes with. Where `read_only`, no document can be brought: `ReadOnlyStore` is raised.
     """
 
     name: str
@@ -88,7 +88,8 @@ class Workspaces:
     """Opens workspaces below `home`, each of them once: their stores with `opener`, their passages with `repository`.
 
     A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
-    For `most_open` and `patience` see `StorePool`.
+    `generations` take the place of the home, and are opened read-only too. For `most_open` and `patience` see
+    `StorePool`.
     """
 
     def __init__(
@@ -99,11 +100,12 @@ class Workspaces:
         repository: "Callable[[StoreAccess], RagRepository]",
         sha256: str | None = None,
         objects: ObjectStore | None = None,
+        generations: Home | None = None,
         most_open: int = MOST_OPEN,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._backend = opener.backend
-        self._home = Home(home, opener.backend, sha256=sha256, objects=objects)
+        self._home = generations or Home(home, opener.backend, sha256=sha256, objects=objects)
         self._opener = opener
         self._repository = repository
         self._pool = StorePool(most=most_open, patience=patience, clock=opener.clock)
@@ -130,9 +132,11 @@ class Workspaces:
             searchable=partial(self._searchable, name),
             create=partial(self._created, name),
             check_writable=self._home.refuse_baked,
+            check_open=self._home.refuse_documents,
         )
         documents, graph, work = Library(access), KnowledgeGraph(access), PartIndexer(access)
-        return Workspace(name, documents, self._repository(access), graph, work, read_only=self._home.read_only)
+        closed = not self._home.takes_documents
+        return Workspace(name, documents, self._repository(access), graph, work, read_only=closed)
 
     def version_at_hand(self, workspace: str) -> str | None:
         """Return `RagRepository.version` if it is known without waiting: of an open store on SQLite. Else None."""
@@ -143,6 +147,10 @@ class Workspaces:
             return opening.result().ledger.driver.state_at_hand()
         except LedgerError:
             return None
+
+    def look_again(self, workspace: str) -> None:
+        """Have the next use of a workspace look for a newer generation, however short ago one has looked."""
+        self._home.look_again(workspace)
 
     async def prepare(self, workspace: str) -> None:
         """Open a workspace, and have its embedding model loaded.
@@ -175,6 +183,7 @@ class Workspaces:
 
         `Stored.sizes` maps each of the `keys` that has a document to the document's size in bytes.
         """
+        await self._home.ready(workspace)
         if not await self._has_store(workspace):
             return Stored()
         try:
@@ -306,7 +315,9 @@ class Workspaces:
             await leases.close()
 
     async def _existing(self, workspace: str) -> "Store | None":
-        await self._home.ready()
+        await self._pool.sweep()
+        await self._home.sweep(self._pool.folders())
+        await self._home.ready(workspace)
         self._pool.use(workspace)
         opening = self._pool.opening(workspace)
         if opening is None:
@@ -319,6 +330,9 @@ class Workspaces:
             else:
                 opening = self._pool.opening(workspace)  # another task may have begun meanwhile
                 opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
+        elif opening.done() and self._home.is_replaced(opening.result().folder):
+            await self._pool.retire(workspace)
+            return await self._existing(workspace)
         elif opening.done() and await _is_outdated(workspace, opening.result()):
             gone = not self._home.read_only and not await self._has_store(workspace)
             if self._pool.opening(workspace) is not opening:  # another task has replaced it meanwhile
@@ -351,7 +365,7 @@ class Workspaces:
             raise out_of_reach(workspace, error) from error
 
     async def _opened(self, workspace: str) -> "Store":
-        return await self._opener.open(workspace, self.folder(workspace))
+        return await self._opener.open(workspace, self.folder(workspace), read_only=self._home.read_only)
 
     async def _opened_baked(self, workspace: str, manifest: Manifest, baked: str) -> "Store":
         self._home.check(manifest, baked)

@@ -24,11 +24,13 @@ class S3ObjectStore(ObjectStore):
     """Objects of an S3 bucket whose keys begin with `prefix/`."""
 
     _options: ClassVar[Mapping[str, Any]] = {}
+    _read_seconds: ClassVar[int] = _READ_SECONDS
 
     def __init__(self, bucket: str, prefix: str = "") -> None:
         self._bucket = bucket
         self._prefix = prefix.strip("/")
-        self._aws = AwsClient("s3", self.address, component="object_store", read_seconds=_READ_SECONDS, **self._options)
+        seconds, options = self._read_seconds, self._options
+        self._aws = AwsClient("s3", self.address, component="object_store", read_seconds=seconds, **options)
 
     @property
     @override

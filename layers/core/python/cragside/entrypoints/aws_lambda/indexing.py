@@ -35,7 +35,7 @@ _STATEMENT_SECONDS = 30.0
 # So many tasks at once fit into a function's memory.
 _AT_ONCE = 10
 # How often a message is received before another one takes its place.
-_RECEIVES = 8
+RECEIVES = 8
 # The group of messages that the function sends itself.
 _LOOK_GROUP = "look"
 _TOO_LONG = "It takes longer than the function may run."
@@ -52,6 +52,10 @@ async def sweep(container: Container, seconds: float) -> Answer:
 
     Raises `CragsideError` if the queue cannot be used.
     """
+    if container.inbox is not None:
+        waiting = await container.inbox.workspaces()
+        await container.inbox.call(waiting)
+        return {"swept": True, "workspaces": len(waiting), "tasks": 0}
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             swept = await container.sweeper.sweep_if_idle()
@@ -60,7 +64,7 @@ async def sweep(container: Container, seconds: float) -> Answer:
         return {"swept": False, "reason": "time"}
     if swept is None:
         # The message about a task may have been lost.
-        await _messages(container).send([_LOOK_GROUP])
+        await messages_of(container).send([_LOOK_GROUP])
         return {"swept": False, "reason": "busy"}
     logger.info("swept", extra={"workspaces": swept.workspaces, "tasks": swept.tasks})
     return {"swept": True, "workspaces": swept.workspaces, "tasks": swept.tasks}
@@ -121,7 +125,7 @@ class IndexFunction:
 
     async def _looked(self, records: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
         """Run what is due. Return the messages that have to come again."""
-        queue, messages, last = self._container.queue, _messages(self._container), records[-1]
+        queue, messages, last = self._container.queue, messages_of(self._container), records[-1]
         try:
             await queue.send(messages.tasks_in(str(record.get("body") or "") for record in records))
             shift = Shift(self._container)
@@ -131,15 +135,15 @@ class IndexFunction:
                 observe_given_up(shift.given_up)
             if not (await queue.stats()).pending:
                 return []
-            if (received := _received(last)) < _RECEIVES:
-                await _put_off(messages, last, min(2.0**received, LONGEST_PAUSE_SECONDS) if in_time else 0.0)
+            if (times := received(last)) < RECEIVES:
+                await put_off(messages, last, min(2.0**times, LONGEST_PAUSE_SECONDS) if in_time else 0.0)
                 return [last]
             # SQS gives a message up that comes too often.
             await messages.send([_LOOK_GROUP])
         except CragsideError as error:
             logger.error("the queue failed", extra={"reason": error.message})
             for record in records:
-                await _put_off(messages, record, min(2.0 ** min(_received(record), 10), LONGEST_PAUSE_SECONDS))
+                await put_off(messages, record, min(2.0 ** min(received(record), 10), LONGEST_PAUSE_SECONDS))
             return records
         return []
 
@@ -240,7 +244,11 @@ def start() -> Handler:
     """Return the function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     settings = load_settings()
     settings = settings.model_copy(update={"postgres_seconds": settings.postgres_seconds or _STATEMENT_SECONDS})
-    function = IndexFunction(Container(settings))
+    return started(IndexFunction(Container(settings)))
+
+
+def started(function: IndexFunction) -> Handler:
+    """Return the handler of a function, which loads everything first if INIT runs ahead of any request."""
     if snapshot.ahead():
         function.load()
     return observed(function.answer)
@@ -262,18 +270,21 @@ def _records(event: Any) -> list[dict[str, Any]]:
     return known
 
 
-async def _put_off(messages: TaskMessages, record: Mapping[str, Any], seconds: float) -> None:
+async def put_off(messages: TaskMessages, record: Mapping[str, Any], seconds: float) -> None:
+    """Have a message that is reported as failed come again after so many seconds."""
     with suppress(CragsideError):  # then it comes when the queue's visibility timeout has passed
         await messages.hide(str(record.get("receiptHandle")), seconds=seconds)
 
 
-def _messages(container: Container) -> TaskMessages:
+def messages_of(container: Container) -> TaskMessages:
+    """Return the messages. Raises `ConfigurationError` without a queue."""
     if container.messages is None:
         raise ConfigurationError("RAG_QUEUE_URL is not set.", variable="RAG_QUEUE_URL")
     return container.messages
 
 
-def _received(record: Mapping[str, Any]) -> int:
+def received(record: Mapping[str, Any]) -> int:
+    """Return how often a message has come."""
     attributes = record.get("attributes")
     count = str(attributes.get("ApproximateReceiveCount", "")) if isinstance(attributes, Mapping) else ""
     return int(count) if count.isdecimal() else 1

@@ -24,6 +24,7 @@ _COMMANDS = {
     "query": "query", "graph": "query", "bake": "copy", "forget": "documents", "status": "stores",
     "reindex": "stores", "repair": "stores", "migrate": "stores", "copy": "copy", "doctor": "doctor",
     "config": "doctor", "mcp": "mcp", "memory": "memory", "token": "token", "workspaces": "stores",
+    "generations": "generations",
 }  # fmt: skip
 
 

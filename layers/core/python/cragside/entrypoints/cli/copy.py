@@ -81,7 +81,7 @@ def copy(
 
 def _inside(inner: "Settings", outer: "Settings") -> bool:
     """Tell if a store in files lies in the folder of another one."""
-    homes = [settings.home for settings in (inner, outer) if not settings.on_postgres]
+    homes = [settings.store_place for settings in (inner, outer) if not settings.on_postgres]
     match homes:
         case [Path() as folder, Path() as around]:
             return around.resolve() in folder.resolve().parents

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
-_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
+_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256", "RAG_GENERATIONS")
 # They choose parts of the place that is configured.
 _STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
 
@@ -113,7 +113,8 @@ def place_of(settings: "Settings") -> str:
         from cragside.composition.databases import postgres_place
 
         return postgres_place(settings)
-    return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
+    place = settings.store_place
+    return str(place.absolute() if isinstance(place, Path) else place)
 
 
 def _quieten(name: str, *, below: int) -> None:
@@ -147,6 +148,7 @@ def _settings_of(session: "Session", place: str, option: str) -> "Settings":
         kept = {
             name: value for name, value in values.items() if name not in _STORAGES or not value.startswith("Sqlite")
         }
+        kept.pop("RAG_GENERATIONS", None)
         return load_settings({**kept, "POSTGRES_URI": place})
     for name in (*_PLACES, *_STORAGES):
         values.pop(name, None)

@@ -110,5 +110,4 @@ async def document_page(
 
 async def document_record(container: "Container", workspace: str, document_id: str) -> DocumentRecord | None:
     """Return a document. It is looked up in a task of its own: a waiting stream keeps no workspace open."""
-    library = (await container.workspaces.open(workspace)).documents
-    return await asyncio.create_task(library.document(document_id))
+    return await asyncio.create_task(container.intake.document(document_id, workspace=workspace))
