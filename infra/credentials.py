@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import boto3
 
+from infra.choice import add_context, chosen
 from infra.deployed import configured, telling
-from infra.environments.choice import ANY, add_context, chosen
 
 
 @telling
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
     )
     add_context(parser)
     given, _ = parser.parse_known_args(arguments)
-    own = session or configured(chosen({**dict(given.context), **ANY}))
+    own = session or configured(chosen(dict(given.context), deploying=False))
     own.client("sts").get_caller_identity()
     return 0
 

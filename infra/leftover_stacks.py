@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 import boto3
 
+from infra.choice import add_context, chosen
+from infra.config import Environment
 from infra.deployed import Deployed, looking, telling
-from infra.environments.choice import add_context, chosen
-from infra.environments.model import Environment
-from infra.environments.stacks import PIPELINE, stack_names, stack_prefix
+
+# What `make pipeline` deploys, which no other command touches.
+_PIPELINE = "pipeline"
 
 
 def leftover(environment: Environment, session: boto3.Session | None = None) -> list[str]:
     """The deployed stacks that the environment, as it is described, does not have. Nothing is asked of the others."""
-    prefix = stack_prefix(environment)
-    named = {*stack_names(environment), f"{prefix}{PIPELINE}"}
+    named = {*environment.stack_names, f"{environment.stack_prefix}{_PIPELINE}"}
     return sorted(set(Deployed(environment, looking(environment, session)).stacks()) - named)
 
 

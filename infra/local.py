@@ -14,8 +14,8 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from infra.environments.base import Data
-from infra.pricing.templates import Resource, resources_of
+from infra.fields import Data
+from infra.templates import Resource, resources_of
 
 # The compose file's network of databases, which has no way out.
 NETWORK = "cragside_stores"

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import httpx
 from flight import ARCHITECTURE, Flight, timed
 
-from infra.environments import named
-from infra.environments.knowledge import Writable
+from infra.config import Writable, named
 from tests.services.cdk import Cdk
 from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
 from tests.services.neo4j_server import Neo4j

@@ -10,10 +10,10 @@ from moto import mock_aws
 from moto.core import set_initial_no_auth_action_count
 
 from infra import credentials, leftover_stacks
-from infra.environments import named
+from infra.config import named
 
-EXAMPLES = Path(leftover_stacks.__file__).parent / "environments/examples"
-SELF_HOSTED = ("network", "data", "knowledge", "service", "observability")
+EXAMPLES = Path(leftover_stacks.__file__).parent / "examples"
+STACKS = ("network", "data", "knowledge", "service", "observability")
 ACCOUNT, REGION = "123456789012", "us-east-1"
 
 
@@ -27,8 +27,8 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[boto3.Session]:
 
 @pytest.fixture
 def deployed(session: boto3.Session) -> boto3.Session:
-    """dev in the shape with servers of its own, its pipeline, and stacks that are none of dev's."""
-    for name in (*SELF_HOSTED, "pipeline"):
+    """dev with a stack that it has no more, its pipeline, and stacks that are none of dev's."""
+    for name in (*STACKS, "pipeline"):
         create(session, f"cragside-dev-{name}")
     for name in ("cragside-prod-data", "CDKToolkit"):
         create(session, name)
@@ -55,7 +55,8 @@ def test_without_its_file_a_deployment_is_refused(
     assert said.count("\n") == 1
     assert leftover_stacks.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 2
     assert "costing money: cragside-dev-data. " in capsys.readouterr().err
-    assert leftover_stacks.main(context(f"file={EXAMPLES / 'self-hosted.toml'}", *destroying), deployed) == 0
+    deployed.client("cloudformation").delete_stack(StackName="cragside-dev-data")
+    assert leftover_stacks.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 0
 
 
 def test_stacks_are_left_if_somebody_says_so(deployed: boto3.Session) -> None:
