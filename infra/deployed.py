@@ -16,7 +16,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from cragside.adapters.aws.secrets import UnfitSecret, api_tokens
+from cragside.adapters.aws.secrets import SecretsManager, UnfitSecret, api_tokens
 from infra.config import Environment, NotDeployable
 
 P = ParamSpec("P")
@@ -99,14 +99,13 @@ class Deployed:
 
     def token(self) -> str:
         """The API token, from its secret; the first while one is exchanged for another. Raises `NotDeployed`."""
-        secrets = self.session.client("secretsmanager")
         try:
             secret = self.output("TokenSecret")
         except NotDeployed as error:
             raise NotDeployed(f"{error} Only an API that asks for a token can be asked with one.") from error
-        text = secrets.get_secret_value(SecretId=secret)["SecretString"]
+        clients = (lambda: self.session.client("secretsmanager"), lambda: self.session.client("ssm"))
         try:
-            return api_tokens(text)[0]
+            return api_tokens(SecretsManager(clients[0], connect_to_parameters=clients[1]).text(secret))[0]
         except UnfitSecret as error:
             raise NotDeployed(f"The secret of the token cannot be used: {error}.") from error
 

@@ -55,16 +55,16 @@ class ServiceStack(EnvironmentStack):
         self.enrich.allow(["rds-db:connect"], [servers.postgres_user_arn] if servers.postgres_user_arn else [])
         # Secrets of this key, and a baked store. The CDK leaves that to the key's policy.
         self.allow_key(self.enrich.role, "secretsmanager", "s3")
+        self.endpoint = self._endpoint()
+        if operations.canary:
+            Canary(self, "Canary", live=self.enrich.live, endpoint=self.endpoint)
+        cdk.CfnOutput(self, "Endpoint", value=self.endpoint.url, description="The address of the API.")
         if operations.authorisation == "token":
             token = ApiToken(self, "Token", self.enrich)
             self.enrich.function.add_environment("RAG_API_TOKEN_SECRET", token.arn)
             cdk.CfnOutput(self, "TokenSecret", value=token.arn, description="What holds the API token.")
         else:
             self.enrich.function.add_environment("RAG_ALLOW_ANONYMOUS", "true")
-        self.endpoint = self._endpoint()
-        if operations.canary:
-            Canary(self, "Canary", live=self.enrich.live, endpoint=self.endpoint)
-        cdk.CfnOutput(self, "Endpoint", value=self.endpoint.url, description="The address of the API.")
         if self.endpoint.target is not None:
             description = "What the domain's DNS record names."
             cdk.CfnOutput(self, "DomainTarget", value=self.endpoint.target, description=description)

@@ -55,6 +55,13 @@ def test_a_deployed_service_is_found_and_asked(
     assert TOKEN not in "".join(said)
 
 
+def test_a_token_in_a_parameter_is_found(service: CragsideServer, session: boto3.Session) -> None:
+    session.client("ssm").put_parameter(Name="/cragside/dev/token", Type="SecureString", Value=TOKEN)
+    arn = "arn:aws:ssm:us-east-1:123456789012:parameter/cragside/dev/token"
+    deploy(session, "cragside-dev-service", Endpoint=service.url, TokenSecret=arn)
+    assert smoke.main(["-c", "env=dev"], session) == 0
+
+
 def test_a_token_that_cannot_be_sent_is_not_shown(
     service: CragsideServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
