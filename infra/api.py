@@ -4,29 +4,8 @@ import json
 from typing import Any, cast
 
 from aws_cdk import Arn, ArnComponents, Duration
-from aws_cdk.aws_apigateway import (
-    AccessLogFormat,
-    AuthorizationType,
-    DomainNameOptions,
-    EndpointConfiguration,
-    EndpointType,
-    LambdaIntegration,
-    LogGroupLogDestination,
-    RestApi,
-    StageOptions,
-)
-from aws_cdk.aws_apigatewayv2 import (
-    CfnStage,
-    DomainMappingOptions,
-    DomainName,
-    HttpApi,
-    HttpMethod,
-    HttpRoute,
-    HttpRouteKey,
-    HttpStage,
-    IHttpRouteAuthorizer,
-    ThrottleSettings,
-)
+from aws_cdk import aws_apigateway as rest
+from aws_cdk import aws_apigatewayv2 as http
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_certificatemanager import Certificate, ICertificate
@@ -114,7 +93,7 @@ class HttpEndpoint(Construct):
         super().__init__(stack, name)
         environment = stack.environment_config
         operations, throttle = environment.operations, environment.fitting_throttle
-        self.api = HttpApi(
+        self.api = http.HttpApi(
             self,
             "Api",
             api_name=stack.node.id,
@@ -124,33 +103,33 @@ class HttpEndpoint(Construct):
         integration = HttpLambdaIntegration("Handler", handler, timeout=Duration.seconds(_INTEGRATION_SECONDS))
         authoriser = _authoriser(operations.authorisation)
 
-        def route(name: str, key: HttpRouteKey, checked_by: IHttpRouteAuthorizer | None) -> HttpRoute:
-            return HttpRoute(
+        def route(name: str, key: http.HttpRouteKey, checked_by: http.IHttpRouteAuthorizer | None) -> http.HttpRoute:
+            return http.HttpRoute(
                 self, name, http_api=self.api, route_key=key, integration=integration, authorizer=checked_by
             )
 
         # The application also answers unknown paths, so all errors have its envelope.
-        everything = route("Everything", HttpRouteKey.DEFAULT, authoriser)
+        everything = route("Everything", http.HttpRouteKey.DEFAULT, authoriser)
         if authoriser is None:
             acknowledge(everything, _APIG4, _OPEN)
         else:
-            preflight = route("Preflight", HttpRouteKey.with_("/{proxy+}", HttpMethod.OPTIONS), None)
+            preflight = route("Preflight", http.HttpRouteKey.with_("/{proxy+}", http.HttpMethod.OPTIONS), None)
             acknowledge(preflight, _APIG4, _PREFLIGHT)
         domain = operations.domain
         named = (
-            DomainName(self, "Domain", domain_name=domain.name, certificate=_certificate(self, domain))
+            http.DomainName(self, "Domain", domain_name=domain.name, certificate=_certificate(self, domain))
             if domain
             else None
         )
-        stage = HttpStage(
+        stage = http.HttpStage(
             self,
             "Stage",
             http_api=self.api,
             auto_deploy=True,
-            domain_mapping=DomainMappingOptions(domain_name=named) if named else None,
-            throttle=ThrottleSettings(rate_limit=throttle.requests_per_second, burst_limit=throttle.burst),
+            domain_mapping=http.DomainMappingOptions(domain_name=named) if named else None,
+            throttle=http.ThrottleSettings(rate_limit=throttle.requests_per_second, burst_limit=throttle.burst),
         )
-        cast(CfnStage, stage.node.default_child).access_log_settings = CfnStage.AccessLogSettingsProperty(
+        cast(http.CfnStage, stage.node.default_child).access_log_settings = http.CfnStage.AccessLogSettingsProperty(
             destination_arn=logs.log_group_arn, format=_LINE
         )
         self.url = stage.domain_url if named else stage.url
@@ -173,37 +152,38 @@ class RestEndpoint(Construct):
             InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(self, each, vpc_endpoint_id=each, port=443)
             for each in private
         ]
-        self.api = RestApi(
+        self.api = rest.RestApi(
             self,
             "Api",
             rest_api_name=stack.node.id,
             cloud_watch_role=False,  # the account has one such role for all its APIs
-            endpoint_configuration=EndpointConfiguration(
-                types=[EndpointType.PRIVATE if private else EndpointType.REGIONAL], vpc_endpoints=endpoints or None
+            endpoint_configuration=rest.EndpointConfiguration(
+                types=[rest.EndpointType.PRIVATE if private else rest.EndpointType.REGIONAL],
+                vpc_endpoints=endpoints or None,
             ),
             policy=_from_endpoints(private) if private else None,
             disable_execute_api_endpoint=True if domain else None,
-            domain_name=DomainNameOptions(domain_name=domain.name, certificate=_certificate(self, domain))
+            domain_name=rest.DomainNameOptions(domain_name=domain.name, certificate=_certificate(self, domain))
             if domain
             else None,
             binary_media_types=["*/*"],
-            deploy_options=StageOptions(
+            deploy_options=rest.StageOptions(
                 stage_name="live",
                 throttling_rate_limit=throttle.requests_per_second,
                 throttling_burst_limit=throttle.burst,
-                access_log_destination=LogGroupLogDestination(logs),
-                access_log_format=AccessLogFormat.custom(_LINE),
+                access_log_destination=rest.LogGroupLogDestination(logs),
+                access_log_format=rest.AccessLogFormat.custom(_LINE),
                 tracing_enabled=environment.xray,
             ),
         )
-        integration = LambdaIntegration(
+        integration = rest.LambdaIntegration(
             handler, timeout=Duration.seconds(_INTEGRATION_SECONDS), allow_test_invoke=False
         )
-        checked_by = AuthorizationType.IAM if operations.authorisation == "iam" else AuthorizationType.NONE
+        checked_by = rest.AuthorizationType.IAM if operations.authorisation == "iam" else rest.AuthorizationType.NONE
         for resource in (self.api.root, self.api.root.add_resource("{proxy+}")):
             resource.add_method("ANY", integration, authorization_type=checked_by)
-            if checked_by is AuthorizationType.IAM:
-                resource.add_method("OPTIONS", integration, authorization_type=AuthorizationType.NONE)
+            if checked_by is rest.AuthorizationType.IAM:
+                resource.add_method("OPTIONS", integration, authorization_type=rest.AuthorizationType.NONE)
         self._explain(environment.xray)
         if (acl := environment.api.web_acl_arn) is not None:
             stage = self.api.deployment_stage.stage_arn
@@ -231,7 +211,7 @@ class RestEndpoint(Construct):
 Endpoint = HttpEndpoint | RestEndpoint
 
 
-def _authoriser(authorisation: Authorisation) -> IHttpRouteAuthorizer | None:
+def _authoriser(authorisation: Authorisation) -> http.IHttpRouteAuthorizer | None:
     if isinstance(authorisation, Jwt):
         return HttpJwtAuthorizer("Jwt", authorisation.issuer, jwt_audience=list(authorisation.audience))
     return HttpIamAuthorizer() if authorisation == "iam" else None

@@ -15,6 +15,7 @@ from infra.fields import (
     Data,
     DatabaseUserArn,
     KeyArn,
+    ParameterName,
     SecretArn,
     TopicArn,
     WebAclArn,
@@ -331,9 +332,9 @@ class Environment(Data):
     operations: Operations = Operations()
     settings: Mapping[str, str] = Field(default_factory=dict, description="Further settings of the functions.")
     token_secret_arn: SecretArn | None = Field(None, description="An existing secret with the API token as its text.")
-    token_parameter: (
-        Annotated[str, form(r"(/[\w.-]+)+", "the name of a parameter, such as /cragside/dev/token")] | None
-    ) = Field(None, description="A SecureString of Systems Manager in place of a secret. Both unset: a new secret.")
+    token_parameter: ParameterName | None = Field(
+        None, description="A SecureString of Systems Manager in place of a secret. Both unset: a new secret."
+    )
     keep_data: bool = Field(False, description="Whether the secret and the logs outlive the stack.")
     emulated: bool = Field(False, description="Deployed into an emulator that runs functions on this machine's Python.")
 
@@ -393,6 +394,8 @@ NAMES = tuple(_TABLES)
 def named(name: str | None, like: str | None = None) -> Environment:
     """The environment with this name, or a new one with the values of another. Raises `NotDeployable`."""
     known = like or name
+    if like is not None and name in _TABLES:
+        raise NotDeployable(f"like: {name} has values of its own: leave it out")
     if known not in _TABLES:
         *rest, last = NAMES
         problem = f"There is no environment {known!r}." if known else "No environment was named."

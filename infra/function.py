@@ -8,27 +8,20 @@ from typing import Any
 
 import jsii
 from aws_cdk import BundlingOptions, DockerImage, Duration, ILocalBundling, RemovalPolicy, Size
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_ec2 import ISecurityGroup, IVpc, SubnetSelection
 from aws_cdk.aws_iam import Effect, Policy, PolicyStatement, Role, ServicePrincipal
-from aws_cdk.aws_lambda import (
-    Alias,
-    Architecture,
-    Code,
-    Function,
-    ILayerVersion,
-    LayerVersion,
-    Runtime,
-    SnapStartConf,
-    Tracing,
-    VersionOptions,
-)
 from constructs import Construct
 
 from infra.config import LEAST_TMP_MB, Environment
 from infra.stack import EnvironmentStack, acknowledge
 
-_RUNTIMES = {"3.11": Runtime.PYTHON_3_11, "3.12": Runtime.PYTHON_3_12, "3.13": Runtime.PYTHON_3_13}
-_ARCHITECTURES = {"x86_64": Architecture.X86_64, "arm64": Architecture.ARM_64}
+_RUNTIMES = {
+    "3.11": lambda_.Runtime.PYTHON_3_11,
+    "3.12": lambda_.Runtime.PYTHON_3_12,
+    "3.13": lambda_.Runtime.PYTHON_3_13,
+}
+_ARCHITECTURES = {"x86_64": lambda_.Architecture.X86_64, "arm64": lambda_.Architecture.ARM_64}
 # What Lambda does with a function's role to connect it to a VPC. Descriptions know no resources. Interfaces do, but
 # they get their ids later, and AWS' own policy for this, AWSLambdaVPCAccessExecutionRole, names none either.
 _CONNECT = [
@@ -70,14 +63,14 @@ class Placement:
     group: ISecurityGroup
 
 
-def layers_of(scope: Construct, environment: Environment, folders: Mapping[str, Path]) -> list[LayerVersion]:
+def layers_of(scope: Construct, environment: Environment, folders: Mapping[str, Path]) -> list[lambda_.LayerVersion]:
     """A layer for each named folder, which becomes /opt."""
     within = Construct(scope, "Layers")
     return [
-        LayerVersion(
+        lambda_.LayerVersion(
             within,
             name,
-            code=Code.from_asset(str(folder)),
+            code=lambda_.Code.from_asset(str(folder)),
             description=f"cragside: {name}",
             compatible_runtimes=[_RUNTIMES[environment.python]],
             compatible_architectures=[_ARCHITECTURES[environment.architecture]],
@@ -95,7 +88,7 @@ class PythonFunction(Construct):
         name: str,
         *,
         code: Path,
-        layers: Sequence[ILayerVersion],
+        layers: Sequence[lambda_.ILayerVersion],
         memory_mb: int,
         timeout_seconds: int,
         variables: Mapping[str, str],
@@ -113,10 +106,10 @@ class PythonFunction(Construct):
             self.role.add_to_policy(PolicyStatement(actions=_CONNECT, resources=["*"]))
         # Without them, the function sends no metrics that somebody would pay for.
         measuring = {} if environment.observability == "full" else {"POWERTOOLS_METRICS_DISABLED": "true"}
-        self.function = Function(
+        self.function = lambda_.Function(
             self,
             "Function",
-            code=Code.from_asset(str(code), exclude=["__pycache__"], bundling=readable(code)),
+            code=lambda_.Code.from_asset(str(code), exclude=["__pycache__"], bundling=readable(code)),
             handler="handler.handler",
             runtime=_RUNTIMES[environment.python],
             architecture=_ARCHITECTURES[environment.architecture],
@@ -127,15 +120,15 @@ class PythonFunction(Construct):
             environment={**variables, **measuring},
             log_group=logs,
             role=self.role,
-            tracing=Tracing.ACTIVE if environment.xray else Tracing.DISABLED,
+            tracing=lambda_.Tracing.ACTIVE if environment.xray else lambda_.Tracing.DISABLED,
             reserved_concurrent_executions=reserved_concurrency,
-            snap_start=SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             vpc=placement.vpc if placement else None,
             vpc_subnets=placement.subnets if placement else None,
             security_groups=[placement.group] if placement else None,
-            current_version_options=VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
         )
-        self.live = Alias(self, "Live", alias_name="live", version=self.function.current_version)
+        self.live = lambda_.Alias(self, "Live", alias_name="live", version=self.function.current_version)
         if placement is not None:
             self._keep_from_code(_CONNECT)
         self._explain(environment, snap_start)

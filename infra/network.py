@@ -1,20 +1,7 @@
 """The network: a VPC of its own with endpoints of AWS' services, or an existing one."""
 
 from aws_cdk import Aws
-from aws_cdk.aws_ec2 import (
-    FlowLogDestination,
-    GatewayVpcEndpointAwsService,
-    InterfaceVpcEndpoint,
-    InterfaceVpcEndpointAwsService,
-    IpAddresses,
-    Peer,
-    Port,
-    SecurityGroup,
-    SubnetConfiguration,
-    SubnetSelection,
-    SubnetType,
-    Vpc,
-)
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk.aws_iam import AnyPrincipal, PolicyStatement
 from constructs import Construct
 
@@ -22,7 +9,7 @@ from infra.config import Environment, ImportedNetwork, NewNetwork
 from infra.function import Placement
 from infra.stack import EnvironmentStack
 
-_FUNCTIONS = "functions"
+_FUNCTIONS, _ISOLATED = "functions", ec2.SubnetType.PRIVATE_ISOLATED
 
 
 class NetworkStack(EnvironmentStack):
@@ -36,7 +23,7 @@ class NetworkStack(EnvironmentStack):
             self.functions = self._new(network, environment)
 
     def _imported(self, network: ImportedNetwork) -> Placement:
-        vpc = Vpc.from_vpc_attributes(
+        vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",
             vpc_id=network.vpc_id,
@@ -44,49 +31,55 @@ class NetworkStack(EnvironmentStack):
             availability_zones=list(network.zones),
             isolated_subnet_ids=list(network.subnet_ids),
         )
-        group = SecurityGroup.from_security_group_id(self, "Functions", network.security_group_id, mutable=False)
-        return Placement(vpc, SubnetSelection(subnet_type=SubnetType.PRIVATE_ISOLATED), group)
+        group = ec2.SecurityGroup.from_security_group_id(self, "Functions", network.security_group_id, mutable=False)
+        return Placement(vpc, ec2.SubnetSelection(subnet_type=_ISOLATED), group)
 
     def _new(self, network: NewNetwork, environment: Environment) -> Placement:
         # Its name has the range. Another range makes another VPC, and functions that refer to it by its old name would
         # not be updated.
         name = "Vpc" + network.cidr.replace(".", "x").replace("/", "x")
-        vpc = Vpc(
+        vpc = ec2.Vpc(
             self,
             name,
-            ip_addresses=IpAddresses.cidr(network.cidr),
+            ip_addresses=ec2.IpAddresses.cidr(network.cidr),
             max_azs=2,
             nat_gateways=0,
-            subnet_configuration=[SubnetConfiguration(name=_FUNCTIONS, subnet_type=SubnetType.PRIVATE_ISOLATED)],
+            subnet_configuration=[
+                ec2.SubnetConfiguration(name=_FUNCTIONS, subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+            ],
         )
-        vpc.add_flow_log("Flows", destination=FlowLogDestination.to_cloud_watch_logs(self.log_group("FlowLogs")))
-        inside = SubnetSelection(subnet_group_name=_FUNCTIONS)
+        vpc.add_flow_log("Flows", destination=ec2.FlowLogDestination.to_cloud_watch_logs(self.log_group("FlowLogs")))
+        inside = ec2.SubnetSelection(subnet_group_name=_FUNCTIONS)
         functions = _group(self, f"{name}Functions", vpc, "cragside: functions")
         endpoints = self._endpoints(f"{name}Endpoints", vpc, inside, environment.services)
-        functions.add_egress_rule(Peer.security_group_id(endpoints.security_group_id), Port.tcp(443), "AWS' endpoints")
-        endpoints.add_ingress_rule(functions, Port.tcp(443), "callers in the network")
+        functions.add_egress_rule(
+            ec2.Peer.security_group_id(endpoints.security_group_id), ec2.Port.tcp(443), "AWS' endpoints"
+        )
+        endpoints.add_ingress_rule(functions, ec2.Port.tcp(443), "callers in the network")
         if network.s3_prefix_list_id is not None:
-            s3 = Peer.prefix_list(network.s3_prefix_list_id)
-            functions.add_egress_rule(s3, Port.tcp(443), "S3, by its gateway endpoint")
+            s3 = ec2.Peer.prefix_list(network.s3_prefix_list_id)
+            functions.add_egress_rule(s3, ec2.Port.tcp(443), "S3, by its gateway endpoint")
         collector = environment.collector_port
         for cidr in environment.servers.cidrs or (network.cidr,):
             for port in sorted(environment.servers.ports | ({collector} if collector else set())):
-                functions.add_egress_rule(Peer.ipv4(cidr), Port.tcp(port), "a server")
+                functions.add_egress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(port), "a server")
         return Placement(vpc, inside, functions)
 
-    def _endpoints(self, name: str, vpc: Vpc, subnets: SubnetSelection, services: list[str]) -> SecurityGroup:
+    def _endpoints(
+        self, name: str, vpc: ec2.Vpc, subnets: ec2.SubnetSelection, services: list[str]
+    ) -> ec2.SecurityGroup:
         """S3 by a gateway, which costs nothing, and the named services by interfaces, in these subnets."""
-        gateway = vpc.add_gateway_endpoint("S3", service=GatewayVpcEndpointAwsService.S3, subnets=[subnets])
+        gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3, subnets=[subnets])
         gateway.add_to_policy(_for_this_account())
         within = Construct(self, name)
         group = _group(within, "Group", vpc, "cragside: endpoints of AWS")
         for service in services:
-            endpoint = InterfaceVpcEndpoint(
+            endpoint = ec2.InterfaceVpcEndpoint(
                 within,
                 service,
                 vpc=vpc,
                 subnets=subnets,
-                service=InterfaceVpcEndpointAwsService(service),
+                service=ec2.InterfaceVpcEndpointAwsService(service),
                 security_groups=[group],
                 open=False,
             )
@@ -94,8 +87,8 @@ class NetworkStack(EnvironmentStack):
         return group
 
 
-def _group(scope: Construct, name: str, vpc: Vpc, description: str) -> SecurityGroup:
-    return SecurityGroup(scope, name, vpc=vpc, description=description, allow_all_outbound=False)
+def _group(scope: Construct, name: str, vpc: ec2.Vpc, description: str) -> ec2.SecurityGroup:
+    return ec2.SecurityGroup(scope, name, vpc=vpc, description=description, allow_all_outbound=False)
 
 
 def _for_this_account() -> PolicyStatement:

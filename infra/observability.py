@@ -6,18 +6,8 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk.aws_budgets import CfnBudget
-from aws_cdk.aws_cloudwatch import (
-    Alarm,
-    AlarmStatusWidget,
-    ComparisonOperator,
-    Dashboard,
-    GraphWidget,
-    IMetric,
-    MathExpression,
-    Metric,
-    TreatMissingData,
-)
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from aws_cdk.aws_iam import PolicyStatement, ServicePrincipal
 from aws_cdk.aws_kms import IKey, Key
@@ -57,7 +47,7 @@ class Rule:
     """A figure and its limit. A single bad period of five minutes wakes nobody, two of three do, unless `at_once`."""
 
     name: str
-    metric: IMetric
+    metric: cloudwatch.IMetric
     limit: float
     says: str
     at_once: bool = False
@@ -121,16 +111,16 @@ class ObservabilityStack(EnvironmentStack):
         given_up = self._own("GivenUp", index) if self._full else given_up
         yield Rule("DeadLetters", given_up, 1, "Tasks were given up.", at_once=True)
 
-    def _own(self, name: str, function: Function | None = None) -> Metric:
+    def _own(self, name: str, function: Function | None = None) -> cloudwatch.Metric:
         """A figure that a function, `enrich` by default, sends by itself."""
         dimensions = {"service": _OWN, "function_name": (function or self._enrich).function_name}
-        return Metric(namespace=_OWN, metric_name=name, dimensions_map=dimensions, **_SUM)
+        return cloudwatch.Metric(namespace=_OWN, metric_name=name, dimensions_map=dimensions, **_SUM)
 
-    def _alarm(self, scope: Construct, rule: Rule, topic: ITopic | None) -> Alarm:
-        compared = ComparisonOperator.GREATER_THAN_THRESHOLD
+    def _alarm(self, scope: Construct, rule: Rule, topic: ITopic | None) -> cloudwatch.Alarm:
+        compared = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
         if rule.at_once:
-            compared = ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-        alarm = Alarm(
+            compared = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+        alarm = cloudwatch.Alarm(
             scope,
             rule.name,
             metric=rule.metric,
@@ -139,7 +129,7 @@ class ObservabilityStack(EnvironmentStack):
             evaluation_periods=1 if rule.at_once else 3,
             datapoints_to_alarm=1 if rule.at_once else 2,
             # Where nothing happens, nothing is wrong.
-            treat_missing_data=TreatMissingData.NOT_BREACHING,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{rule.says} What to do: docs/runbook.md#{SECTIONS[rule.name.removesuffix('Index')]}",
         )
         if topic is not None:
@@ -147,11 +137,11 @@ class ObservabilityStack(EnvironmentStack):
             alarm.add_ok_action(SnsAction(topic))
         return alarm
 
-    def _dashboard(self, alarms: list[Alarm]) -> Dashboard:
-        board, api = Dashboard(self, "Dashboard", default_interval=Duration.hours(12)), self._api
-        board.add_widgets(AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
+    def _dashboard(self, alarms: list[cloudwatch.Alarm]) -> cloudwatch.Dashboard:
+        board, api = cloudwatch.Dashboard(self, "Dashboard", default_interval=Duration.hours(12)), self._api
+        board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         latency = [api.metric_latency(period=_PERIOD, statistic=each) for each in ("p50", "p95", "p99")]
-        graphs: dict[str, list[IMetric]] = {
+        graphs: dict[str, list[cloudwatch.IMetric]] = {
             "Requests": [api.metric_count(**_SUM), api.metric_server_error(**_SUM)],
             "Milliseconds": [*latency],
             "Verdicts": [self._own(f"Verdict{each}") for each in _VERDICTS],
@@ -167,7 +157,7 @@ class ObservabilityStack(EnvironmentStack):
             graphs["Messages about tasks"] = [tasks.metric_approximate_number_of_messages_visible()]
             graphs["Age of the oldest message, s"] = [tasks.metric_approximate_age_of_oldest_message()]
             graphs["Tasks given up"] = [self._own("GivenUp", self._knowledge.index.function)]
-        board.add_widgets(*(GraphWidget(title=title, left=left, width=6) for title, left in graphs.items()))
+        board.add_widgets(*(cloudwatch.GraphWidget(title=title, left=left, width=6) for title, left in graphs.items()))
         return board
 
     def _budget(self, usd: int, topic: ITopic | None) -> None:
@@ -235,8 +225,8 @@ def _publishing(service: str, actions: Sequence[str], resource: str) -> PolicySt
     )
 
 
-def _percent(part: IMetric, whole: IMetric, label: str) -> MathExpression:
+def _percent(part: cloudwatch.IMetric, whole: cloudwatch.IMetric, label: str) -> cloudwatch.MathExpression:
     """A share. There is none where nothing happened."""
-    return MathExpression(
+    return cloudwatch.MathExpression(
         expression="100 * part / whole", using_metrics={"part": part, "whole": whole}, period=_PERIOD, label=label
     )

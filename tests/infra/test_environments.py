@@ -343,6 +343,8 @@ def test_a_new_name_takes_the_values_of_an_environment() -> None:
     assert staging.stack_names == ("cragside-pr-123-service", "cragside-pr-123-observability")
     with pytest.raises(NotDeployable, match=r"There is no environment 'pr-123'. .*-c env=pr-123 -c like=dev"):
         chosen({"env": "pr-123"})
+    with pytest.raises(NotDeployable, match=r"like: prod has values of its own: leave it out"):
+        chosen({"env": "prod", "like": "dev", "knowledge": "none"})
     with pytest.raises(NotDeployable, match=r"There is no environment 'nope'"):
         chosen({"env": "pr-123", "like": "nope"})
     with pytest.raises(NotDeployable, match=r"name: 'PR_1' is not a name such as dev or pr-123"):
