@@ -16,7 +16,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from cragside.adapters.aws.secrets import SecretsManager, UnfitSecret, api_tokens
+from cragside.adapters.aws.secrets import UnfitSecret, api_tokens
 from infra.config import Environment, NotDeployable
 
 P = ParamSpec("P")
@@ -103,9 +103,12 @@ class Deployed:
             secret = self.output("TokenSecret")
         except NotDeployed as error:
             raise NotDeployed(f"{error} Only an API that asks for a token can be asked with one.") from error
-        clients = (lambda: self.session.client("secretsmanager"), lambda: self.session.client("ssm"))
+        if secret.split(":")[2] == "ssm":
+            text = self.session.client("ssm").get_parameter(Name=secret, WithDecryption=True)["Parameter"]["Value"]
+        else:
+            text = self.session.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
         try:
-            return api_tokens(SecretsManager(clients[0], connect_to_parameters=clients[1]).text(secret))[0]
+            return api_tokens(text)[0]
         except UnfitSecret as error:
             raise NotDeployed(f"The secret of the token cannot be used: {error}.") from error
 

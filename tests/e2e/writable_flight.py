@@ -36,6 +36,7 @@ class WritableFlight(Flight):
         """The environment, in a file."""
         environment = named("dev").changed(
             emulated=True,
+            observability="full",
             python=self.emulator.minor,
             architecture=ARCHITECTURE,
             knowledge=Writable(sweep_minutes=1).model_dump(),

@@ -47,29 +47,6 @@ def test_the_secret_is_read_at_first_use_and_cached() -> None:
     assert manager.asked == [ARN]
 
 
-class ParameterStore:
-    """Holds one parameter, which only decryption makes readable."""
-
-    def __init__(self, name: str, text: str) -> None:
-        self._name = name
-        self._text = text
-
-    def get_parameter(self, Name: str, WithDecryption: bool) -> dict[str, Any]:  # noqa: N803 (the SDK's names)
-        assert (Name, WithDecryption) == (self._name, True)
-        return {"Parameter": {"Value": self._text}}
-
-
-def test_a_parameter_is_read_in_place_of_a_secret() -> None:
-    secrets, store = SecretsManager(), ParameterStore("/cragside/dev/token", " s3cret\n")
-    manager = RealManager(lambda: secrets, connect_to_parameters=lambda: store, clock=MovedClock())
-    arn = "arn:aws:ssm:eu-central-1:123456789012:parameter/cragside/dev/token"
-    kept = manager.secret(arn, setting="X_SECRET", parse=str)
-    assert kept.value() == "s3cret"
-    assert secrets.asked == []
-    manager.forget()
-    assert kept.value() == "s3cret"
-
-
 def test_a_secret_that_was_exchanged_is_taken_up_within_five_minutes() -> None:
     clock = MovedClock()
     kept = secret(SecretsManager("old", "new"), clock)

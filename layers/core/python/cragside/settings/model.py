@@ -386,10 +386,10 @@ class Settings(BaseModel):
     )
     api_token_secret: str | None = Field(
         None,
-        description="ARN of the AWS Secrets Manager secret, or of the SecureString in Parameter Store, that holds the "
-        "token, in place of RAG_API_TOKEN; or two tokens, a line each, while clients go over from one to the other. "
-        "The Lambda function reads it at the first request that needs it, and `cragside serve` at start. Both read it "
-        "again after five minutes. While it cannot be read, the old token is trusted for at most 15 minutes.",
+        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN; or two "
+        "tokens, a line each, while clients go over from one to the other. The Lambda function reads it at the first "
+        "request that needs it, and `cragside serve` at start. Both read it again after five minutes. While it cannot "
+        "be read, the old token is trusted for at most 15 minutes.",
     )
     audit_log: str | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Secrets in AWS Secrets Manager or Parameter Store, what they mean, and passwords made from AWS' credentials."""
+"""Secrets in AWS Secrets Manager, what they mean, and passwords that are made from AWS' credentials."""
 
 import asyncio
 import logging
@@ -22,8 +22,6 @@ _FRESH_SECONDS = 300.0
 _TRIES_AFTER_SECONDS = 5.0
 # A connection waits this long for a value that is due, while there is a trusted one.
 _PATIENCE_SECONDS = 1.0
-# A SecureString of Systems Manager, which costs nothing, in place of a secret. Its name begins with a slash.
-_PARAMETER = re.compile(r"arn:aws[a-z-]*:ssm:[a-z0-9-]+:\d{12}:parameter(/.+)")
 _log = logging.getLogger("cragside")
 
 T = TypeVar("T")
@@ -36,18 +34,10 @@ class UnfitSecret(ValueError):
 class SecretsManager:
     """Reads secrets. All share a client, which is made at the first read: that takes most of a second."""
 
-    def __init__(
-        self,
-        connect: "Callable[[], Any] | None" = None,
-        *,
-        connect_to_parameters: "Callable[[], Any] | None" = None,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        self._connect = connect or (lambda: _client("secretsmanager"))
-        self._connect_to_parameters = connect_to_parameters or (lambda: _client("ssm"))
+    def __init__(self, connect: "Callable[[], Any] | None" = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._connect = connect or _client
         self._clock = clock
         self._client: Any = None
-        self._parameters: Any = None
         self._making = threading.Lock()
         self._secrets: list[Secret[Any]] = []
 
@@ -66,27 +56,18 @@ class SecretsManager:
 
     def text(self, name: str) -> str:
         """The text without surrounding blanks. Raises `UnfitSecret`, `ConfigurationError` and what the SDK raises."""
-        parameter = _PARAMETER.fullmatch(name)
-        text = self._parameter(parameter[1]) if parameter else self._secret(name)
+        with self._making:
+            client = self._client = self._client or self._connect()
+        text = client.get_secret_value(SecretId=name).get("SecretString")
         if not isinstance(text, str) or not text.strip():
             raise UnfitSecret("it holds no text")
         return text.strip()
 
     def forget(self) -> None:
-        """Forget all texts, and the clients with their connections and credentials. The next use reads them again."""
-        self._client = self._parameters = None
+        """Forget all texts, and the client with its connections and credentials. The next use reads them again."""
+        self._client = None
         for secret in self._secrets:
             secret.forget()
-
-    def _secret(self, name: str) -> object:
-        with self._making:
-            client = self._client = self._client or self._connect()
-        return client.get_secret_value(SecretId=name).get("SecretString")
-
-    def _parameter(self, name: str) -> object:
-        with self._making:
-            client = self._parameters = self._parameters or self._connect_to_parameters()
-        return client.get_parameter(Name=name, WithDecryption=True)["Parameter"].get("Value")
 
 
 class Secret(Generic[T]):
@@ -236,10 +217,10 @@ def _reason(error: Exception) -> str:
     return str(code or type(error).__name__)
 
 
-def _client(service: str) -> Any:
+def _client() -> Any:
     """Return a client that gives up within seconds, because a request waits for it."""
     subject = "A setting whose name ends in _SECRET"
-    return make_client(service, subject, connect_seconds=2, read_seconds=3, attempts=2)
+    return make_client("secretsmanager", subject, connect_seconds=2, read_seconds=3, attempts=2)
 
 
 _MOST = 2
