@@ -15,7 +15,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
 from infra.choice import KEYS, add_context, chosen, refuse_unknown
-from infra.config import Environment, NotDeployable, Writable
+from infra.config import Environment, Indexed, NotDeployable
 from infra.knowledge import KnowledgeStack
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
@@ -51,7 +51,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     network, knowledge = environment.network, environment.knowledge
     placement = NetworkStack(app, environment, network).functions if network else None
     writable = None
-    if isinstance(knowledge, Writable):
+    if isinstance(knowledge, Indexed):
         writable = KnowledgeStack(app, environment, knowledge, artifacts, placement)
     service = ServiceStack(app, environment, artifacts, placement, writable.for_requests if writable else None)
     if environment.observability != "none":

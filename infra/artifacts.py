@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.config import Environment, KnowledgeLayer, NotDeployable, Writable
+from infra.config import Environment, Indexed, KnowledgeLayer, NotDeployable, Writable
 from infra.settings import traced
 from layers.lightrag.sizes import LIMIT, MIB
 from layers.lightrag.tree import size
@@ -77,12 +77,10 @@ class Artifacts:
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     """The artifacts of an environment, below the root of the repository."""
     knowledge = environment.knowledge
-    writable = isinstance(knowledge, Writable)
-    names = {"Core": "core", "LightRag": "lightrag"} | (
-        {"Drivers": "drivers", "Parsers": "parsers"} if writable else {}
-    )
-    if traced(environment.settings):
-        names["Traces"] = "traces"
+    names = {"Core": "core", "LightRag": "lightrag"}
+    names |= {"Drivers": "drivers"} if isinstance(knowledge, Writable) else {}
+    names |= {"Parsers": "parsers"} if isinstance(knowledge, Indexed) else {}
+    names |= {"Traces": "traces"} if traced(environment.settings) else {}
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(
         function=root / "functions" / "enrich",

@@ -9,7 +9,9 @@ from infra.config import (
     COLLECTOR,
     LEAST_TMP_MB,
     Environment,
+    Generations,
     ImportedNetwork,
+    Indexed,
     Jwt,
     KnowledgeBucket,
     NewNetwork,
@@ -107,7 +109,7 @@ def _unreachable(host: str, network: NewNetwork | ImportedNetwork | None, cidrs:
 
 def _of_network(environment: Environment) -> Iterator[str]:
     network, region = environment.network, environment.region
-    uses_s3 = isinstance(environment.knowledge, (Writable, KnowledgeBucket))
+    uses_s3 = isinstance(environment.knowledge, (Indexed, KnowledgeBucket))
     if isinstance(network, NewNetwork) and uses_s3 and network.s3_prefix_list_id is None:
         yield (
             "network.s3_prefix_list_id: functions use S3. `aws ec2 describe-managed-prefix-lists --filters "
@@ -119,17 +121,17 @@ def _of_network(environment: Environment) -> Iterator[str]:
 
 def _of_knowledge(environment: Environment) -> Iterator[str]:
     knowledge, servers, tmp = environment.knowledge, environment.servers, environment.tmp_mb
-    if isinstance(knowledge, Writable):
-        if not servers.has_postgres:
-            yield "knowledge: Writable needs PostgreSQL: set servers.postgres_uri_secret_arn"
-        if knowledge.visibility_seconds < _VISIBILITY * knowledge.index_timeout_seconds:
-            yield (
-                f"knowledge.visibility_seconds: {knowledge.visibility_seconds} is less than {_VISIBILITY} times "
-                f"index_timeout_seconds, so that tasks would come back while they are worked on: set "
-                f"{_VISIBILITY * knowledge.index_timeout_seconds} at least"
-            )
-    elif servers.has_postgres and knowledge is not None:
-        yield "knowledge: it is baked, but servers have PostgreSQL: set knowledge=Writable(), or leave them out"
+    if isinstance(knowledge, Writable) and not servers.has_postgres:
+        yield "knowledge: Writable needs PostgreSQL: set servers.postgres_uri_secret_arn"
+    if isinstance(knowledge, Indexed) and knowledge.visibility_seconds < _VISIBILITY * knowledge.index_timeout_seconds:
+        yield (
+            f"knowledge.visibility_seconds: {knowledge.visibility_seconds} is less than {_VISIBILITY} times "
+            f"index_timeout_seconds, so that tasks would come back while they are worked on: set "
+            f"{_VISIBILITY * knowledge.index_timeout_seconds} at least"
+        )
+    if servers.has_postgres and knowledge is not None and not isinstance(knowledge, Writable):
+        what = "in a bucket" if isinstance(knowledge, Generations) else "baked"
+        yield f"knowledge: it is {what}, but servers have PostgreSQL: set knowledge=Writable(), or leave them out"
     if environment.snap_start and tmp > LEAST_TMP_MB:
         yield f"tmp_mb: with SnapStart Lambda gives {LEAST_TMP_MB} MB: set snap_start = false, or leave it out"
     if isinstance(knowledge, KnowledgeBucket) and (knowledge.size_mb or 0) + _BESIDE_THE_STORE_MB > tmp:

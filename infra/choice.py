@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from infra.artifacts import MissingArtifact, artifacts_of
 from infra.checks import checked
-from infra.config import Environment, Knowledge, NotDeployable, Writable, named
+from infra.config import Environment, Generations, Indexed, Knowledge, NotDeployable, Writable, named
 from infra.fields import Data, field_problems
 
 _PLAIN = ("python", "architecture", "account", "region", "emulated")
@@ -45,11 +45,11 @@ def chosen(context: Mapping[str, str | None], *, deploying: bool = True) -> Envi
         raise NotDeployable(field_problems(error)) from error
     if not deploying or given.get("destroying") == "true":
         # Nothing has to be baked for that.
-        return environment if isinstance(environment.knowledge, Writable) else environment.changed(knowledge="none")
+        return environment if isinstance(environment.knowledge, Indexed) else environment.changed(knowledge="none")
     if environment.knowledge is None:
         raise NotDeployable(
-            f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256, writable or none, "
-            "which make takes as ARGS, or a file with -c file=FILE.toml"
+            f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256, generations, "
+            "writable or none, which make takes as ARGS, or a file with -c file=FILE.toml"
         )
     return checked(environment)
 
@@ -74,11 +74,10 @@ class _Field(Data):
 
 
 def knowledge_of(text: str) -> Knowledge:
-    """Parse `none`, `writable`, a folder, or `s3://bucket/prefix#sha256`. Raises pydantic's `ValidationError`."""
-    if text == "none":
-        return "none"
-    if text == "writable":
-        return Writable()
+    """Parse a word, a folder, or `s3://bucket/prefix#sha256`. Raises pydantic's `ValidationError`."""
+    words: dict[str, Knowledge] = {"none": "none", "writable": Writable(), "generations": Generations(generations=10)}
+    if text in words:
+        return words[text]
     if text.startswith("s3://"):
         uri, hash_given, sha256 = text.partition("#")
         table = {"uri": uri} | ({"sha256": sha256} if hash_given else {})

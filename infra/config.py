@@ -66,28 +66,41 @@ class KnowledgeBucket(Data):
     size_mb: int | None = Field(None, ge=1, description="What its files take: compared with tmp_mb at synthesis.")
 
 
-class Writable(Data):
-    """A store on the environment's PostgreSQL, which documents can be brought to."""
+class Indexed(Data):
+    """A store that documents can be brought to, with a queue and a function that indexes."""
 
     index_concurrency: int = Field(2, ge=2, le=1000, description="Most index functions at once; SQS knows no fewer.")
-    pool: int = Field(2, ge=2, le=100, description="Connections of each function to PostgreSQL, and to Neo4j.")
     sweep_minutes: int = Field(5, ge=1, le=1440, description="How often tasks that nobody carries are queued again.")
     index_memory_mb: int = Field(3008, ge=512, le=10_240)
+    index_tmp_mb: int = Field(LEAST_TMP_MB, ge=LEAST_TMP_MB, le=10_240)
     index_timeout_seconds: int = Field(600, ge=30, le=900)
     visibility_seconds: int = Field(3600, ge=180, le=43_200, description="At least 6 times the timeout.")
+
+
+class Writable(Indexed):
+    """A store on the environment's PostgreSQL."""
+
+    pool: int = Field(2, ge=2, le=100, description="Connections of each function to PostgreSQL, and to Neo4j.")
     attempts: int = Field(3, ge=1, le=20)
     fetch_pages: bool = Field(
         False, description="Whether pages may be fetched from URLs: only where functions have a way to the Internet."
     )
 
 
-# A further kind of store, such as generations in S3, is one more table here, with a branch in `infra.app.compose`.
+class Generations(Indexed):
+    """Stores of workspaces as objects in a bucket, of which each version is a generation. There is no database."""
+
+    generations: int = Field(ge=1, le=100, description="Earlier ones that are kept, to go back to.")
+    index_tmp_mb: int = Field(2048, ge=LEAST_TMP_MB, le=10_240, description="Three times the largest workspace.")
+
+
 Knowledge = Annotated[
     Annotated[Writable, kind("Writable")]
     | Annotated[KnowledgeLayer, kind("KnowledgeLayer")]
     | Annotated[KnowledgeBucket, kind("KnowledgeBucket")]
+    | Annotated[Generations, kind("Generations")]
     | Annotated[Literal["none"], kind("none")],
-    one_of(Writable, KnowledgeLayer, KnowledgeBucket, words=("none",)),
+    one_of(Writable, KnowledgeLayer, KnowledgeBucket, Generations, words=("none",)),
 ]
 
 
@@ -358,7 +371,7 @@ class Environment(Data):
         """The stacks that it deploys, the first that the others need first."""
         has = {
             "network": self.network is not None,
-            "knowledge": isinstance(self.knowledge, Writable),
+            "knowledge": isinstance(self.knowledge, Indexed),
             "service": True,
             "observability": self.observability != "none",
         }
@@ -367,8 +380,8 @@ class Environment(Data):
     @property
     def services(self) -> list[str]:
         """AWS' services that functions call from inside a network, S3 aside."""
-        writable, parameter = isinstance(self.knowledge, Writable), self.token_parameter is not None
-        return ["secretsmanager", *(["sqs"] if writable else []), *(["ssm"] if parameter else [])]
+        needed = {"sqs": isinstance(self.knowledge, Indexed), "ssm": self.token_parameter is not None}
+        return ["secretsmanager", *(name for name, there in needed.items() if there)]
 
     @property
     def collector_port(self) -> int | None:

@@ -1,7 +1,7 @@
-"""The store of functions: baked, in a layer or a bucket; or on PostgreSQL, with uploads and an index function."""
+"""The store of functions: baked, in a layer or a bucket; or written, in generations of a bucket or on PostgreSQL."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from aws_cdk.aws_sqs import DeadLetterQueue, DeduplicationScope, FifoThroughputL
 from constructs import Construct
 
 from infra.artifacts import Artifacts
-from infra.config import Environment, KnowledgeBucket, Writable
+from infra.config import Environment, Generations, Indexed, KnowledgeBucket, Writable
 from infra.function import Placement, PythonFunction, layers_of, readable
 from infra.stack import EnvironmentStack, acknowledge
 
@@ -24,7 +24,9 @@ _FOLDER = "knowledge"
 # Folders that a function may write to: with no store, and for what a store on PostgreSQL keeps beside it.
 _NO_STORE, _HOME = "/tmp/knowledge", "/tmp/cragside"  # noqa: S108
 _ORIGINS = "RAG_ALLOW_ORIGINS"
-_UPLOADS, _BUCKET = "in", "UploadBucket"
+_UPLOADS, _UPLOAD_BUCKET, _STORE_BUCKET = "in", "UploadBucket", "StoreBucket"
+# Below its prefix, a bucket of generations has stores, changes that wait, and changes that were given up.
+_PREFIX, _STORES, _INBOX, _REFUSED = "knowledge", "ws", "in", "refused"
 # The function replaces a message that came eight times, but not while the database is away: docs/indexing.md.
 _RECEIVES = 100
 # SQS gives a function at most so many messages of a FIFO queue at once.
@@ -64,13 +66,13 @@ def baked_store(scope: Construct, environment: Environment, artifacts: Artifacts
 
 
 class KnowledgeStack(EnvironmentStack):
-    """Outputs: the names of `UploadBucket` and `IndexFunction`, and the URLs of `TaskQueue` and `DeadLetters`."""
+    """Outputs: `UploadBucket`, `StoreBucket` of generations, `IndexFunction`; URLs of `TaskQueue` and `DeadLetters`."""
 
     def __init__(
         self,
         scope: Construct,
         environment: Environment,
-        knowledge: Writable,
+        knowledge: Indexed,
         artifacts: Artifacts,
         placement: Placement | None,
     ) -> None:
@@ -79,6 +81,7 @@ class KnowledgeStack(EnvironmentStack):
         )
         self._knowledge, servers = knowledge, environment.servers
         self._uploads = self._upload_bucket()
+        self._stores = self._store_bucket(knowledge.generations) if isinstance(knowledge, Generations) else None
         self.dead, self.tasks = self._queues()
         self.index = PythonFunction(
             self,
@@ -86,6 +89,7 @@ class KnowledgeStack(EnvironmentStack):
             code=artifacts.index,
             layers=layers_of(self, environment, artifacts.index_layers),
             memory_mb=knowledge.index_memory_mb,
+            tmp_mb=knowledge.index_tmp_mb,
             timeout_seconds=knowledge.index_timeout_seconds,
             variables={**environment.settings, **servers.variables, **self._variables},
             placement=placement,
@@ -94,16 +98,22 @@ class KnowledgeStack(EnvironmentStack):
         self.index.allow(["rds-db:connect"], [servers.postgres_user_arn] if servers.postgres_user_arn else [])
         processing = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage")
         self.index.allow([f"sqs:{action}" for action in processing], [self.tasks.queue_arn])
-        self._allow_key_for(self.index.role, "sqs", "secretsmanager")
+        if self._stores is not None:
+            changes = (_INBOX, _REFUSED)
+            rights = {"GetObject": (_STORES, *changes), "PutObject": (_STORES, *changes), "DeleteObject": changes}
+            self._allow_stores(self.index.role, self._stores.bucket_name, rights)
+        self._allow_key_for(self.index.role, "sqs", "secretsmanager", *(["s3"] if self._stores else []))
         self._process()
         self._sweep()
         for key, value, description in (
             ("IndexFunction", self.index.function.function_name, "The function that indexes; its alias is live."),
-            (_BUCKET, self._uploads.bucket_name, "The bucket of large files."),
+            (_UPLOAD_BUCKET, self._uploads.bucket_name, "The bucket of large files."),
+            (_STORE_BUCKET, self._stores.bucket_name if self._stores else None, "The bucket of generations."),
             ("TaskQueue", self.tasks.queue_url, "The queue that calls it."),
             ("DeadLetters", self.dead.queue_url, "Messages that came too often."),
         ):
-            cdk.CfnOutput(self, key, value=value, description=description)
+            if value is not None:
+                cdk.CfnOutput(self, key, value=value, description=description)
 
     @property
     def for_requests(self) -> Store:
@@ -113,54 +123,89 @@ class KnowledgeStack(EnvironmentStack):
 
     @property
     def _variables(self) -> dict[str, str]:
-        pool = str(self._knowledge.pool)
+        knowledge, queue = self._knowledge, {"RAG_QUEUE_URL": self.tasks.queue_url}
+        if self._stores is not None:
+            return {"RAG_GENERATIONS": f"s3://{self._stores.bucket_name}/{_PREFIX}", **queue}
+        if not isinstance(knowledge, Writable):
+            raise TypeError("a store is on PostgreSQL or in a bucket")
         return {
             "RAG_HOME": _HOME,
-            "RAG_POSTGRES_CONNECTIONS": pool,
-            "RAG_NEO4J_CONNECTIONS": pool,
-            "RAG_INDEX_ATTEMPTS": str(self._knowledge.attempts),
-            "RAG_FETCH_PAGES": str(self._knowledge.fetch_pages).lower(),
-            "RAG_QUEUE_URL": self.tasks.queue_url,
+            **dict.fromkeys(("RAG_POSTGRES_CONNECTIONS", "RAG_NEO4J_CONNECTIONS"), str(knowledge.pool)),
+            "RAG_INDEX_ATTEMPTS": str(knowledge.attempts),
+            "RAG_FETCH_PAGES": str(knowledge.fetch_pages).lower(),
+            **queue,
         }
 
     def _grant(self, role: Role) -> None:
         """Let a role of another stack sign forms, read and remove what was sent, and say that tasks wait."""
-        name = Fn.get_stack_output(self.stack_name, _BUCKET)
-        bucket = f"arn:{Aws.PARTITION}:s3:::{name}"
-        policy = Policy(
-            role,
-            "Uploads",
-            roles=[role],
-            statements=[
-                PolicyStatement(
-                    actions=["s3:DeleteObject", "s3:GetObject", "s3:PutObject"], resources=[f"{bucket}/{_UPLOADS}/*"]
-                ),
-                # Without it, without conditions, S3 tells of missing objects that they are forbidden.
-                PolicyStatement(actions=["s3:ListBucket"], resources=[bucket]),
-            ],
-        )
-        shown = json.dumps(self.resolve(name), separators=(",", ":"))
-        acknowledge(
-            policy,
-            f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{shown}/{_UPLOADS}/*]",
-            "Each upload has a random name; all of them lie under this prefix.",
-        )
+        sent = dict.fromkeys(("DeleteObject", "GetObject", "PutObject"), (_UPLOADS,))
+        self._allow_objects(role, "Uploads", Fn.get_stack_output(self.stack_name, _UPLOAD_BUCKET), "", sent)
+        if self._stores is not None:
+            rights = {"GetObject": (_STORES, _INBOX, _REFUSED), "PutObject": (_INBOX,)}
+            self._allow_stores(role, Fn.get_stack_output(self.stack_name, _STORE_BUCKET), rights)
         role.add_to_policy(PolicyStatement(actions=["sqs:SendMessage"], resources=[self.tasks.queue_arn]))
         self._allow_key_for(role, "sqs", "s3")
+
+    def _allow_stores(self, role: Role, bucket: str, rights: Mapping[str, Sequence[str]]) -> None:
+        self._allow_objects(role, "Stores", bucket, f"{_PREFIX}/", rights)
+
+    def _allow_objects(
+        self, role: Role, name: str, bucket: str, prefix: str, rights: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Let a role do this with objects below the prefixes, and tell missing ones from those that are forbidden."""
+        arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
+        below = {each: f"{arn}/{prefix}{each}/*" for prefixes in rights.values() for each in prefixes}
+        statements = [
+            PolicyStatement(actions=[f"s3:{action}"], resources=[below[each] for each in prefixes])
+            for action, prefixes in rights.items()
+        ]
+        statements.append(PolicyStatement(actions=["s3:ListBucket"], resources=[arn]))
+        policy, said = Policy(role, name, roles=[role], statements=statements), self.resolve(bucket)
+        shown = f"<{said['Ref']}>" if "Ref" in said else json.dumps(said, separators=(",", ":"))
+        for each in below:
+            acknowledge(
+                policy,
+                f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{shown}/{prefix}{each}/*]",
+                "Objects have names that come with what they hold; all of them lie under this prefix.",
+            )
 
     def _allow_key_for(self, role: Role, *services: str) -> None:
         self.allow_key(role, *services, actions=("kms:Decrypt", "kms:GenerateDataKey"))
 
     def _upload_bucket(self) -> Bucket:
-        """Private, encrypted, TLS only. What lies there for a day is deleted: what was added is not needed again.
-
-        S3 counts the day from the next midnight UTC.
-        """
+        """What lies there for a day is deleted, which S3 counts from the next midnight UTC: what was added is read."""
         said = self.environment_config.settings.get(_ORIGINS, "")
         origins = [each.strip() for each in said.split(",") if each.strip()]
         cors = CorsRule(allowed_methods=[HttpMethods.POST], allowed_origins=origins, allowed_headers=["*"])
+        day = Duration.days(1)
+        return self._bucket(
+            "Uploads",
+            lifecycle_rules=[LifecycleRule(expiration=day, abort_incomplete_multipart_upload_after=day)],
+            cors=[cors] if origins else None,
+            # Documents are in the store; here are only files that nobody has added yet.
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+
+    def _store_bucket(self, generations: int) -> Bucket:
+        """Earlier generations stay for 30 days, and so many of them for longer. Changes that were made go in a day."""
+        day, month = Duration.days(1), Duration.days(30)
+        earlier: dict[str, Any] = {"noncurrent_version_expiration": month, "noncurrent_versions_to_retain": generations}
+        gone: dict[str, Any] = {"noncurrent_version_expiration": day, "abort_incomplete_multipart_upload_after": day}
+        return self._bucket(
+            "Stores",
+            versioned=True,
+            lifecycle_rules=[
+                LifecycleRule(prefix=f"{_PREFIX}/{_STORES}/", abort_incomplete_multipart_upload_after=day, **earlier),
+                LifecycleRule(prefix=f"{_PREFIX}/{_INBOX}/", **gone),
+                LifecycleRule(prefix=f"{_PREFIX}/{_REFUSED}/", expiration=month, **gone),
+            ],
+            removal_policy=self.removal,
+        )
+
+    def _bucket(self, name: str, **said: Any) -> Bucket:
+        """A bucket that is private, encrypted, and takes TLS alone."""
         bucket = Bucket(
-            Construct(self, "Uploads"),
+            Construct(self, name),
             "Bucket",
             encryption=BucketEncryption.KMS if self.key else BucketEncryption.S3_MANAGED,
             encryption_key=self.key,
@@ -168,18 +213,10 @@ class KnowledgeStack(EnvironmentStack):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             block_public_access=BlockPublicAccess.BLOCK_ALL,
-            lifecycle_rules=[
-                LifecycleRule(expiration=Duration.days(1), abort_incomplete_multipart_upload_after=Duration.days(1))
-            ],
-            cors=[cors] if origins else None,
-            # Documents are in the database; here are only files that nobody has added yet.
-            removal_policy=RemovalPolicy.DESTROY,
+            **said,
         )
-        acknowledge(
-            bucket,
-            "AwsSolutions::AwsSolutions-S1",
-            "A file lies here between its upload and the request that adds it, which the API's access log has.",
-        )
+        reason = "Functions alone read and write here; the API's access log has the requests that they serve."
+        acknowledge(bucket, "AwsSolutions::AwsSolutions-S1", reason)
         return bucket
 
     def _queues(self) -> tuple[Queue, Queue]:

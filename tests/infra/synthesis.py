@@ -10,12 +10,13 @@ from typing import Any
 
 from infra.artifacts import Artifacts
 from infra.choice import fields_of
-from infra.config import Environment, KnowledgeLayer, Writable
+from infra.config import Environment, Indexed, KnowledgeLayer, Writable
 
 ROOT = Path(__file__).parents[2]
 # What an environment says beside what it is: none of it for the smallest. The ARNs name nothing.
 SHAPES: Mapping[str, Mapping[str, object]] = {
     "baked": {},
+    "generations": {"knowledge": {"generations": 10}},
     "managed": fields_of(ROOT / "infra/examples/managed.toml"),
     "private": fields_of(ROOT / "infra/examples/private.toml"),
 }
@@ -87,8 +88,8 @@ class Synthesiser:
 
     def _artifacts(self, environment: Environment) -> Artifacts:
         names = {"Core": "core", "LightRag": "lightrag"}
-        if isinstance(environment.knowledge, Writable):
-            names |= {"Drivers": "drivers", "Parsers": "parsers"}
+        names |= {"Drivers": "drivers"} if isinstance(environment.knowledge, Writable) else {}
+        names |= {"Parsers": "parsers"} if isinstance(environment.knowledge, Indexed) else {}
         return Artifacts(
             function=self._folder / "functions" / "enrich",
             index=self._folder / "functions" / "index",

@@ -59,6 +59,7 @@ def changed(**fields: Any) -> Environment:
         {**WRITABLE, "servers": {**POSTGRES, **NEO4J}, "network": IMPORTED, "region": "eu-central-1"},
         {**WRITABLE, "reserved_concurrency": 46},
         {"knowledge": BUCKET},
+        {"knowledge": {"generations": 5}},
         {"knowledge": BUCKET, "network": NEW},
         {"settings": {"RAG_THRESHOLD": "0.5", "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example:4318"}},
         {"settings": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://10.64.2.3:4318/v1/traces"}, "network": {}},
@@ -117,6 +118,8 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         ({"network": IMPORTED, "region": "eu-west-1"}, r"network\.zones: .* another region than eu-west-1"),
         ({"servers": POSTGRES, "network": {}}, r"it is baked, but servers have PostgreSQL"),
         ({**WRITABLE, "servers": {}}, r"Writable needs PostgreSQL"),
+        ({**WRITABLE, "knowledge": {"generations": 5}}, r"it is in a bucket, but servers have PostgreSQL"),
+        ({"knowledge": {"generations": 5, "visibility_seconds": 600}}, r"600 is less than 6 times"),
         (
             {**WRITABLE, "knowledge": {"index_timeout_seconds": 900, "visibility_seconds": 5399}},
             r"5399 is less than 6 times .*: set 5400 at least",

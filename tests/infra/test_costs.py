@@ -21,7 +21,8 @@ ENVIRONMENTS, COLD, WEB, POLLERS = 2, 0.01, 0.2, 5
 ANSWER_BYTES, LINE_BYTES, ACCESS_BYTES, FLOW_BYTES = 8000, 2500, 500, 1000
 METRICS = {"Enrich": 10, "Index": 3}
 MILLISECONDS = {"embedded": 15, "ollama": 343, "web": 820 * 1.03, "start": 437 + 920}
-ROWS = (("dev", "baked"), ("dev", "managed"), ("prod", "baked"), ("prod", "private"), ("prod", "managed"))
+SHAPES_BY_NAME = {"dev": ("baked", "generations", "managed"), "prod": ("baked", "generations", "private", "managed")}
+ROWS = [(name, shape) for name, shapes in SHAPES_BY_NAME.items() for shape in shapes]
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -112,6 +113,8 @@ def test_the_smallest_shape_costs_less_than_a_dollar(synthesise: Synthesiser) ->
     assert fixed(synthesise(named("dev"))) < 1
     nothing = synthesise(named("dev").changed(observability="none", token_parameter="/cragside/dev/token"))
     assert fixed(nothing) == 0
+    nothing_else = {"observability": "none", "token_parameter": "/cragside/dev/token"}
+    assert f"{fixed(synthesise(named('dev').changed(knowledge={'generations': 10}, **nothing_else))):.2f}" == "0.33"
 
 
 def test_each_price_is_used_and_names_its_page() -> None:

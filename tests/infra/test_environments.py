@@ -6,7 +6,17 @@ from pydantic import ValidationError
 
 from infra.artifacts import MissingArtifact, artifacts_of
 from infra.choice import chosen, knowledge_of, main
-from infra.config import NAMES, Environment, KnowledgeBucket, KnowledgeLayer, NotDeployable, Throttle, Writable, named
+from infra.config import (
+    NAMES,
+    Environment,
+    Generations,
+    KnowledgeBucket,
+    KnowledgeLayer,
+    NotDeployable,
+    Throttle,
+    Writable,
+    named,
+)
 
 SHA256 = "ab" * 32
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/token-AbC123"
@@ -105,6 +115,7 @@ def test_a_changed_environment_is_checked_as_a_whole() -> None:
 
 def test_knowledge_is_nothing_a_folder_or_a_bucket_with_a_hash() -> None:
     assert knowledge_of("none") == "none"
+    assert knowledge_of("generations") == Generations(generations=10)
     assert knowledge_of("build/knowledge/demo") == KnowledgeLayer(path="build/knowledge/demo")
     bucket = KnowledgeBucket(uri="s3://some-bucket/bases/demo", sha256=SHA256)
     assert knowledge_of(f"s3://some-bucket/bases/demo#{SHA256}") == bucket
@@ -141,7 +152,8 @@ def test_the_artifacts_are_those_of_the_runtime_and_the_processor() -> None:
 @pytest.mark.parametrize("name", ["staging", "prod"])
 def test_staging_and_production_require_a_knowledge_setting(name: str) -> None:
     with pytest.raises(
-        NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.*, writable or none, "
+        NotDeployable,
+        match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.*, generations, writable or none, ",
     ):
         chosen({"env": name})
     assert chosen({"env": name, "knowledge": "none"}).knowledge == "none"
@@ -254,7 +266,7 @@ def refusal_of(folder: Path, text: str | None) -> str:
         (
             "knowledge = 7",
             "knowledge: 7 is not 'none' or a table of Writable or a table of KnowledgeLayer or a table of "
-            "KnowledgeBucket",
+            "KnowledgeBucket or a table of Generations",
         ),
         (
             'operations.authorisation = "aim"',

@@ -1,4 +1,4 @@
-"""Three environments in three shapes, and what a change from one shape to another does."""
+"""Three environments in four shapes, and what a change from one shape to another does."""
 
 import json
 import re
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.infra
 
 STACKS = {
     "baked": {"service", "observability"},
+    "generations": {"knowledge", "service", "observability"},
     "managed": {"network", "knowledge", "service", "observability"},
     "private": {"service", "observability"},
 }
