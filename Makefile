@@ -180,7 +180,7 @@ synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, pro
 
 # Whoever has no credentials hears it before anything is built.
 credentials: $(UV)
-	@$(RUN) python -m infra.credentials $(CONTEXT)
+	@$(RUN) python -m infra.preflight $(CONTEXT)
 
 diff: credentials artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 	@$(CDK) diff $(CONTEXT)
@@ -204,7 +204,7 @@ smoke: $(UV) ## ask what is deployed a question, and check that the answer is ci
 
 # Stacks that the arguments do not name would stay, and cost money.
 left: $(UV)
-	@$(RUN) python -m infra.leftover_stacks $(CONTEXT)
+	@$(RUN) python -m infra.preflight --stacks $(CONTEXT)
 
 deploy: left artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)

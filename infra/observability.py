@@ -165,28 +165,22 @@ class ObservabilityStack(EnvironmentStack):
 
         The topic is told at 80 % of it, and when AWS expects more than all of it.
         """
-        told = None
+        told, above = [], {"comparisonOperator": "GREATER_THAN"}
         if topic is not None:
-            subscribers = [CfnBudget.SubscriberProperty(subscription_type="SNS", address=topic.topic_arn)]
             told = [
-                CfnBudget.NotificationWithSubscribersProperty(
-                    notification=CfnBudget.NotificationProperty(
-                        comparison_operator="GREATER_THAN", notification_type=kind, threshold=percent
-                    ),
-                    subscribers=subscribers,
-                )
+                {
+                    "notification": {
+                        "comparisonOperator": "GREATER_THAN",
+                        "notificationType": kind,
+                        "threshold": percent,
+                    },
+                    "subscribers": [{"subscriptionType": "SNS", "address": topic.topic_arn}],
+                }
                 for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))
             ]
-        CfnBudget(
-            self,
-            "Budget",
-            budget=CfnBudget.BudgetDataProperty(
-                budget_type="COST",
-                time_unit="MONTHLY",
-                budget_limit=CfnBudget.SpendProperty(amount=usd, unit="USD"),
-            ),
-            notifications_with_subscribers=told,
-        )
+        limit = {"amount": usd, "unit": "USD"}
+        budget = {"budgetType": "COST", "timeUnit": "MONTHLY", "budgetLimit": limit}
+        CfnBudget(self, "Budget", budget=budget, notifications_with_subscribers=told or None)
 
     def _told(self) -> ITopic | None:
         """An existing topic, a new one that sends e-mails once the addressee has confirmed the first one, or none."""

@@ -69,6 +69,23 @@ def test_prod_is_not_synthesised_without_a_word_about_its_knowledge(
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_has_to_be_built_to_destroy(
+    synthesise: Synthesiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from infra import app
+
+    monkeypatch.setattr(app, "artifacts_of", lambda environment: artifacts_of(environment, tmp_path))
+    for name in ("enrich", "index"):
+        (tmp_path / "functions" / name).mkdir(parents=True)
+        (tmp_path / "functions" / name / "handler.py").write_text(f"# {name}")
+    for knowledge in ([], ["-c", "knowledge=generations"]):
+        out = tmp_path / f"out{len(knowledge)}"
+        said = ["-c", "env=prod", "-c", "destroying=true", *knowledge, "--out", str(out)]
+        assert app.main(said) == 0
+        assert (out / "cragside-prod-service.template.json").exists()
+        assert (out / "cragside-prod-knowledge.template.json").exists() is bool(knowledge)
+
+
 def test_the_context_selects_the_artifacts(
     synthesise: Synthesiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

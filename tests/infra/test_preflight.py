@@ -1,7 +1,7 @@
-"""Stacks that the arguments do not name are not left behind: against moto's CloudFormation, STS and IAM."""
+"""What is refused before anything is built: against moto's CloudFormation, STS and IAM."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -9,10 +9,10 @@ import pytest
 from moto import mock_aws
 from moto.core import set_initial_no_auth_action_count
 
-from infra import credentials, leftover_stacks
+from infra import preflight
 from infra.config import named
 
-EXAMPLES = Path(leftover_stacks.__file__).parent / "examples"
+EXAMPLES = Path(preflight.__file__).parent / "examples"
 STACKS = ("network", "data", "knowledge", "service", "observability")
 ACCOUNT, REGION = "123456789012", "us-east-1"
 
@@ -48,40 +48,40 @@ def context(*said: str) -> list[str]:
 def test_without_its_file_a_deployment_is_refused(
     deployed: boto3.Session, destroying: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert leftover_stacks.main([*context(*destroying), "--require-approval", "never"], deployed) == 2
+    assert preflight.main(["--stacks", *context(*destroying), "--require-approval", "never"], deployed) == 2
     said = capsys.readouterr().err
     names = "cragside-dev-data, cragside-dev-knowledge, cragside-dev-network"
     assert said.startswith(f"These deployed stacks would be left, and go on costing money: {names}. Name the file ")
     assert said.count("\n") == 1
-    assert leftover_stacks.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 2
+    assert preflight.main(["--stacks", *context(f"file={EXAMPLES / 'managed.toml'}", *destroying)], deployed) == 2
     assert "costing money: cragside-dev-data. " in capsys.readouterr().err
     deployed.client("cloudformation").delete_stack(StackName="cragside-dev-data")
-    assert leftover_stacks.main(context(f"file={EXAMPLES / 'managed.toml'}", *destroying), deployed) == 0
+    assert preflight.main(["--stacks", *context(f"file={EXAMPLES / 'managed.toml'}", *destroying)], deployed) == 0
 
 
 def test_stacks_are_left_if_somebody_says_so(deployed: boto3.Session) -> None:
-    assert leftover_stacks.main(context("leaving=true"), deployed) == 0
+    assert preflight.main(["--stacks", *context("leaving=true")], deployed) == 0
 
 
 def test_nothing_is_left_in_an_empty_account(session: boto3.Session) -> None:
-    assert leftover_stacks.main(context(), session) == 0
+    assert preflight.main(["--stacks", *context()], session) == 0
 
 
 def test_a_set_of_changes_is_no_deployment(session: boto3.Session) -> None:
     session.client("cloudformation").create_change_set(
         StackName="cragside-dev-data", ChangeSetName="one", ChangeSetType="CREATE", TemplateBody='{"Resources": {}}'
     )
-    assert leftover_stacks.main(context(), session) == 0
+    assert preflight.main(["--stacks", *context()], session) == 0
 
 
 def test_what_cannot_be_deployed_is_refused_before_aws_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert leftover_stacks.main(["-c", "env=prod"]) == 2
+    assert preflight.main(["--stacks", "-c", "env=prod"]) == 2
     assert capsys.readouterr().err.startswith("prod names no knowledge: ")
 
 
-@pytest.mark.parametrize("command", [leftover_stacks.main, credentials.main], ids=["left", "credentials"])
+@pytest.mark.parametrize("option", [["--stacks"], []], ids=["left", "credentials"])
 def test_without_an_answer_of_aws_nothing_is_done(
-    command: Callable[[list[str]], int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -91,13 +91,13 @@ def test_without_an_answer_of_aws_nothing_is_done(
     # The name that the CDK's command line reads, too: boto3 itself only knows AWS_DEFAULT_REGION.
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_REGION", REGION)
-    assert command(context()) == 2
+    assert preflight.main([*option, *context()]) == 2
     reason = "AWS does not say what is deployed: Unable to locate credentials"
     assert capsys.readouterr().err.startswith(f"{reason}. Set credentials and the region, ")
 
 
 def test_whoever_aws_knows_may_look(session: boto3.Session) -> None:
-    assert credentials.main([*context(), "--quiet"], session) == 0
+    assert preflight.main([*context(), "--quiet"], session) == 0
 
 
 def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto3.Session) -> None:
@@ -117,7 +117,7 @@ def test_the_right_to_assume_the_roles_of_the_bootstrap_is_enough(deployed: boto
 @set_initial_no_auth_action_count(0)
 def enforced(pipeline: boto3.Session) -> list[str]:
     """Resources of dev that are left, with policies in force."""
-    return leftover_stacks.leftover(named("dev"), pipeline)
+    return preflight.leftover(named("dev"), pipeline)
 
 
 def allowed(action: str, resource: str = "*") -> str:

@@ -1,4 +1,7 @@
-"""Refuses to leave deployed stacks behind: python -m infra.leftover_stacks -c env=dev -c file=FILE.toml."""
+"""Asks AWS before anything is built: python -m infra.preflight -c env=dev.
+
+It refuses where AWS does not know the caller, and with --stacks, to leave deployed stacks that the arguments do not name.
+"""
 
 import argparse
 import sys
@@ -8,7 +11,7 @@ import boto3
 
 from infra.choice import add_context, chosen
 from infra.config import Environment
-from infra.deployed import Deployed, looking, telling
+from infra.deployed import Deployed, configured, looking, telling
 
 # What `make pipeline` deploys, which no other command touches.
 _PIPELINE = "pipeline"
@@ -22,14 +25,16 @@ def leftover(environment: Environment, session: boto3.Session | None = None) -> 
 
 @telling
 def main(arguments: Sequence[str] | None = None, session: boto3.Session | None = None) -> int:
-    """Return 2 if stacks would be left, or if AWS does not say. Ignore options of the CDK."""
-    parser = argparse.ArgumentParser(
-        prog="python -m infra.leftover_stacks", description="Refuse to leave stacks.", allow_abbrev=False
-    )
+    """Return 2 if AWS does not know the caller, or if stacks would be left. Ignore options of the CDK."""
+    parser = argparse.ArgumentParser(prog="python -m infra.preflight", description="Ask AWS first.", allow_abbrev=False)
     add_context(parser)
+    parser.add_argument("--stacks", action="store_true", help="refuse to leave deployed stacks behind")
     given, _ = parser.parse_known_args(arguments)
     context = dict(given.context)
-    environment = chosen(context)
+    environment = chosen(context, deploying=given.stacks)
+    if not given.stacks:
+        (session or configured(environment)).client("sts").get_caller_identity()
+        return 0
     found = [] if context.get("leaving") == "true" else leftover(environment, session)
     if found:
         print(
