@@ -169,11 +169,7 @@ class ObservabilityStack(EnvironmentStack):
         if topic is not None:
             told = [
                 {
-                    "notification": {
-                        "comparisonOperator": "GREATER_THAN",
-                        "notificationType": kind,
-                        "threshold": percent,
-                    },
+                    "notification": {"notificationType": kind, "threshold": percent, **above},
                     "subscribers": [{"subscriptionType": "SNS", "address": topic.topic_arn}],
                 }
                 for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))

@@ -1,6 +1,6 @@
 """Asks AWS before anything is built: python -m infra.preflight -c env=dev.
 
-It refuses where AWS does not know the caller, and with --stacks, to leave deployed stacks that the arguments do not name.
+It refuses where AWS does not know the caller; with --stacks, to leave deployed stacks that the arguments do not name.
 """
 
 import argparse
