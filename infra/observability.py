@@ -165,7 +165,8 @@ class ObservabilityStack(EnvironmentStack):
 
         The topic is told at 80 % of it, and when AWS expects more than all of it.
         """
-        told, above = [], {"comparisonOperator": "GREATER_THAN"}
+        told: list[Any] = []
+        above = {"comparisonOperator": "GREATER_THAN"}
         if topic is not None:
             told = [
                 {
