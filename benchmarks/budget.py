@@ -114,7 +114,7 @@ Function = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of requests: before measuring, for the CPU time, and under each profiler."""
+    """Holds numbers of requests: before measuring, for the CPU time, and under each profiler."""
 
     warm: int
     measured: dict[str, int]
@@ -127,7 +127,7 @@ QUICK = Sizes(3, {"plain": 100, "rag": 10, "enrich": 10}, {"plain": 20, "rag": 3
 
 @dataclass
 class Share:
-    """The cost of a request in one layer."""
+    """Holds the cost of a request in one layer."""
 
     cpu_us: float = 0.0
     calls: float = 0.0
@@ -136,7 +136,7 @@ class Share:
 
 @dataclass
 class Budget:
-    """The cost of a request. `functions` and `files` are those of cragside that it reaches."""
+    """Holds the cost of a request. `functions` and `files` are those of cragside that it reaches."""
 
     cpu_us: float
     layers: dict[str, Share]
@@ -146,17 +146,17 @@ class Budget:
 
     @property
     def calls(self) -> float:
-        """Calls of all layers."""
+        """Sum the calls of all layers."""
         return sum(share.calls for share in self.layers.values())
 
     @property
     def blocks(self) -> float:
-        """Blocks of all layers."""
+        """Sum the blocks of all layers."""
         return sum(share.blocks for share in self.layers.values())
 
 
 def layer_of(function: Function) -> str | None:
-    """The layer of a function; None for what belongs to its caller's."""
+    """Return the layer of a function; None for what belongs to its caller's."""
     file, _, name = function
     place = f"{name if file == '~' else file}:{name}".replace("\\", "/")
     for layer, parts in LAYERS.items():
@@ -167,7 +167,7 @@ def layer_of(function: Function) -> str | None:
 
 
 class Profile:
-    """A profile of CPU, by layer."""
+    """Divides a profile of CPU by layer."""
 
     def __init__(self, stats: Mapping[Function, Any], overhead: tuple[float, float]) -> None:
         self._stats = stats
@@ -183,7 +183,7 @@ class Profile:
         self._known: dict[Function, dict[str, float]] = {}
 
     def layers_of(self, function: Function) -> dict[str, float]:
-        """The layers that a function works for, as shares of 1."""
+        """Return the layers that a function works for, as shares of 1."""
         if function not in self._known:
             layer = layer_of(function)
             # A circle of callers, such as a recursion, ends here.
@@ -204,7 +204,7 @@ class Profile:
 def budget(
     stats: Mapping[Function, Any], overhead: tuple[float, float], blocks: Iterable[Any], cpu_us: float, requests: int
 ) -> Budget:
-    """The budget of one request of a profile of so many; `cpu_us` was measured without the profiler."""
+    """Compute the budget of one request of a profile of so many; `cpu_us` was measured without the profiler."""
     profile = Profile(stats, overhead)
     layers = {layer: Share() for layer in (*LAYERS, REST)}
     whole = sum(profile.own.values())
@@ -231,7 +231,7 @@ def budget(
 
 
 class Server:
-    """A server of a checkout, and what asks it."""
+    """Holds a server of a checkout, and asks it."""
 
     def __init__(self, address: str, process: int, folder: Path) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
@@ -292,7 +292,7 @@ def _request(kind: str, question: str) -> tuple[str, bytes]:
 
 
 def home_of(checkout: Path, folder: Path) -> Path:
-    """A store of the checkout's own making."""
+    """Make a store by the checkout's own code."""
     if checkout == harness.ROOT:
         return store(PASSAGES)
     home = folder / "home"
@@ -306,7 +306,7 @@ def home_of(checkout: Path, folder: Path) -> Path:
 
 
 def measure(checkout: Path, home: Path, folder: Path, kinds: Iterable[str], sizes: Sizes) -> dict[str, Budget]:
-    """The budgets of a checkout, whose server runs meanwhile."""
+    """Measure the budgets of a checkout, whose server runs meanwhile."""
     port = harness.free_port()
     python = harness.OWN_PYTHON if checkout == harness.ROOT else str(checkout / ".venv/bin/python")
     command = [python, str(harness.ROOT / "benchmarks/profiled.py"), str(folder), "serve"]
@@ -335,7 +335,7 @@ def _wait_until_idle(process: int) -> None:
 
 
 def median(budgets: list[Budget]) -> Budget:
-    """The median of each figure."""
+    """Take the median of each figure."""
 
     def of(figure: str, layer: str) -> float:
         return statistics.median(getattr(each.layers[layer], figure) for each in budgets)
@@ -347,7 +347,7 @@ def median(budgets: list[Budget]) -> Budget:
 
 
 def table(kind: str, budgets: Mapping[str, Budget]) -> str:
-    """The layers of one kind of request, a column for each figure of each checkout."""
+    """Show the layers of one kind of request, a column for each figure of each checkout."""
     head = [kind, *(f"{figure}, {name}" for name in budgets for figure in ("µs", "calls", "blocks"))]
     shares = {layer: [each.layers[layer] for each in budgets.values()] for layer in (*LAYERS, REST)}
     whole = [Share(each.cpu_us, each.calls, each.blocks) for each in budgets.values()]

@@ -62,7 +62,7 @@ _AT_ONCE = 20
 
 @dataclass(frozen=True)
 class Way:
-    """A way to find evidence: its verdict, and the calls that a request makes for it, one after the other.
+    """Describes a way to find evidence: its verdict, and the calls that a request makes for it, one after the other.
 
     With `early`, the search is beside the judgement.
     """
@@ -74,7 +74,7 @@ class Way:
 
     @property
     def floor_ms(self) -> int:
-        """The milliseconds of its calls alone."""
+        """Return the milliseconds of its calls alone."""
         spent = {kind: TAKES[kind] * number for kind, number in self.calls.items()}
         if self.early:
             return spent["embed"] + max(spent["judge"], spent["search"])
@@ -95,7 +95,7 @@ EARLIER = {PASSING: GRADED, JUDGED: GRADED, WEB: REWRITTEN}
 
 @dataclass(frozen=True)
 class Sizes:
-    """The number of requests in each measurement."""
+    """Holds the number of requests in each measurement."""
 
     rounds: int
     single: int
@@ -110,7 +110,7 @@ QUICK = Sizes(rounds=1, single=8, burst=100, peer_single=2, peer_burst=20)
 
 @dataclass(frozen=True)
 class Server:
-    """A running cragside, and the way that it takes for the questions of each way."""
+    """Holds a running cragside, and the way that it takes for the questions of each way."""
 
     name: str
     address: str
@@ -120,7 +120,7 @@ class Server:
 
 @dataclass
 class Servers:
-    """All servers. Without a peer, `lightrag` is ""."""
+    """Holds all servers. Without a peer, `lightrag` is ""."""
 
     ollama: str
     searxng: str
@@ -133,20 +133,20 @@ class Servers:
 
 @dataclass
 class Round:
-    """The figures of one round, by the name of the measurement: loads, CPU of the server in ms a request, and calls."""
+    """Holds a round's figures, by the name of the measurement: loads, CPU of the server in ms a request, and calls."""
 
     loads: dict[str, Load] = field(default_factory=dict)
     cpu_ms: dict[str, float] = field(default_factory=dict)
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for the report."""
+        """Return the figures for the report."""
         loads = {name: load.as_dict() for name, load in self.loads.items()}
         return {"loads": loads, "cpu_ms": self.cpu_ms, "calls": self.calls}
 
 
 class Questions:
-    """Questions of each way that no program was asked before, so that caches of answers have no effect.
+    """Gives questions of each way that no program was asked before, so that caches of answers have no effect.
 
     They are chosen by asking this process's own cragside, with stubs that answer at once: by verdict, and by the
     judgements that they need.
@@ -156,14 +156,14 @@ class Questions:
         self._left = {way: iter(questions) for way, questions in chosen.items()}
 
     def take(self, way: Way, number: int) -> list[str]:
-        """The next questions of a way."""
+        """Return the next questions of a way."""
         return [next(self._left[way]) for _ in range(number)]
 
 
 async def chosen(
     home: Path, variables: Mapping[str, str], passages: Sequence[corpus.Passage], number: Mapping[Way, int]
 ) -> dict[Way, list[str]]:
-    """So many questions of each way. Ends the benchmark if no passage has a question of one."""
+    """Find so many questions of each way. Ends the benchmark if no passage has a question of one."""
     from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
@@ -203,7 +203,7 @@ async def chosen(
 
 
 def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
-    """An embedding and a chat call by a client that does nothing else: the stub's share of a floor of 320 ms."""
+    """Measure two model calls by a client that does nothing else: the stub's share of a floor of 320 ms."""
     load = Load()
     embedding = {"model": EMBEDDING_MODEL, "input": ["a question", "its names", "its subject"]}
     for question in questions:
@@ -235,7 +235,7 @@ def ask(server: Server, questions: Sequence[str], *, concurrency: int, verdict: 
 
 
 def ways_of(servers: Servers, server: Server, question: str) -> Mapping[Way, Way]:
-    """The ways of another clone, by the calls that it makes for a question that needs one judgement."""
+    """Return the ways of another clone, by the calls that it makes for a question that needs one judgement."""
     get_json(f"{servers.ollama}/stub/reset", {})
     ask(server, [question], concurrency=1, verdict=JUDGED.verdict)
     return EARLIER if get_json(f"{servers.ollama}/stub/calls").get("grade batch") else OWN
@@ -258,7 +258,7 @@ def ask_peer(servers: Servers, questions: Sequence[str], *, concurrency: int) ->
 
 
 class Measuring:
-    """One round."""
+    """Measures one round."""
 
     def __init__(self, servers: Servers, sizes: Sizes, questions: Questions) -> None:
         self.servers = servers
@@ -267,7 +267,7 @@ class Measuring:
         self.done = Round()
 
     def measure(self) -> Round:
-        """Each measurement, with those that are compared one after the other."""
+        """Return each measurement, with those that are compared one after the other."""
         servers, sizes, take = self.servers, self.sizes, self.questions.take
         with self._counted("bare"):
             self.done.loads["bare"] = ask_bare(servers, take(PASSING, sizes.single))
@@ -325,12 +325,12 @@ class Measuring:
 
 
 def named(server: Server, way: Way, concurrency: int) -> str:
-    """The name of a measurement. `way` is that of its questions."""
+    """Return the name of a measurement. `way` is that of its questions."""
     return f"{server.name}: {way.name}, {concurrency}"
 
 
 def needed(sizes: Sizes, rounds: int) -> dict[Way, int]:
-    """The questions that all rounds take, and those that warm the servers up."""
+    """Count the questions that all rounds take, and those that warm the servers up."""
     single, burst = sizes.single + sizes.peer_single, sizes.burst
     return {
         PASSING: rounds * (2 * sizes.single + burst) + 10,
@@ -380,7 +380,7 @@ def start(
 
 
 def targets(servers: Servers, rounds: Sequence[Round], memory: float) -> list[Target]:
-    """The figures that have a limit."""
+    """Return the figures that have a limit."""
 
     def median(figure: Callable[[Round], float]) -> float:
         return statistics.median(map(figure, rounds))
@@ -408,7 +408,7 @@ def targets(servers: Servers, rounds: Sequence[Round], memory: float) -> list[Ta
 
 
 def details(servers: Servers, rounds: Sequence[Round]) -> list[list[str]]:
-    """A row for each measurement: its floor, p50, p95, requests per second, CPU."""
+    """Show a row for each measurement: its floor, p50, p95, requests per second, CPU."""
     floors = {"bare": TAKES["embed"] + TAKES["judge"], "equal": JUDGED.floor_ms}
     for server in filter(None, (servers.ours, servers.early, servers.against)):
         for way, taken in server.ways.items():

@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -338,6 +339,7 @@ def report(
     if file:
         saved = {
             "title": title,
+            "date": date.today().isoformat(),
             "machine": machine_line,
             "targets": [
                 {

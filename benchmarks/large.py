@@ -64,7 +64,7 @@ class Copies:
         self._random = np.random.default_rng(11)
 
     async def rows(self) -> Batches:
-        """All rows, kind after kind as a store takes them."""
+        """Yield all rows, kind after kind as a store takes them."""
         kinds: list[list[Any]] = []
         async for batch in dump(self._base):
             if kinds and type(kinds[-1][0]) is type(batch[0]):
@@ -110,7 +110,7 @@ def _renamed(text: str, copy: int) -> str:
 
 
 def copied(passages: int) -> Path:
-    """`RAG_HOME` of a store with that many passages; the first call builds it."""
+    """Return the `RAG_HOME` of a store with that many passages; the first call builds it."""
     base = store(BASE)
     home = cache_folder() / f"large-{passages}-{base.name}"
     if not (home / "ready").exists():

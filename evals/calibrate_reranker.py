@@ -18,7 +18,7 @@ from clapnq_data import CANDIDATES, FOLDS, SEED, Pairs, Question, ranking, read,
 
 from cragside.adapters.rerank import Calibration, RerankGrader
 from cragside.composition.models import Models
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.settings import Settings, load_settings
 
 # One of nine candidates is gold here. But a corpus often has more relevant passages than the one that CLAP-NQ marks, so

@@ -19,7 +19,7 @@ from figures import share
 from halves import HALVES, chosen
 from stores import ask, indexed, name_of
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 PAIRS = Path(__file__).with_name("changes.jsonl")
 

@@ -23,7 +23,8 @@ from stores import EmptyWeb, ask, indexed, name_of
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 

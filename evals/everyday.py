@@ -18,7 +18,7 @@ from halves import chosen
 from stores import ask, candidates_for, files_in, indexed, name_of
 
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import RagContext
 
 FOLDER = Path(__file__).with_name("everyday")

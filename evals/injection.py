@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from cragside.adapters.documents import html
 from cragside.adapters.documents.reading import FileOrigin
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import recollect
 from cragside.domain.prompt import inject
 from cragside.domain.token_counts import count_tokens

@@ -29,7 +29,8 @@ from cragside.adapters.model_host.questions import Paces
 from cragside.adapters.openai import OpenAIHost
 from cragside.application.grading import JUDGED_CHARACTERS, MOST_ASKED, best_strips
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.verdict import Judgement, log_odds
 
 _SEED, _BEGINNING = 5, 40

@@ -22,7 +22,8 @@ from figures import share
 from lookalike_reports import questions, reports
 from stores import ask, candidates_for, indexed, name_of
 
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 
 SIZES = (1_000, 10_000)
 QUESTIONS = 30

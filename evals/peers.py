@@ -40,7 +40,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 MODES = ("naive", "mix")
 # LightRAG splits at these words alone, so that its chunks are cragside's passages.

@@ -8,7 +8,8 @@ from typing import Any
 
 from cragside.adapters.embedded.keywords import search_query
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import RagContext
 from cragside.ports.search_service import SearchService
 from cragside.settings import Settings

@@ -23,7 +23,7 @@ from typing_extensions import override
 from cragside.application.grading import by_relevance
 from cragside.bootstrap import Container
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.faults import counted
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.reading import Reading

@@ -63,7 +63,7 @@ def _of_servers(environment: Environment) -> Iterator[str]:
     if servers.has_postgres and environment.network is None:
         yield "servers: PostgreSQL is reached in a network: set network=NewNetwork(), or import one"
     if not servers.has_postgres:
-        for name in ("postgres_user_arn", "neo4j_uri", "redis_uri_secret_arn", "qdrant_url"):
+        for name in ("postgres_address", "postgres_user_arn", "neo4j_uri", "redis_uri_secret_arn", "qdrant_url"):
             if getattr(servers, name) is not None:
                 yield f"servers.{name}: documents are in PostgreSQL: set servers.postgres_uri_secret_arn too"
     if servers.neo4j_uri is not None and servers.neo4j_password_secret_arn is None:

@@ -174,14 +174,24 @@ Neo4jUri = Annotated[
     ),
     AfterValidator(_with_port),
 ]
+PostgresAddress = Annotated[
+    str,
+    form(
+        r"postgres(ql)?://[^/?#@\s]+/[^?#@\s]+(\?[^#@\s]*)?",
+        "an address postgresql://HOST:PORT/DATABASE, without user and password",
+    ),
+]
 
 
 class Servers(Data):
-    """Servers that exist. A secret holds a URI or password as its whole text."""
+    """Servers that exist. A secret holds a URI or password as its whole text, or PostgreSQL's the JSON of RDS."""
 
     ollama_url: HttpUrl | None = None
     searxng_url: HttpUrl | None = None
     postgres_uri_secret_arn: SecretArn | None = None
+    postgres_address: PostgresAddress | None = Field(
+        None, description="Where the secret is as RDS makes it, of user and password alone: what that does not say."
+    )
     postgres_user_arn: DatabaseUserArn | None = Field(
         None, description="The user that functions log in as with tokens of IAM, where the URI says auth=iam."
     )
@@ -202,6 +212,7 @@ class Servers(Data):
         variables = {
             "OLLAMA_BASE_URL": self.ollama_url,
             "SEARXNG_HOST": self.searxng_url,
+            "POSTGRES_URI": self.postgres_address,
             "POSTGRES_URI_SECRET": self.postgres_uri_secret_arn,
             "NEO4J_URI": self.neo4j_uri,
             "NEO4J_USERNAME": self.neo4j_uri and self.neo4j_username,

@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +41,14 @@ gc.set_threshold(20_000, 20, 20)
 # a run at a desk tries new ones each time.
 settings.register_profile("cragside", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("cragside")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """Give texts their time to become searchable at once: tests assert no timings, and a machine may be busy."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("cragside.store.part_indexer._AT_ONCE_SECONDS", 60.0)
+        yield
 
 
 def pytest_collection() -> None:

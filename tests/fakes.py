@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cragside.application.grading import PassageJudge
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch

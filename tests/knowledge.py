@@ -12,10 +12,6 @@ from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.files import FetchedPage, FetchFailed, UploadStore
 from cragside.settings import Settings
-from cragside.store import part_indexer
-
-# Tests assert no timings: a busy machine may take its time.
-vars(part_indexer)["_AT_ONCE_SECONDS"] = 60.0
 
 
 class Pages:

@@ -6,7 +6,8 @@ from cragside.settings import Settings, variable_of
 
 # The first setting of each group.
 _GROUPS = {
-    "ollama_base_url": "Servers",
+    "postgres_uri": "Databases",
+    "ollama_base_url": "Models and search",
     "home": "Store",
     "workspace": "Questions and evidence",
     "chat_model": "Models",

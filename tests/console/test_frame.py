@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from cragside.domain.document import EvidenceSource
+from cragside.domain.evidence import EvidenceSource
 from cragside.domain.indexing import DocumentStatus, Stage
 from cragside.domain.outcome import Dropped
 from cragside.domain.preferences import MODES, PROMPTS, RANGES, STRATEGIES

@@ -20,7 +20,6 @@ from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
-from cragside.domain.document import Document
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -32,6 +31,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.preferences import NOTHING_FOUND, Preferences
 from cragside.entrypoints.http.app import create_app

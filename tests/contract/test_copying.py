@@ -14,7 +14,8 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Copies
-from cragside.domain.document import Document, Mark
+from cragside.domain.document import Mark
+from cragside.domain.evidence import Document
 from cragside.domain.names import memory_of
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors

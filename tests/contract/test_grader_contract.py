@@ -6,7 +6,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader
 from cragside.databases.renewable import Fixed
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from tests.fakes import WordGrader
 from tests.services.llama_cpp import KEY, RERANK_MODEL
 from tests.services.stub_reranker import StubReranker

@@ -178,9 +178,16 @@ async def test_passages_name_entities_most_mentioned_first(case: Case) -> None:
 async def test_each_passage_names_its_entities_best_connected_first(case: Case) -> None:
     staff, loan = case.passages[STAFF], case.passages[LOAN]
     named = {staff: ["Harbour Museum", "Alice Weber"], loan: ["City Library", "Harbour Museum"]}
-    assert await case.graph.of_each_passage([staff, loan, "no such passage"]) == named
-    assert await case.graph.of_each_passage([staff], limit=1) == {staff: ["Harbour Museum"]}
-    assert await case.graph.of_each_passage([]) == {}
+    of_each, shown = await case.graph.within([staff, loan, "no such passage"])
+    assert of_each == named
+    assert [entity.name for entity in shown.entities] == ["Harbour Museum", "Alice Weber", "City Library"]
+    assert (
+        shown.relationships == (await case.graph.expand([each.name for each in shown.entities], depth=0)).relationships
+    )
+    of_each, shown = await case.graph.within([staff, loan], each=1, limit=1)
+    assert of_each == {staff: ["Harbour Museum"], loan: ["City Library"]}
+    assert [entity.name for entity in shown.entities] == ["Harbour Museum"]
+    assert await case.graph.within([]) == ({}, Neighbourhood())
 
 
 @pytest.mark.parametrize(
@@ -289,7 +296,7 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     graph = (await container.workspaces.open("nobody")).graph
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
-    assert await graph.of_each_passage(["p"]) == {}
+    assert await graph.within(["p"]) == ({}, Neighbourhood())
     assert await graph.expand(["Harbour Museum"]) == Neighbourhood()
     assert await graph.search("") == []
     assert await graph.overview() == Neighbourhood()

@@ -1,7 +1,7 @@
 """A short text is searchable when it is accepted, whatever happens to it meanwhile, on every database."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,10 @@ from cragside.store.backends.interface import Backend
 from cragside.store.ledger import Ledger
 from cragside.store.library import Library
 from cragside.store.part_indexer import PartIndexer
+from tests.embedded_workspaces import store_of
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, text
 
 QUESTION = "Whom did William Armstrong visit?"
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a database of a busy machine its time."""
-    monkeypatch.setattr(part_indexer, "_AT_ONCE_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -117,6 +112,30 @@ async def test_a_worker_and_a_request_with_one_task_write_its_vectors_once(
     async with asyncio.timeout(30):
         now, _ = await asyncio.gather(indexer.embed_at_once(accepted), indexer.embed(accepted.tasks[0]))
     assert (len(writes), now.record.searchable, stages(now)) == (1, True, ["enrich"])
+    assert await found(container, QUESTION) == [ARMSTRONG]
+
+
+async def test_texts_that_wait_for_the_same_lease_are_written_together(
+    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted = [await library.accept(text(f"{number}.md", ARMSTRONG)) for number in range(4)]
+    writes: list[int] = []
+    ready = asyncio.Barrier(6)
+    before_the_vectors_are_written(monkeypatch, ready.wait)
+    enter = Ledger.enter_vectors
+
+    async def counted(self: Ledger, parts: Sequence[Any], model: str) -> None:
+        writes.append(len(parts))
+        await enter(self, parts, model)
+
+    monkeypatch.setattr(Ledger, "enter_vectors", counted)
+    again = accepted[0]  # a request that has the same task
+    async with (await store_of(container.workspaces, "w")).accepting():
+        sent = [asyncio.create_task(indexer.embed_at_once(each)) for each in (*accepted, again)]
+        await ready.wait()
+        await asyncio.sleep(0)
+    assert [now.record.searchable for now in await asyncio.gather(*sent)] == [True] * 5
+    assert writes == [4]
     assert await found(container, QUESTION) == [ARMSTRONG]
 
 

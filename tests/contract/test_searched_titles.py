@@ -13,6 +13,7 @@ from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend
 from cragside.store.chunking import Entry, Piece
+from cragside.store.driver import PartVectors
 from tests.contract.opened_storages import opened_ledger
 from tests.contract.test_similarity import searchable
 
@@ -112,9 +113,8 @@ async def test_a_version_that_comes_back_with_another_title_is_embedded_with_it(
         assert part.title == "Tart"
         vectors = WordLlamaEmbedder().encode(["Tart one"])
         (passage,) = await ledger.chunk_ids(part)
-        await ledger.enter_vectors(
-            task, part, {passage: {"content": "one", "full_doc_id": "doc-a", "file_path": "a.txt"}}, vectors, "m"
-        )
+        rows = {passage: {"content": "one", "full_doc_id": "doc-a", "file_path": "a.txt"}}
+        await ledger.enter_vectors([PartVectors("doc-a", part, rows, vectors)], "m")
         await ledger.enter(entry("two", "Tart"))
         await ledger.enter(entry("one", "Tart"))
         again = await ledger.part(task)

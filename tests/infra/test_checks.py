@@ -18,6 +18,7 @@ IMPORTED = {
 }
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 WEB_ACL = f"arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/shared/{UUID}"
+ADDRESS = "postgresql://db.internal:5432/cragside?sslmode=verify-full"
 USER = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:db-ABCDEFGH/cragside"
 CERTIFICATE = f"arn:aws:acm:us-east-1:123456789012:certificate/{UUID}"
 BUCKET = {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
@@ -76,6 +77,8 @@ def changed(**fields: Any) -> Environment:
         {"api": {"kind": "private", "vpc_endpoint_ids": ["vpce-0123456789abcdef0"]}},
         {"knowledge": {**BUCKET, "size_mb": 900}, "tmp_mb": 1024},
         {**WRITABLE, "servers": {**POSTGRES, "postgres_user_arn": USER}},
+        {**WRITABLE, "servers": {**POSTGRES, "postgres_address": ADDRESS}},
+        {"settings": {"RAG_POSTGRES_SECONDS": "5"}},
     ],
 )
 def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
@@ -198,6 +201,7 @@ def test_what_can_be_deployed_passes(fields: dict[str, Any]) -> None:
         ({"settings": {"RAG_CHAT_MODEL": "x" * 3100}}, r"Lambda takes 4 KB"),
         ({"settings": {"POWERTOOLS_LOG_LEVEL": "loud"}}, r"POWERTOOLS_LOG_LEVEL is not DEBUG, INFO"),
         ({"settings": {"RAG_LOG_LEVEL": "debug"}}, r"set POWERTOOLS_LOG_LEVEL"),
+        ({"servers": {"postgres_address": ADDRESS}}, r"servers\.postgres_address: documents are in PostgreSQL"),
         ({"servers": {"postgres_user_arn": USER}}, r"servers\.postgres_user_arn: documents are in PostgreSQL"),
         ({"knowledge": {**BUCKET, "size_mb": 500}}, r"tmp_mb: 512 has no room for a store of 500 MB"),
         ({"tmp_mb": 1024, "snap_start": True}, r"tmp_mb: with SnapStart Lambda gives 512 MB"),
@@ -295,6 +299,7 @@ def test_a_setting_that_holds_a_secret_is_refused() -> None:
         {"servers": {"ollama_url": "http://host:port"}},
         {"servers": {"ollama_url": "http://host/path"}},
         {"servers": {"postgres_uri_secret_arn": "postgresql://user:password@host/db"}},
+        {"servers": {"postgres_address": "postgresql://user:password@host/db"}},
         {"operations": {"alarms": {"email": "a@b.example", "topic_arn": "arn:aws:sns:eu-west-1:123456789012:x"}}},
         {"operations": {"authorisation": {"issuer": "http://insecure.example", "audience": ("x",)}}},
     ],

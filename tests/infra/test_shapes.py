@@ -227,6 +227,14 @@ def test_what_connects_a_function_to_its_network_is_denied_to_its_code(synthesis
         assert denied["Condition"] == {"ArnEquals": {"lambda:SourceFunctionArn": [{"Fn::GetAtt": [function, "Arn"]}]}}
 
 
+def test_an_address_beside_the_secret_of_rds_has_no_user_and_no_password(synthesise: Synthesiser) -> None:
+    own, address = environment("prod", "managed"), "postgresql://db.internal:5432/cragside"
+    service = synthesise(checked(own.changed(servers={**own.servers.model_dump(), "postgres_address": address})))
+    for stack in (service, service.stack("knowledge")):
+        variables = stack.properties("AWS::Lambda::Function")["Environment"]["Variables"]
+        assert (variables["POSTGRES_URI"], "POSTGRES_URI_SECRET" in variables) == (address, True)
+
+
 def test_functions_log_in_with_tokens_as_the_named_user_alone(synthesise: Synthesiser) -> None:
     user = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:db-ABCDEFGH/cragside"
     own = environment("prod", "managed")

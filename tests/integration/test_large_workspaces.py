@@ -84,6 +84,18 @@ async def test_a_small_workspace_is_compared_exactly(store: Filled) -> None:
     assert (await searched(store))[1] == 0
 
 
+async def test_a_table_that_has_grown_is_counted(store: Filled) -> None:
+    # Else PostgreSQL takes any index that begins with the workspace, and reads all of its edges.
+    counted = "SELECT last_analyze IS NOT NULL FROM pg_stat_user_tables WHERE relname = 'lightrag_graph_edges'"
+    async with store.database.transaction():
+        changed = "WITH changed AS (UPDATE lightrag_graph_edges SET updated_at = now() RETURNING 1)"
+        assert await store.database.value(f"{changed} SELECT count(*) FROM changed") > 100
+        await store.database.value("SELECT pg_stat_force_next_flush()")
+    assert not await store.database.value(counted)
+    await make_near_indexes(store.database)
+    assert await store.database.value(counted)
+
+
 @pytest.mark.usefixtures("soon_large")
 async def test_a_large_workspace_is_searched_by_its_own_index(store: Filled) -> None:
     exact, _ = await searched(store)

@@ -12,8 +12,8 @@ from cragside.adapters.model_host.judge import HostedJudge
 from cragside.adapters.model_host.language_model import HostedLanguageModel
 from cragside.adapters.model_host.questions import HostedRewriter, Paces
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.token_counts import most_tokens
 from tests.services import ollama
 

@@ -12,8 +12,9 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.model_host.annotator import HostedAnnotator
 from cragside.adapters.model_host.language_model import HostedLanguageModel
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.component_checks import CheckOptions, examine_components
 from cragside.entrypoints.proxy.app import Proxy

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "evals"))
 
 from peers import MODES, SPLITTING, lightrag
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 pytestmark = pytest.mark.services
 

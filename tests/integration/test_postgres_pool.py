@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -14,6 +15,7 @@ from cragside.databases.postgres.connections import AllBusy
 from cragside.databases.postgres.database import PostgresDatabase
 from tests.services.pgbouncer import Pgbouncer
 from tests.services.postgres import PostgresServer
+from tests.services.way import Way
 
 Opened = Callable[..., PostgresDatabase]
 _SLEEPERS = """SELECT count(*) FROM pg_stat_activity
@@ -73,6 +75,21 @@ async def test_a_server_that_hangs_costs_a_request_its_own_time_and_all_is_well_
         await mine.value("SELECT 1")
     server.resume()
     assert await asyncio.gather(*(_in_transaction(mine) for _ in range(5))) == [1] * 5
+
+
+async def test_connections_that_were_lost_in_a_silence_are_replaced_within_a_moment(
+    database: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = urlsplit(database)
+    async with Way(parts.port or 0) as way:
+        mine = opened(urlunsplit(parts._replace(netloc=parts.netloc.replace(str(parts.port), str(way.port)))), most=2)
+        await _idle(mine, 2)
+        monkeypatch.setattr(connections, "QUIET_SECONDS", 0.0)
+        monkeypatch.setattr(connections, "SIGN_SECONDS", 0.2)
+        for use in (lambda: mine.value("SELECT 1"), lambda: _in_transaction(mine)):
+            way.lose()
+            assert await use() == 1
+            assert await asyncio.gather(use(), use()) == [1, 1]
 
 
 @pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=pytest.mark.services("pgbouncer"))])

@@ -6,8 +6,8 @@ from pydantic import SecretStr
 from cragside.adapters.rerank import RerankEndpoint
 from cragside.bootstrap import Container
 from cragside.databases.renewable import Fixed
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.entrypoints.component_checks import CheckOptions, examine_components
 from cragside.settings import Settings
 from tests.services.llama_cpp import KEY, RERANK_MODEL

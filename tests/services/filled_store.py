@@ -12,7 +12,8 @@ from benchmarks.stores import CHUNKING
 from cragside.bootstrap import Container
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.server_addresses import Neo4jAddress
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.query import Mode
 from cragside.settings import load_settings
 from cragside.store.backends.interface import Backend

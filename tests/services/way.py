@@ -17,6 +17,7 @@ class Way:
         self.accepted = 0
         self.most = 0
         self.silent = False
+        self._lost = 0
         self.lingers = False  # while it is set, clients are not told that the server has ended their connection
         self.holds_after = b""  # while it is set, the rest of an answer of HTTP waits behind the piece that has this
         self.holding = False
@@ -38,6 +39,10 @@ class Way:
         for writer in self._open[but:]:
             writer.transport.abort()
 
+    def lose(self) -> None:
+        """Pass nothing on any more for the connections that are open, and let them be. Later ones work."""
+        self._lost = self.accepted
+
     @property
     def connections(self) -> int:
         """Count the open connections."""
@@ -45,6 +50,7 @@ class Way:
 
     async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
+        number = self.accepted
         self._open.append(writer)
         self.most = max(self.most, len(self._open))
         try:
@@ -52,8 +58,8 @@ class Way:
                 await reader.read()
                 return
             theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
-            back = asyncio.create_task(self._copied(theirs, writer, answers=True))
-            await self._copied(reader, ours, self.heard if self._keep else None)
+            back = asyncio.create_task(self._copied(theirs, writer, number, answers=True))
+            await self._copied(reader, ours, number, self.heard if self._keep else None)
             await back
         finally:
             self._open.remove(writer)
@@ -70,6 +76,7 @@ class Way:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        number: int,
         kept: bytearray | None = None,
         *,
         answers: bool = False,
@@ -80,7 +87,7 @@ class Way:
                     kept += data
                 if answers and self.holds_after and self.holds_after in data:
                     data = await self._held(data, writer)
-                if not self.silent:
+                if not self.silent and number > self._lost:
                     writer.write(data)
                     await writer.drain()
         if not (answers and self.lingers):

@@ -15,7 +15,7 @@ from cragside.adapters.embedded.words import terms
 from cragside.adapters.model_host.questions import one_line
 from cragside.application.grading import strips_of
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import neutralise
 from cragside.domain.query import question_of

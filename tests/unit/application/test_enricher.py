@@ -7,8 +7,8 @@ import pytest
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.similar_evidence import NoEvidence
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
 from cragside.domain.preferences import NOTHING_FOUND, PERSONAS, PLAIN, EvidenceMode, Preferences
 from cragside.store.workspaces import Workspace

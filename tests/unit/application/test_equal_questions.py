@@ -17,8 +17,8 @@ from cragside.application.memory import Recollection
 from cragside.application.similar_evidence import NoEvidence
 from cragside.application.single_flight import SingleFlight
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Findings, Step
 from cragside.domain.preferences import Preferences
 from cragside.domain.token_counts import use_window

@@ -6,8 +6,9 @@ import pytest
 from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.passages import Retriever
 from cragside.application.preferences import WorkspacePreferences
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.preferences import Preferences
 from cragside.domain.query import Condition, Filter, SimilaritySearch
 from tests.fakes import FakeRepository, FakeWorkspaces, WordGrader

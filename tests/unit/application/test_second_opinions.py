@@ -3,8 +3,8 @@
 import pytest
 
 from cragside.application.grading import Graded, Grading
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import Judgement, blended
 from tests.fakes import ScriptedGrader, ScriptedJudge

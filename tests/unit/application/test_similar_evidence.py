@@ -7,8 +7,8 @@ from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Deadline
 from cragside.application.passages import Retriever
 from cragside.application.similar_evidence import SimilarEvidence
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import NO_ROOM, Degradation, Findings
 from cragside.domain.query import SimilaritySearch
 

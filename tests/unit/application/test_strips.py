@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.application.grading import best_strips, compressed, strips_of
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.reading import Reading
 from tests.fakes import WordGrader
 

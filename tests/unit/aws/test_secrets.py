@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.aws.secrets import Secret, UnfitSecret, api_tokens
-from cragside.adapters.aws.secrets import SecretsManager as RealManager
+from cragside.adapters.aws.secrets import Secret, Secrets, UnfitSecret, api_tokens
 from cragside.databases.renewable import Unreadable
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.access import Keyring
@@ -35,7 +34,7 @@ class Refused(Exception):
 
 
 def secret(manager: SecretsManager, clock: MovedClock | None = None) -> Secret[str]:
-    return RealManager(lambda: manager, clock=clock or MovedClock()).secret(ARN, setting="X_SECRET", parse=str)
+    return Secrets(lambda _: manager, clock=clock or MovedClock()).secret(ARN, setting="X_SECRET", parse=str)
 
 
 def test_the_secret_is_read_at_first_use_and_cached() -> None:
@@ -109,7 +108,7 @@ def test_neither_its_text_nor_a_log_line_shows_the_value(caplog: pytest.LogCaptu
 def test_without_the_sdk_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(ConfigurationError, match=r"the extra `aws`"):
-        RealManager().secret(ARN, setting="X_SECRET", parse=str).value()
+        Secrets().secret(ARN, setting="X_SECRET", parse=str).value()
 
 
 def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +119,24 @@ def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with moto.mock_aws():
         made = boto3.client("secretsmanager").create_secret(Name="cragside-token", SecretString="s3cret")
-        assert RealManager().secret(made["ARN"], setting="X_SECRET", parse=str).value() == "s3cret"
+        assert Secrets().secret(made["ARN"], setting="X_SECRET", parse=str).value() == "s3cret"
+
+
+def test_a_parameter_of_systems_manager_is_a_secret_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3 = pytest.importorskip("boto3")
+    moto = pytest.importorskip("moto")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with moto.mock_aws():
+        ssm = boto3.client("ssm")
+        ssm.put_parameter(Name="/cragside/token", Value="s3cret", Type="SecureString")
+        arn = ssm.get_parameter(Name="/cragside/token")["Parameter"]["ARN"]
+        secrets = Secrets()
+        assert secrets.secret(arn, setting="X_SECRET", parse=api_tokens).value() == ("s3cret",)
+        missing = secrets.secret(f"{arn}-missing", setting="X_SECRET", parse=str)
+        with pytest.raises(ServiceUnavailable, match="X_SECRET"):
+            missing.value()
 
 
 @pytest.mark.attack("hostile tokens")
@@ -236,7 +252,7 @@ async def test_a_connection_does_not_wait_for_a_store_that_hangs_while_it_has_a_
 
 def test_a_text_that_cannot_be_used_leaves_the_old_value_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
     manager = SecretsManager("one", "a b", "two")
-    secrets = RealManager(lambda: manager, clock=(clock := MovedClock()))
+    secrets = Secrets(lambda _: manager, clock=(clock := MovedClock()))
     kept = secrets.secret(ARN, setting="RAG_API_TOKEN_SECRET", parse=api_tokens)
     assert (kept.value(), secrets.unreadable) == (("one",), False)
     clock.move_to(301)

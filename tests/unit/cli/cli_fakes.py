@@ -12,7 +12,8 @@ from typing import Any
 from cragside.application.attempts import Handled
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.outcome import RagContext
 from cragside.domain.preferences import NOTHING_FOUND
@@ -33,8 +34,11 @@ def context_with(*documents: Document, **fields: Any) -> RagContext:
 class FakeWorker:
     """Reports these, and notes how it was asked to run."""
 
-    def __init__(self, *handled: Handled, error: Exception | None = None, waits: bool = False) -> None:
+    def __init__(
+        self, *handled: Handled, error: Exception | None = None, waits: bool = False, leads: bool = True
+    ) -> None:
         self.handled = handled
+        self.leads = lambda: leads
         self.error = error
         self.stopped = asyncio.Event()
         self.waits = waits

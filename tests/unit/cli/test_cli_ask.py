@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cragside.application.answerer import Answer
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session

@@ -5,7 +5,7 @@ from cli_fakes import FakeWorker, context_with
 from cli_services import printed
 
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.entrypoints.cli.demo import PROMPTS
 from cragside.entrypoints.cli.evidence_report import shortened
 from cragside.entrypoints.samples.documents import corpus

@@ -4,7 +4,7 @@ from dataclasses import replace
 from cli_fakes import OTTER, context_with
 from cli_services import printed
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.preferences import NOTHING_FOUND
 
 

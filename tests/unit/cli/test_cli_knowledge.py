@@ -139,6 +139,14 @@ def test_an_empty_question_is_bad_input(real, command):
     assert not real.home.exists()
 
 
+def test_a_question_that_is_not_utf_8_is_bad_input(known):
+    result = known("query", "who \udcff lit the lamp?")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: The question or a condition is not UTF-8. Check the terminal's encoding.\n",
+    )
+
+
 def test_an_unknown_mode_is_bad_input(known):
     assert "mode" in refused(known("query", "lighthouse", "--mode", "psychic"))
 

@@ -29,6 +29,15 @@ def test_until_idle_it_ends_when_everything_is_done(run, container):
     assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 0.0, "sweep": False}
 
 
+def test_it_says_that_another_worker_has_the_tasks(run, container):
+    container.made_worker = FakeWorker(leads=False)
+    first, second = run("worker", "--until-idle").stdout.splitlines()
+    assert first == "0 done, 0 retried, 0 buried"
+    assert second.startswith(
+        "Another worker does the tasks of this knowledge base: that of a running server, or of one"
+    )
+
+
 @pytest.mark.parametrize(("said", "sweeps"), [([], True), (["--no-sweep"], False)])
 def test_a_worker_beside_sqs_sweeps_as_any_other(run, container, environment, said, sweeps):
     environment["RAG_QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/index.fifo"

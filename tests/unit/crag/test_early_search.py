@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cragside.crag.early_search import EarlySearch
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Findings, Step
 from tests.fakes import FakeRepository, FakeSearch, ScriptedGrader, ScriptedJudge
 from tests.unit.crag.test_graph import EARLIER, KELP, OTTER, PAGE, find

@@ -15,8 +15,9 @@ from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Deadline, Grading, PassageJudge
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Findings
 from cragside.domain.prompt import ChatTurn
 from cragside.domain.query import SimilaritySearch

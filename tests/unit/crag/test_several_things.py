@@ -6,7 +6,8 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from tests.fakes import FakeRepository, FakeSearch
 from tests.unit.crag.test_graph import find
 

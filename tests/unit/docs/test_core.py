@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.settings import load_settings
 from examples import core
 

@@ -8,7 +8,8 @@ from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.markdown_syntax import resolved
 from cragside.adapters.documents.titles import first_line_title, noted
 from cragside.domain.context import pack
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 
 
 async def read(text: str, name: str) -> SourceText:

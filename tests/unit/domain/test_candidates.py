@@ -1,6 +1,6 @@
 """Fate of each candidate."""
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import considered
 from cragside.domain.verdict import Judgement
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.domain.context import new_code, pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.neutral import neutralise
 
 CODE = "k3v9q2"

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.prompt import LONGEST_TURN, MOST_TURNS, ChatTurn, earlier_turns
 
 

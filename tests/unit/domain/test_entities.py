@@ -1,7 +1,8 @@
 import pytest
 
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.query import Query, ask
 
 

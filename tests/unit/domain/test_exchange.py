@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import unlabelled
 

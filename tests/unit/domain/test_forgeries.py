@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cragside.domain.context import pack
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.neutral import as_name, as_passage, neutralise
 from tests.forgeries import delimiters, lines_that_look_like_headings
 

@@ -7,7 +7,7 @@ import pytest
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.domain.dating import later_first
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 MATCHER = EmbeddedGrader(WordLlamaEmbedder())
 QUESTION = "What is the fee for the boat shed?"

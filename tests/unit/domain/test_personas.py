@@ -1,8 +1,8 @@
 import pytest
 
 from cragside.domain.context import pack
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.preferences import PERSONAS, PLAIN, instruction_of
 from cragside.settings import load_settings
 

@@ -1,6 +1,6 @@
 """Passages of a question about several things: whose they are, and the order of their places."""
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import nearest_question, nothing_on, one_for_each
 from cragside.domain.verdict import DecisionPolicy
 

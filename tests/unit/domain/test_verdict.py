@@ -1,6 +1,6 @@
 import pytest
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.verdict import DecisionPolicy, verdict_of
 
 

@@ -11,8 +11,8 @@ from cragside.adapters.embedded import grader as module
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import FEATURES
 from cragside.adapters.embedded.grader import EmbeddedGrader, Excerpt, GraderWeights
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 GRADER = EmbeddedGrader(WordLlamaEmbedder())

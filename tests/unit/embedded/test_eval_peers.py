@@ -11,7 +11,7 @@ from everyday import Question, ask_one
 from peers import bm25, read_texts, report
 from stores import files_in, indexed
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 ROOF = "The roof of the boathouse was tiled by Ferrers in 1911."
 PUMP = "The pump of the boathouse needs oil in March."

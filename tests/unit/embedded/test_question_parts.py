@@ -3,7 +3,7 @@
 import pytest
 
 from cragside.adapters.embedded.question_parts import EmbeddedQuestionParts
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import MOST_PARTS, Asked, Part
 
 READER = EmbeddedQuestionParts()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.entrypoints.http.v1.enrich import CandidateBody, ExplanationBody, StepBody
 from tests.fakes import FakeSearch, WordGrader
 from tests.knowledge import Knowledge, answer_of

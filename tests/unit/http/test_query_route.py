@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.store.chunking import searched_text
 from tests.fakes import WordGrader
 from tests.knowledge import Knowledge, answer_of

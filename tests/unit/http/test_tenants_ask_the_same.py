@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from cragside.application.enricher import Enricher, EvidenceRequest
 from cragside.application.preferences import PreferenceStore, WorkspacePreferences
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Findings
 from cragside.domain.preferences import Preferences
 from cragside.entrypoints.http.app import create_app

@@ -8,6 +8,7 @@ import pytest
 
 from cragside.domain.document import SourceText
 from cragside.store.chunking import Entry, Piece
+from cragside.store.driver import PartVectors
 from cragside.store.ledger import Ledger
 from cragside.store.sqlite.database import Database
 from cragside.store.sqlite.driver import SqliteDriver
@@ -42,7 +43,7 @@ async def test_a_copy_keeps_the_reason_of_what_is_not_done_again(
     assert part is not None
     if stage == "enrich":
         rows = {key: {"content": "Swan made a lamp."} for key in await old.chunk_ids(part)}
-        await old.enter_vectors(task, part, rows, np.ones((len(rows), 4), np.float32), "m")
+        await old.enter_vectors([PartVectors("doc-a", part, rows, np.ones((len(rows), 4), np.float32))], "m")
     await old.mark_failed(part, stage, "no model")
     await new.copy_document_from(old, "doc-a")
     record = await new.record("doc-a")

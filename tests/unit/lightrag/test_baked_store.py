@@ -18,8 +18,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cragside.bootstrap import Container
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.query import Query
 from cragside.entrypoints.cli.demo import PROMPTS

@@ -1,7 +1,8 @@
-"""Parts that wait to be merged into a graph are merged together, and one by one where that fails."""
+"""Parts that wait to be written are written together, and one by one where that fails."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from cragside.domain.indexing import Task
 from cragside.ports.embedder import Embedder
 from cragside.store import part_indexer
 from cragside.store.chunking import StoredPart
-from cragside.store.merges import Merges, Share
+from cragside.store.ledger import Ledger
+from cragside.store.merges import GraphShare, Merges, Share
 from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 from tests.indexing import LONG, text
@@ -21,7 +23,20 @@ from tests.indexing import LONG, text
 
 def share(name: str, passages: int = 1) -> Share:
     part = StoredPart(1, 0, name, 0, passages - 1, embedded=True, enrichment="processing")
-    return Share(Task("w", name, "hash", 0, "enrich"), part, None, [({}, {})] * passages, {})  # type: ignore[arg-type]
+    return Share(Task("w", name, "hash", 0, "enrich"), part)
+
+
+class Room:
+    """Gives no ledger, but waits until it is `free`."""
+
+    def __init__(self) -> None:
+        self.asked, self.free = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[Any]:
+        self.asked.set()
+        await self.free.wait()
+        yield None
 
 
 class Merger:
@@ -32,7 +47,7 @@ class Merger:
         self.free = asyncio.Event()
         self._failures = failures or {}
 
-    async def __call__(self, shares: Sequence[Share]) -> bool:
+    async def __call__(self, _: Ledger, shares: Sequence[Share]) -> bool:
         names = "".join(each.part.key for each in shares)
         self.calls.append(names)
         await self.free.wait()
@@ -45,7 +60,7 @@ class Merger:
 
 async def run(merger: Merger, *shares: Share) -> list[BaseException | None]:
     """Merge shares, of which the first is under way when the others come."""
-    merges = Merges()
+    merges = Merges[Share](nullcontext, 40)
     tasks = [asyncio.create_task(merges.run(each, merger)) for each in shares]
     while not merger.calls:
         await asyncio.sleep(0)
@@ -57,6 +72,17 @@ async def test_what_comes_during_a_merge_is_merged_together_after_it() -> None:
     merger = Merger()
     assert await run(merger, *map(share, "abcd")) == [None] * 4
     assert merger.calls == ["a", "bcd"]
+
+
+async def test_what_comes_while_the_lease_is_awaited_is_written_together() -> None:
+    room, merger = Room(), Merger()
+    merges = Merges[Share](room.held, 40)
+    merger.free.set()
+    tasks = [asyncio.create_task(merges.run(each, merger)) for each in map(share, "abc")]
+    await room.asked.wait()
+    room.free.set()
+    await asyncio.gather(*tasks)
+    assert merger.calls == ["abc"]
 
 
 async def test_no_more_passages_are_merged_together_than_may_be() -> None:
@@ -73,7 +99,7 @@ async def test_each_is_merged_alone_when_they_cannot_be_merged_together(failure:
 
 
 async def test_a_task_that_is_cancelled_leaves_the_others_to_merge() -> None:
-    merges, merger = Merges(), Merger()
+    merges, merger = Merges[Share](nullcontext, 40), Merger()
     first, second, third = (asyncio.create_task(merges.run(share(name), merger)) for name in "abc")
     while not merger.calls:
         await asyncio.sleep(0)
@@ -98,9 +124,9 @@ async def graph_of(home: Path, *, together: bool, monkeypatch: pytest.MonkeyPatc
     sizes: list[int] = []
     merge = part_indexer._merge
 
-    async def counted(store: Any, shares: Sequence[Share]) -> bool:
+    async def counted(store: Any, ledger: Ledger, shares: Sequence[GraphShare]) -> bool:
         sizes.append(len(shares))
-        return await merge(store, shares)
+        return await merge(store, ledger, shares)
 
     monkeypatch.setattr(part_indexer, "_merge", counted)
     tasks = [task for each in accepted for task in each.tasks if task.stage == "enrich"]

@@ -184,6 +184,38 @@ async def test_accepting_leaves_the_event_loop_free_while_another_process_commit
     assert (await accepting).outcome == "new"
 
 
+async def test_texts_that_come_together_are_copied_into_the_file_together(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, keep = asyncio.Barrier(3), SqliteDriver.keep
+
+    async def together(self: SqliteDriver) -> None:
+        await entered.wait()  # for all of them to be entered, which takes a lease
+        await keep(self)
+
+    await library.accept(text("first.md", SWAN))
+    monkeypatch.setattr(SqliteDriver, "keep", together)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(library.accept(text(f"{number}.md", ARMSTRONG)) for number in range(3)))
+    assert (await library.documents())[1] == 4
+
+
+async def test_a_text_whose_workspace_is_removed_before_it_is_copied_is_in_the_workspace_of_that_name(
+    container: Container, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = SqliteDriver.keep
+
+    async def removed_first(self: SqliteDriver) -> None:
+        monkeypatch.setattr(SqliteDriver, "keep", keep)
+        shutil.rmtree(self.database.path.parent)
+        await keep(self)
+
+    await library.accept(text("first.md", SWAN))
+    monkeypatch.setattr(SqliteDriver, "keep", removed_first)
+    accepted = await library.accept(text("a.md", ARMSTRONG))
+    assert await library.documents() == ([accepted.record], 1)
+
+
 async def test_languages_are_counted_beside_the_connection_of_the_event_loop(
     container: Container, library: Library
 ) -> None:

@@ -16,7 +16,7 @@ from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.store import documents, driver, exchange, passages, versions
 from cragside.store import ledger as whole
 from cragside.store.chunking import Entry, Piece
-from cragside.store.driver import Always, GraphChange, MentionChange, WhileCurrent
+from cragside.store.driver import Always, GraphChange, MentionChange, PartVectors, WhileCurrent
 from cragside.store.ledger import Ledger
 from cragside.store.sqlite.database import Database
 from cragside.store.sqlite.driver import SqliteDriver
@@ -135,7 +135,8 @@ async def test_no_write_suspends_within_its_transaction(ledger: Ledger) -> None:
             assert part is not None
             keys = await writer.chunk_ids(part)
             rows = {key: {"content": source.text} for key in keys}
-            await stepped(writer, writer.enter_vectors(task, part, rows, np.ones((len(keys), 4), np.float32), "m"))
+            vectors = PartVectors(task.document_id, part, rows, np.ones((len(keys), 4), np.float32))
+            await stepped(writer, writer.enter_vectors([vectors], "m"))
             await stepped(writer, writer.begin_enrichment(part))
             await stepped(writer, writer.give_back(part))
             await stepped(writer, writer.mark_failed(part, "enrich", "no model"))

@@ -12,8 +12,8 @@ from cragside.adapters.model_host.text_host import parameters_in, probabilities
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.openai import OpenAIHost
 from cragside.databases.renewable import Fixed
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.token_counts import most_tokens
 from tests.clocks import MovedClock
 from tests.services.stub_ollama import StubOllama, relevance_by_words

@@ -17,8 +17,8 @@ import cragside
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
 from cragside.client import Client
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import RagContext
 from cragside.domain.prompt import inject, question_in
 from cragside.plugins.smart_proxy import RagAgent

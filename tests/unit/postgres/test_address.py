@@ -1,5 +1,6 @@
 """The address of a PostgreSQL database: what it may say, and how a wrong one is told."""
 
+import json
 import ssl
 from pathlib import Path
 
@@ -96,3 +97,63 @@ def test_require_encrypts_and_only_the_verify_modes_verify() -> None:
 
 def test_a_socket_needs_no_tls(tmp_path: Path) -> None:
     assert PostgresAddress.parse(f"postgresql:///rag?host={tmp_path}&sslmode=require").tls == "disable"
+
+
+def test_a_host_of_rds_is_verified_by_its_own_authorities_unless_the_address_says_otherwise() -> None:
+    host = "rag.abc.eu-central-1.rds.amazonaws.com"
+    tls = PostgresAddress.parse(f"postgresql://me@{host}/rag?auth=iam").tls
+    assert isinstance(tls, ssl.SSLContext)
+    assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert "Amazon RDS eu-central-1 Root CA RSA2048 G1" in str(tls.get_ca_certs())
+    assert PostgresAddress.parse(f"postgresql://me@{host}/rag?sslmode=disable").tls == "disable"
+    elsewhere = PostgresAddress.parse("postgresql://me@db.example.org/rag?sslmode=verify-full").tls
+    assert isinstance(elsewhere, ssl.SSLContext)
+    assert not any("Amazon RDS" in str(each) for each in elsewhere.get_ca_certs())
+
+
+LOGIN = {"username": "me", "password": "p@/?#"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "shown"),
+    [
+        ({"host": "db", "port": 6543, "dbname": "rag", "engine": "postgres"}, "", "postgresql://db:6543/rag"),
+        ({"host": "db", "port": "6543", "dbname": "rag", "dbClusterIdentifier": "c"}, "", "postgresql://db:6543/rag"),
+        ({}, "postgresql://proxy:7000/other?application_name=bot", "postgresql://proxy:7000/other"),
+        (
+            {"host": "db", "dbname": "rag", "engine": "aurora-postgresql"},
+            "postgresql://proxy",
+            "postgresql://proxy:5432/rag",
+        ),
+        ({"host": "db", "dbname": "rag"}, "postgresql:///other", "postgresql://db:5432/other"),
+    ],
+)
+def test_a_secret_of_rds_is_an_address_whose_place_may_be_said_apart(
+    fields: dict[str, object], place: str, shown: str
+) -> None:
+    address = PostgresAddress.of_secret(json.dumps(LOGIN | fields), place)
+    assert (str(address), address.user, address.password) == (shown, "me", "p@/?#")
+
+
+def test_a_secret_may_have_a_whole_address() -> None:
+    assert PostgresAddress.of_secret("postgresql://me:pw@db/rag").password == "pw"
+
+
+@pytest.mark.parametrize(
+    ("secret", "place", "said"),
+    [
+        ('{"username": "me"}', "postgresql://db/rag", "the secret has no password"),
+        ('{"password": "hunter2"}', "postgresql://db/rag", "the secret has no username"),
+        ('{"hunter2', "postgresql://db/rag", "no JSON"),
+        ('{"username": "me", "password": "hunter2", "engine": "mysql"}', "postgresql://db/rag", "another database"),
+        ('{"username": "me", "password": "hunter2", "host": "db"}', "", "name the database"),
+        ('{"username": "me", "password": "hunter2"}', "", "name the host"),
+        ('{"username": "me", "password": "hunter2"}', "postgresql://you:hunter2@db/rag", "leave user and password out"),
+        ("postgresql://me:hunter2@db/rag", "postgresql://db/rag", "Unset one of them"),
+    ],
+)
+def test_a_wrong_secret_says_what_to_change_and_nothing_of_it(secret: str, place: str, said: str) -> None:
+    with pytest.raises(BadAddress) as refused:
+        PostgresAddress.of_secret(secret, place)
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)

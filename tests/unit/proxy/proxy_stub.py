@@ -15,8 +15,8 @@ from uvicorn.server import ServerState
 from cragside.application.enricher import Enriched
 from cragside.application.memory import Remembered
 from cragside.bootstrap import Container
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext, Watch
 from cragside.domain.preferences import NOTHING_FOUND, Preferences, Prompts

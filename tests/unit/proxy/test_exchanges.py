@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from proxy_stub import OK, FakeMemory, faked, raw_post
 
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.entrypoints.access import Keys
 from cragside.entrypoints.proxy import exchanges as module
 from cragside.entrypoints.proxy.app import Proxy

@@ -10,7 +10,7 @@ from proxy_stub import Proxied, Recorded
 from starlette.types import Message
 
 from cragside.domain.citations import marks_in
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.shown_evidence import Passages, ResponseAnnotations, ShownEvidence, passages_of
 from tests.bounds import bounded

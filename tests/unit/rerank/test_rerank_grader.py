@@ -13,8 +13,8 @@ from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.rerank import Calibration, RerankEndpoint, RerankGrader, scores_in
 from cragside.application.grading import Grading
 from cragside.databases.renewable import Fixed
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.reading import Reading
 from tests.exchanged_keys import ExchangedKey
 from tests.services.stub_reranker import StubReranker

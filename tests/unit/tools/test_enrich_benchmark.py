@@ -10,7 +10,7 @@ from benchmarks.harness import Load
 from benchmarks.stubs.ollama import answer, chances, kind_of
 from cragside.adapters.model_host.judge import SCORE_SCHEMA, question_about
 from cragside.adapters.model_host.text_host import probabilities
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 WRITTEN = corpus.passages(30)
 QUESTION = WRITTEN[3].question

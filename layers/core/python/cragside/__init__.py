@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cragside.domain.document import Document
     from cragside.domain.errors import CragsideError
+    from cragside.domain.evidence import Document
     from cragside.entrypoints.python_api import Cragside
 
 __version__ = "0.1.0"
@@ -17,7 +17,7 @@ __all__ = ["Cragside", "CragsideError", "Document", "__version__"]
 _MODULES = {
     "Cragside": "cragside.entrypoints.python_api",
     "CragsideError": "cragside.domain.errors",
-    "Document": "cragside.domain.document",
+    "Document": "cragside.domain.evidence",
 }
 
 

@@ -16,8 +16,8 @@ from cragside.adapters.http_clients import PerLoop, body_of, failing_as, session
 from cragside.adapters.model_host.text_host import SHORTEST_CUT, Refused, abridged
 from cragside.databases.renewable import Renewable, Unreadable
 from cragside.domain.characters import encodable
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.neutral import as_name, as_passage, neutralise
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 from cragside.ports.models import RERANK_GRADER, RelevanceGrader

@@ -8,7 +8,7 @@ from typing import Any
 
 from cragside.application.enricher import Enriched, Enricher
 from cragside.application.grading import Deadline, strip_places
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.explanation import Explanation, Reasons, Strip
 from cragside.domain.outcome import Candidate, Step, Watch
 from cragside.domain.prompt import explained_question_in

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from cachetools import TTLCache
 
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.faults import counted
 from cragside.domain.outcome import Degradation
 from cragside.domain.reading import Reading

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens, behind_blocks
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import (
     Exchange,
     earlier_conversation,

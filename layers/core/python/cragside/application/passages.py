@@ -1,6 +1,6 @@
 """Searches for passages, by similarity or by relevance, without correction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -8,8 +8,8 @@ from cachetools import LRUCache
 
 from cragside.application.grading import Grading, by_relevance, compressed
 from cragside.application.preferences import WorkspacePreferences
-from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.knowledge import Neighbourhood
 from cragside.domain.outcome import Degradation, left_out
@@ -244,12 +244,12 @@ class PassageFinder:
         self._relevant = relevant
 
     async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
-        """Return the passages, without those whose document was just deleted. `seconds` bound the grading."""
+        """Return the passages. `seconds` bound the grading."""
         if lookup.by == "similarity":
-            hits = await self._stored(await self._similar(lookup, workspace), workspace)
+            hits = _hits(await self._similar(lookup, workspace))
             return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
         documents, degraded = await self._relevant.find(lookup, workspace=workspace, seconds=seconds)
-        hits = await self._stored([each for each in documents if _suffices(each, lookup)], workspace)
+        hits = _hits([each for each in documents if _suffices(each, lookup)])
         best = documents[0].relevance if documents and not hits else None
         return Found(hits[: lookup.limit or _DEFAULT_LIMIT], degraded, best)
 
@@ -261,26 +261,15 @@ class PassageFinder:
         names = await graph.of_passages([hit.passage.id for hit in hits], limit=_SEEDS)
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
-    async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
-        """Return the entities that the passages mention, each with its passages in order."""
+    async def within(self, hits: Sequence[Hit], *, workspace: str) -> tuple[dict[str, list[Hit]], Neighbourhood]:
+        """Return the entities that the passages mention, each with its passages in order, and the graph of these."""
         graph = (await self._workspaces.open(workspace)).graph
-        names = await graph.of_each_passage([hit.passage.id for hit in hits], limit=_SEEDS)
+        names, shown = await graph.within([hit.passage.id for hit in hits], each=_SEEDS, limit=_ENTITIES)
         mentioned: dict[str, list[Hit]] = {}
         for hit in hits:
             for name in names.get(hit.passage.id, ()):
                 mentioned.setdefault(name, []).append(hit)
-        return mentioned
-
-    async def among(self, names: Iterable[str], *, workspace: str) -> Neighbourhood:
-        """Entities and the relations between them."""
-        chosen = list(names)[:_ENTITIES]
-        graph = (await self._workspaces.open(workspace)).graph
-        return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
-
-    async def _stored(self, documents: Sequence[Document], workspace: str) -> list[Hit]:
-        library = (await self._workspaces.open(workspace)).documents
-        known = await library.passages_by_id([document.id for document in documents])
-        return [Hit(document, *known[document.id]) for document in documents if document.id in known]
+        return mentioned, shown
 
     async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
         search = await self._retriever.search_for(
@@ -298,6 +287,10 @@ class PassageFinder:
     async def _nearest(self, lookup: Lookup, workspace: str) -> float | None:
         nearest = replace(lookup, limit=1, least_similarity=0.0, strategy="similarity", compress=False)
         return next((each.similarity for each in await self._similar(nearest, workspace)), None)
+
+
+def _hits(documents: Sequence[Document]) -> list[Hit]:
+    return [Hit(document, *document.stored) for document in documents if document.stored]
 
 
 def _suffices(document: Document, lookup: Lookup) -> bool:

@@ -12,8 +12,8 @@ from cragside.application.enricher import EvidenceFinder, EvidenceRequest
 from cragside.application.grading import within
 from cragside.application.passages import Retriever
 from cragside.domain.context import CountTokens, pack
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import MOST_CLOSEST, NO_ROOM, Candidate, Degradation, Findings, Step, Watch
 from cragside.domain.query import LONGEST_QUERY
 from cragside.ports.models import FollowUpReader

@@ -96,6 +96,10 @@ class Worker:
         self._in_hand: dict[asyncio.Task[None], Delivery] = {}
         self._failure: ConfigurationError | None = None
 
+    def leads(self) -> bool:
+        """Return False if another process of this home has the tasks."""
+        return self._queue.leads()
+
     def stop(self) -> None:
         """Take no more tasks, and have `run` return soon."""
         self._stopping.set()

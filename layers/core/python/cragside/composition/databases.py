@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
+# A statement ends before its function does, which then answers without it.
+_SECONDS, _SECONDS_ON_LAMBDA = 30.0, 8.0
 _NAME = "cragside"
 
 
@@ -49,7 +51,7 @@ def configured(variable: str, *, extra: str = "servers", use: str = "is set") ->
 def check_addresses(settings: "Settings") -> None:
     """Raise `ConfigurationError` for an address that does not say where its database is. No database is asked."""
     checks: dict[str, tuple[SecretStr | None, Callable[[Settings], object]]] = {
-        "POSTGRES_URI": (settings.postgres_uri, postgres_address),
+        "POSTGRES_URI": (settings.postgres_uri, _checked_postgres_address),
         "NEO4J_URI": (settings.neo4j_uri, neo4j_address),
         "QDRANT_URL": (settings.qdrant_url, qdrant_address),
         "REDIS_URI": (settings.redis_uri, redis_address),
@@ -68,11 +70,15 @@ def postgres_place(settings: "Settings") -> str:
     return str(postgres_address(settings))
 
 
-def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresAddress":
-    """Read this address or the one in POSTGRES_URI, as connections use it. Raises `BadAddress`, as the others do."""
+def postgres_address(settings: "Settings", secret: str | None = None) -> "PostgresAddress":
+    """Read the address in this secret or in POSTGRES_URI, as connections use it. Raises `BadAddress`, as the others do.
+
+    POSTGRES_URI may say what a secret in JSON does not.
+    """
     from cragside.databases.postgres.address import PostgresAddress
 
-    address = PostgresAddress.parse(uri or _text(settings.postgres_uri))
+    plain = _text(settings.postgres_uri)
+    address = PostgresAddress.parse(plain) if secret is None else PostgresAddress.of_secret(secret, plain)
     if address.application_name == _NAME and (stream := os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")):
         # An environment has one request at a time: its log has which one a line of PostgreSQL's log belongs to.
         address = replace(address, application_name=f"{_NAME}-{stream.rpartition(']')[2]}")
@@ -81,6 +87,14 @@ def postgres_address(settings: "Settings", uri: str | None = None) -> "PostgresA
     from cragside.adapters.aws.secrets import DatabaseTokens
 
     return replace(address, password=DatabaseTokens(address.host, address.port, address.user or "").make)
+
+
+# In place of a secret that nobody has read yet.
+_ANY_SECRET = '{"username": "user", "password": "password", "host": "host", "dbname": "database"}'  # noqa: S105
+
+
+def _checked_postgres_address(settings: "Settings") -> "PostgresAddress":
+    return postgres_address(settings, None if settings.postgres_uri_secret is None else _ANY_SECRET)
 
 
 def neo4j_address(settings: "Settings") -> "Neo4jAddress":
@@ -114,6 +128,11 @@ def redis_address(settings: "Settings", uri: str | None = None) -> "RedisAddress
 def usual_connections() -> int:
     """Tell how many connections a process has to a server, unless a setting says so."""
     return _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
+
+
+def usual_seconds() -> float:
+    """Return the seconds that a statement to PostgreSQL may take, unless a setting says so."""
+    return _SECONDS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SECONDS
 
 
 def _text(value: "SecretStr | None") -> str:

@@ -14,7 +14,7 @@ from cragside.ports.search_service import SearchService
 from cragside.settings import Settings, variable_of
 
 if TYPE_CHECKING:
-    from cragside.adapters.aws.secrets import Secret, SecretsManager
+    from cragside.adapters.aws.secrets import Secret, Secrets
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import EmbeddedGrader, EmbeddedSupportJudge
     from cragside.adapters.model_host.questions import Paces
@@ -98,11 +98,11 @@ class Models(Members):
         return SYSTEM_CLOCK
 
     @cached_property
-    def secrets(self) -> "SecretsManager":
-        """Reads the secrets that settings name in AWS Secrets Manager."""
-        from cragside.adapters.aws.secrets import SecretsManager
+    def secrets(self) -> "Secrets":
+        """Reads the secrets that settings name by their ARNs."""
+        from cragside.adapters.aws.secrets import Secrets
 
-        return SecretsManager(clock=self.clock)
+        return Secrets(clock=self.clock)
 
     @property
     def _host_key_field(self) -> str | None:

@@ -14,6 +14,7 @@ from cragside.composition.databases import (
     qdrant_address,
     redis_address,
     usual_connections,
+    usual_seconds,
 )
 from cragside.composition.models import Models
 from cragside.domain.errors import ConfigurationError
@@ -116,7 +117,8 @@ class Stores(Models):
             address = self._secret("postgres_uri", partial(postgres_address, settings)) or postgres_address(settings)
             from cragside.databases.postgres.database import PostgresDatabase
         most = settings.postgres_connections or usual_connections()
-        database = PostgresDatabase(address, most=most, figures=self.figures)
+        seconds = settings.postgres_seconds or usual_seconds()
+        database = PostgresDatabase(address, most=most, statement_seconds=seconds, figures=self.figures)
         return self._connected(database, database.close)
 
     @cached_property

@@ -7,7 +7,7 @@ from cragside.ports.search_service import SearchService
 
 
 class EarlySearch:
-    """One search that begins before it is known to be needed. Whoever began it has to `drop` it in the end."""
+    """Begins a search before it is known to be needed. `drop` it in the end."""
 
     def __init__(self, service: SearchService) -> None:
         self._service = service

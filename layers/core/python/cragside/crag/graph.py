@@ -16,8 +16,8 @@ from cragside.crag.langgraph import END, START, Runtime, StateGraph
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.context import Order, PackedContext, pack
 from cragside.domain.dating import are_dated_apart, later_first
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import (
     CANDIDATES_OF_A_LIST,
     MOST_CLOSEST,

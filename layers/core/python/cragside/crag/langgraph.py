@@ -9,12 +9,12 @@ take longer to load than the rest of LangSmith. Other code of the process can st
 """
 
 import sys
-import threading
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Any
+
+from cragside.store.imports import loading
 
 _LATER = {"langgraph_sdk", "langsmith.types"}
 _UNUSED = {"httpx_aiohttp", "httpx2"}
@@ -34,34 +34,22 @@ class _Later(Loader):
         """Do nothing: the package runs once it is asked for a name."""
 
 
-class _Finder(MetaPathFinder):
-    """Finds or hides packages for the thread that loads LangGraph. Others may import them at the same time."""
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        """Return the package's own specification, with a loader that waits. Raises `ModuleNotFoundError`."""
-        if threading.get_ident() != self._thread:
-            return None
-        if fullname in _UNUSED:
-            raise ModuleNotFoundError(f"{fullname} is not loaded with LangGraph", name=fullname)
-        if fullname not in _LATER:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Later(spec.loader)
-        return spec
+def _later(name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    """Return the package's own specification, with a loader that waits."""
+    if name not in _LATER:
+        return None
+    spec = PathFinder.find_spec(name, path, target)
+    if spec is not None and spec.loader is not None:
+        spec.loader = _Later(spec.loader)
+    return spec
 
 
-_finder = _Finder()
-sys.meta_path.insert(0, _finder)
 try:
-    import langsmith.run_helpers  # noqa: F401 - LangChain imports it when a graph runs
-    from langgraph.graph import END, START, StateGraph
-    from langgraph.runtime import Runtime
+    with loading("LangGraph", without=_UNUSED, find=_later):
+        import langsmith.run_helpers  # noqa: F401 - LangChain imports it when a graph runs
+        from langgraph.graph import END, START, StateGraph
+        from langgraph.runtime import Runtime
 finally:
-    sys.meta_path.remove(_finder)
     # Whoever imports these by name runs them then, under Python's own locks.
     for _name in _LATER & sys.modules.keys():
         _above, _, _below = _name.rpartition(".")

@@ -9,7 +9,7 @@ from cragside.application.enricher import EvidenceRequest
 from cragside.application.grading import Grading
 from cragside.crag.early_search import EarlySearch
 from cragside.domain.context import CountTokens
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import Asked, Candidate, Degradation
 from cragside.domain.reading import Reading
 from cragside.domain.verdict import DecisionPolicy, Judgement

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.domain.document import Document, number_of
+from cragside.domain.evidence import Document, number_of
 from cragside.domain.neutral import as_name, as_passage
 from cragside.domain.preferences import PLAIN
 

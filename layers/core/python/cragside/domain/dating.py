@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 
 from cragside.domain.dates import MONTHS, Period, dates_in, time_in, times_in
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.verdict import document_of_evidence
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from cragside.domain.context import CODE, CountTokens, PackedContext, cut, new_code, quoted
-from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.neutral import as_memory, as_name, unlabelled
 
 _NAMES = r"(?:antml:|seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratch_?pad)"

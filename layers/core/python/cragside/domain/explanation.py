@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cragside.domain.document import Document, number_of
+from cragside.domain.evidence import Document, number_of
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import Candidate, RagContext, Step
 from cragside.domain.reading import ReadWord

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.exchange import moment_of
 from cragside.domain.neutral import as_name
 from cragside.domain.preferences import EvidenceMode

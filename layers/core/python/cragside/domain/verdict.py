@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 
 Verdict = Literal["local", "web", "mixed", "none"]
 DEFAULT_THRESHOLD = 0.6

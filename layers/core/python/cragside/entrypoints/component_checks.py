@@ -16,8 +16,8 @@ from cragside import __version__
 from cragside.application.grading import GRADE_SHARE, LEAST_ASKED
 from cragside.composition.databases import DatabaseState, examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
-from cragside.domain.document import Document
 from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.faults import Fault, counted
 from cragside.domain.forward_proxy import signed_proxy
 from cragside.domain.languages import REMEDY, crosses_languages, languages_of

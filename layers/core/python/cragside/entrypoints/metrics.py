@@ -153,7 +153,12 @@ class DatabaseCounts:
         counts = {"most": most, "in_use": in_use, "waiting": waiting, "open": opened}
         for state, count in counts.items():
             if count is not None:
-                self._connections.labels(server, state).set(count)
+                self._gauge(server, state).set(count)
+
+    @cache  # noqa: B019 (there is one for each process)
+    def _gauge(self, server: Server, state: str) -> Gauge:
+        """Return the gauge of a state. To look it up takes longer than to set it."""
+        return self._connections.labels(server, state)
 
     def statement(self, kind: StatementKind, seconds: float) -> None:
         """Add the seconds that a statement took."""

@@ -17,8 +17,8 @@ from cragside.application.contract import enhanced_request
 from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
 from cragside.composition.files import FoundFile, Refused, read_file, source_name
-from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.evidence import Document
 from cragside.domain.names import workspace_name
 from cragside.domain.query import Ranking
 from cragside.settings import load_settings

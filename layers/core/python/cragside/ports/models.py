@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.reading import Reading
 from cragside.domain.token_counts import ModelWindows
 

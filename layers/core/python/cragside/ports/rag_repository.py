@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
+from cragside.domain.evidence import Document
 from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.query import EVERYTHING, Filter, Mode, Query, SimilaritySearch
 from cragside.domain.reading import Reading

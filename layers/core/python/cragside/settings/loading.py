@@ -13,7 +13,7 @@ from cragside.settings.values import BucketAddress, storage_conflicts, unknown_s
 # Each has a partner that ends in _SECRET and names a secret with its value.
 _BY_REFERENCE = (
     *("api_token", "ollama_api_key", "openai_api_key", "rerank_api_key"),
-    *("postgres_uri", "neo4j_password", "redis_uri", "qdrant_api_key"),
+    *("neo4j_password", "redis_uri", "qdrant_api_key"),
 )
 
 

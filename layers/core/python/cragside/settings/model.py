@@ -3,21 +3,18 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from cragside.domain.addresses import OriginPattern, origin_patterns
 from cragside.domain.query import DEFAULT_PREFIX, DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.settings.databases import DatabaseSettings, secret_of
 from cragside.settings.values import (
     AllowedOrigins,
     ApiKey,
     Bucket,
-    Connections,
     Count,
-    DocStatusStorage,
     File,
-    GraphStorage,
-    KvStorage,
     ModelHostAddress,
     OllamaAddress,
     PathPrefix,
@@ -27,25 +24,16 @@ from cragside.settings.values import (
     ServerAddress,
     Sha256,
     StorePlace,
-    VectorStorage,
     WorkspaceSetting,
     WorkspaceTokens,
+    address_in,
     lowered,
     workspaces_by_token,
 )
 
 
-def _secret(variable: str, what: str = "key") -> Any:
-    description = f"ARN of the secret whose text is the {what}, in place of {variable}; see POSTGRES_URI_SECRET."
-    return Field(None, validation_alias=f"{variable}_SECRET", description=description)
-
-
-class Settings(BaseModel):
+class Settings(DatabaseSettings):
     """Every setting with its default. The descriptions are the configuration reference."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, str_strip_whitespace=True, validate_default=True
-    )
 
     ollama_base_url: ServerAddress | None = Field(
         None,
@@ -65,7 +53,7 @@ class Settings(BaseModel):
         description="The key of Ollama, where a gateway or Ollama's cloud asks for one. It is sent to the configured "
         "Ollama alone, and in place of what clients of the proxy send as their key.",
     )
-    ollama_api_key_secret: str | None = _secret("OLLAMA_API_KEY")
+    ollama_api_key_secret: str | None = secret_of("OLLAMA_API_KEY")
     model_host: ModelHostAddress | None = Field(
         None,
         description="The host of the models, with the API that it speaks: `ollama+http://HOST:11434`, or "
@@ -78,7 +66,7 @@ class Settings(BaseModel):
         description="The key of a RAG_MODEL_HOST that speaks OpenAI's API. It is sent to that host alone, and in place "
         "of what clients of the proxy send as their key.",
     )
-    openai_api_key_secret: str | None = _secret("OPENAI_API_KEY")
+    openai_api_key_secret: str | None = secret_of("OPENAI_API_KEY")
     rerank_url: RerankAddress | None = Field(
         None,
         description="Full address of a rerank endpoint, such as `http://HOST/v1/rerank`, which then grades passages "
@@ -86,7 +74,7 @@ class Settings(BaseModel):
     )
     rerank_model: str | None = Field(None, description="The model that RAG_RERANK_URL is asked for. Unset: its own.")
     rerank_api_key: ApiKey | None = Field(None, description="The key of RAG_RERANK_URL. It is sent there alone.")
-    rerank_api_key_secret: str | None = _secret("RAG_RERANK_API_KEY")
+    rerank_api_key_secret: str | None = secret_of("RAG_RERANK_API_KEY")
     rerank_scores: Literal["probability", "logit"] = Field(
         "probability",
         description="What RAG_RERANK_URL answers. `probability`: scores from 0 to 1. `logit`: log-odds, as llama.cpp's "
@@ -101,89 +89,6 @@ class Settings(BaseModel):
         None,
         validation_alias="SEARXNG_HOST",
         description="SearXNG's address. Unset: there is no web search, and a weak local result is reported as such.",
-    )
-    postgres_uri: SecretStr | None = Field(
-        None,
-        validation_alias="POSTGRES_URI",
-        description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that "
-        "several servers and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
-    )
-    postgres_uri_secret: str | None = Field(
-        None,
-        validation_alias="POSTGRES_URI_SECRET",
-        description="ARN of the AWS Secrets Manager secret whose text is the address, in place of POSTGRES_URI. It is "
-        "read when the first connection is made, and again after five minutes or when a login is refused.",
-    )
-    postgres_connections: Connections | None = Field(
-        None,
-        description="Most connections of each process to PostgreSQL. Requests beyond wait for one, up to 10 seconds. "
-        "One workspace uses half of them at most, two at least. Unset: 10, and 2 on AWS Lambda.",
-    )
-    neo4j_uri: SecretStr | None = Field(
-        None,
-        validation_alias="NEO4J_URI",
-        description="Neo4j, `neo4j://HOST:7687`, or `neo4j+s://` for TLS. Workspaces made from then on have their "
-        "graph there; everything else stays in PostgreSQL, so that POSTGRES_URI is needed too.",
-    )
-    neo4j_username: str | None = Field(None, validation_alias="NEO4J_USERNAME", description="The user of NEO4J_URI.")
-    neo4j_password: SecretStr | None = Field(
-        None, validation_alias="NEO4J_PASSWORD", description="The password of NEO4J_USERNAME."
-    )
-    neo4j_password_secret: str | None = _secret("NEO4J_PASSWORD", "password")
-    neo4j_database: str | None = Field(
-        None,
-        validation_alias="NEO4J_DATABASE",
-        description="The database of NEO4J_URI, which has to exist. Unset: the user's own, usually `neo4j`.",
-    )
-    neo4j_connections: Connections | None = Field(
-        None,
-        description="Most connections of each process to Neo4j. Questions of one workspace use half of them at most. "
-        "Unset: 10, and 2 on AWS Lambda.",
-    )
-    redis_uri: SecretStr | None = Field(
-        None,
-        validation_alias="REDIS_URI",
-        description="Redis, `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, for RAG_KV_STORAGE and "
-        "RAG_DOC_STATUS_STORAGE. It has to keep what it has: no eviction of keys, an append-only file.",
-    )
-    redis_uri_secret: str | None = _secret("REDIS_URI", "address")
-    redis_connections: Connections | None = Field(
-        None, description="Most connections of each process to Redis. Unset: 10, and 2 on AWS Lambda."
-    )
-    qdrant_url: SecretStr | None = Field(
-        None,
-        validation_alias="QDRANT_URL",
-        description="Qdrant 1.16 or later, `https://HOST:6333`, for RAG_VECTOR_STORAGE.",
-    )
-    qdrant_api_key: SecretStr | None = Field(
-        None, validation_alias="QDRANT_API_KEY", description="The API key of QDRANT_URL, which may write."
-    )
-    qdrant_api_key_secret: str | None = _secret("QDRANT_API_KEY")
-    qdrant_connections: Connections | None = Field(
-        None, description="As RAG_POSTGRES_CONNECTIONS, of each process to Qdrant."
-    )
-    kv_storage: KvStorage | None = Field(
-        None,
-        description="LightRAG's class that stores passages by their ids and the answers of models. `RedisKVStorage` "
-        "needs REDIS_URI. Unset: `PGKVStorage` with POSTGRES_URI, else `SqliteKVStorage`.",
-    )
-    vector_storage: VectorStorage | None = Field(
-        None,
-        description="LightRAG's class that stores vectors. `QdrantVectorDBStorage` needs QDRANT_URL. Unset: "
-        "`PGVectorStorage` with POSTGRES_URI, else `SqliteVectorStorage`.",
-    )
-    graph_storage: GraphStorage | None = Field(
-        None,
-        description="LightRAG's class that stores the graph. `PGGraphStorage` needs the extension AGE in PostgreSQL. "
-        "Unset: `Neo4JStorage` with NEO4J_URI, `PGTableGraphStorage` with POSTGRES_URI alone, else "
-        "`SqliteGraphStorage`. A workspace opens only with the "
-        "storages that it was built with; `cragside reindex` builds it anew with those that are set.",
-    )
-    doc_status_storage: DocStatusStorage | None = Field(
-        None,
-        description="LightRAG's class that stores the states of documents, which LightRAG's server lists. "
-        "`RedisDocStatusStorage` needs REDIS_URI. Unset: `PGDocStatusStorage` with POSTGRES_URI, else "
-        "`SqliteDocStatusStorage`.",
     )
     home: StorePlace = Field(
         Path("~/.cragside"),
@@ -386,10 +291,10 @@ class Settings(BaseModel):
     )
     api_token_secret: str | None = Field(
         None,
-        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN; or two "
-        "tokens, a line each, while clients go over from one to the other. The Lambda function reads it at the first "
-        "request that needs it, and `cragside serve` at start. Both read it again after five minutes. While it cannot "
-        "be read, the old token is trusted for at most 15 minutes.",
+        description="ARN of the AWS Secrets Manager secret, or of the SSM parameter, that holds the token, in place of "
+        "RAG_API_TOKEN; or two tokens, a line each, while clients go over from one to the other. The Lambda function "
+        "reads it at the first request that needs it, and `cragside serve` at start. Both read it again after five "
+        "minutes. While it cannot be read, the old token is trusted for at most 15 minutes.",
     )
     audit_log: str | None = Field(
         None,
@@ -448,12 +353,12 @@ class Settings(BaseModel):
     @property
     def ollama_address(self) -> str | None:
         """The address of the Ollama whose models are used, None if there is none."""
-        return self.ollama_base_url or _address_in(self.model_host, "ollama")
+        return self.ollama_base_url or address_in(self.model_host, "ollama")
 
     @property
     def openai_address(self) -> str | None:
         """The address, up to `/v1`, of the host with OpenAI's API whose models are used. None if there is none."""
-        return _address_in(self.model_host, "openai")
+        return address_in(self.model_host, "openai")
 
     @property
     def upstream(self) -> str:
@@ -461,21 +366,6 @@ class Settings(BaseModel):
         if self.openai_address is not None:
             return self.openai_address.removesuffix("/v1")
         return self.ollama_address or self.ollama_host or "http://127.0.0.1:11434"
-
-    @property
-    def on_postgres(self) -> bool:
-        """Tell if the store is in PostgreSQL."""
-        return bool(self.postgres_uri or self.postgres_uri_secret)
-
-    @property
-    def on_redis(self) -> bool:
-        """Tell if there is a Redis."""
-        return bool(self.redis_uri or self.redis_uri_secret)
-
-    @property
-    def storages(self) -> dict[str, str | None]:
-        """The chosen classes of LightRAG's storages by their roles, None where none is chosen."""
-        return {role: getattr(self, f"{role}_storage") for role in ("kv", "vector", "graph", "doc_status")}
 
     @property
     def asks_for_token(self) -> bool:
@@ -491,11 +381,6 @@ class Settings(BaseModel):
     def allowed_origins(self) -> tuple[OriginPattern, ...]:
         """The origins of RAG_ALLOW_ORIGINS."""
         return origin_patterns(self.allow_origins) if self.allow_origins else ()
-
-
-def _address_in(model_host: str | None, api: str) -> str | None:
-    spoken, _, address = (model_host or "").partition("+")
-    return address if spoken == api else None
 
 
 def variable_of(field_name: str) -> str:

@@ -155,6 +155,12 @@ def _origins(value: str) -> str:
     return value
 
 
+def address_in(model_host: str | None, api: str) -> str | None:
+    """Return the address of a RAG_MODEL_HOST that speaks this API, None of any other."""
+    spoken, _, address = (model_host or "").partition("+")
+    return address if spoken == api else None
+
+
 Count = Annotated[int, Field(ge=0)]
 Connections = Annotated[int, Field(ge=1, le=1000)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]

@@ -51,6 +51,16 @@ class GraphChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PartVectors:
+    """Holds the rows of a document's part, and their vectors in the same order."""
+
+    document_id: str
+    part: StoredPart
+    rows: Mapping[str, Row]
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True)
 class WhileCurrent:
     """Applies while the versions of all parts are current, and marks each part as enriched.
 

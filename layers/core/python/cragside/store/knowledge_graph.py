@@ -1,7 +1,7 @@
 """Show LightRAG's graph as people read it: entity pages, searches and neighbourhoods."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -131,18 +131,26 @@ class KnowledgeGraph:
         degrees = await graph.stored.degrees(counts)
         return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
 
-    async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
-        """Map each passage to at most `limit` entities that it mentions, best connected first."""
+    async def within(
+        self, passage_ids: Sequence[str], *, each: int = 20, limit: int = 50
+    ) -> tuple[dict[str, list[str]], Neighbourhood]:
+        """Map passages to at most `each` entities that they mention, best connected first; and show `limit` of these.
+
+        The entities are shown without the number of passages that mention them.
+        """
         if (graph := await self._current()) is None:
-            return {}
+            return {}, Neighbourhood()
         mentioned: dict[str, list[str]] = {}
         for passage, name in await graph.mentioned_by(passage_ids):
             mentioned.setdefault(passage, []).append(name)
-        degrees = await graph.stored.degrees({name for names in mentioned.values() for name in names})
-        return {
-            passage: sorted(degrees.keys() & names, key=lambda name: (-degrees[name], name))[:limit]
-            for passage, names in mentioned.items()
+        degrees = await graph.degrees({name for names in mentioned.values() for name in names})
+        of_each = {
+            passage: sorted(degrees.keys() & mentioned[passage], key=lambda name: (-degrees[name], name))[:each]
+            for passage in passage_ids
+            if passage in mentioned
         }
+        chosen = list(dict.fromkeys(name for names in of_each.values() for name in names))[:limit]
+        return of_each, await graph.shown(chosen, capped=False, counted=False)
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
         """Find what entities reach in `depth` steps (2 at most), `limit` entities in all (200 at most).
@@ -226,11 +234,13 @@ class _Graph:
         self.ledger = store.ledger
         self._read: dict[str, Properties] = {}
 
-    async def shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
-        """Return these entities and the strongest relationships among them."""
+    async def shown(self, reached: Sequence[str], *, capped: bool, counted: bool = True) -> Neighbourhood:
+        """Return these entities and the strongest relationships among them. `counted`: with their mentions."""
+        if not reached:
+            return Neighbourhood()
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
         rows = await self.relations(await self.stored.among(reached, most + 1))
-        entities = tuple(await self.entities(reached))
+        entities = tuple(await self.entities(reached, counted=counted))
         return Neighbourhood(entities, tuple(relationship_of(*row) for row in rows[:most]), capped or len(rows) > most)
 
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
@@ -243,11 +253,15 @@ class _Graph:
         found = [(name,) if name in exact else await self.named(name) for name in wanted]
         return list(dict.fromkeys(each[0] for each in found if each))
 
-    async def nodes(self, names: Sequence[str]) -> dict[str, Properties]:
+    async def nodes(self, names: Collection[str]) -> dict[str, Properties]:
         """Return the nodes that are there. Each is read once."""
         if missing := [name for name in names if name not in self._read]:
             self._read |= await self.stored.nodes(missing)
         return {name: self._read[name] for name in names if name in self._read}
+
+    async def degrees(self, names: Collection[str]) -> dict[str, int]:
+        """Count the edges of those nodes that are there."""
+        return await self.stored.node_degrees_batch(list(await self.nodes(names)))
 
     async def named(self, name: str) -> tuple[str, dict[str, Any]] | None:
         return await self.stored.named(storable(name))
@@ -285,12 +299,10 @@ class _Graph:
                 return found
             wide *= _WIDER
 
-    async def entities(self, names: Sequence[str]) -> list[Entity]:
-        found, mentions, described = (
-            await self.nodes(names),
-            await self.ledger.mentions(names),
-            await self.described(names),
-        )
+    async def entities(self, names: Sequence[str], *, counted: bool = True) -> list[Entity]:
+        found, described = await self.nodes(names), await self.described(names)
+        # A hub is mentioned in a large share of the passages, which takes long to count.
+        mentions = await self.ledger.mentions(names) if counted else {}
         return [
             entity_of(name, found[name] if described[name] else undescribed(found[name]), mentions.get(name, 0))
             for name in names

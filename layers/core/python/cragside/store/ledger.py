@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.indexing import Task
 from cragside.domain.knowledge import KnowledgeStatus
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
@@ -20,7 +19,7 @@ from cragside.store.driver import (
     GraphChange,
     MentionChange,
     OnceGone,
-    Row,
+    PartVectors,
     WhileCurrent,
 )
 from cragside.store.exchange import (
@@ -106,30 +105,34 @@ class Ledger(DocumentWrites):
                     f"UPDATE crag.part SET tier3 = $4 WHERE {_PART}", part.version, part.number, facts
                 )
 
-    async def enter_vectors(
-        self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
-    ) -> None:
-        """Make the passages of a part searchable. A changed document's last part removes the earlier version.
+    async def enter_vectors(self, parts: Sequence[PartVectors], model: str) -> None:
+        """Make the passages of parts searchable. A changed document's last part removes the earlier version.
 
-        `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
-        another model.
+        The vectors are by `model`. Raises `ServiceUnavailable` when the store has vectors of another model.
         """
+        documents = {each.part.version: each.document_id for each in parts}
+        rows = {key: row for each in parts for key, row in each.rows.items()}
+        words = [
+            self._search_text(searched_text(each.part.title, str(row.get("content", ""))))
+            for each in parts
+            for row in each.rows.values()
+        ]
+        vectors = np.concatenate([each.vectors for each in parts])
         async with self._transaction() as changed:
-            changed.status_of_versions = (part.version,)
+            changed.status_of_versions = tuple(documents)
             await self._check_model(model)
             await self.driver.bind(model, vectors.shape[1])
-            words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
             await self.driver.write_passage_vectors(rows, words, vectors)
-            await self.driver.execute(
+            await self.driver.many(
                 f"UPDATE crag.part SET embedded = true, error = {ERROR_OF_ENRICHING} WHERE {_PART}",
-                part.version,
-                part.number,
+                [(each.part.version, each.part.number) for each in parts],
             )
             waiting = "SELECT 1 FROM crag.part JOIN crag.document USING (version)"
-            if not await self.driver.one(
-                f"{waiting} WHERE store = $1 AND version = $2 AND NOT embedded LIMIT 1", part.version
-            ):
-                await self._retire("state = 'replaced'", task.document_id)
+            for version, document_id in documents.items():
+                if not await self.driver.one(
+                    f"{waiting} WHERE store = $1 AND version = $2 AND NOT embedded LIMIT 1", version
+                ):
+                    await self._retire("state = 'replaced'", document_id)
 
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         """Change the graph and the guard's parts. Returns False and changes nothing if the guard does not hold.

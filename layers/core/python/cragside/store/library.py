@@ -41,7 +41,11 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
             source = given if rename else await _of_track(store, given, track)
             if (known := await _known(store, source, digest, rename=rename)) is None:
                 entry = Entry("", digest, made, source, pieces, store.part_passages, enrich, track)
-                return await _entered(store, ledger, entry, rename=rename)
+                entered = await _entered(store, ledger, entry, rename=rename)
+        if known is None:
+            # Without the lease: what others enter meanwhile is kept with it.
+            await store.ledger.driver.keep()
+            return entered
     if enrich and any(part.enrichment == "none" for part in known.parts):
         async with store.accepting() as ledger:
             await ledger.want_enrichment(known.id)

@@ -10,11 +10,10 @@ which does without them where they are not installed. Other code of the process 
 
 import logging
 import os
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
+
+from cragside.store.imports import loading
 
 # python-dotenv's own switch.
 _NO_DOTENV = "PYTHON_DOTENV_DISABLED"
@@ -36,44 +35,27 @@ def without_dotenv() -> Iterator[None]:
 
 _UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters", "psutil", "ascii_colors"}
 
-
-class _Absent(MetaPathFinder):
-    """Hides packages from the thread that loads LightRAG. Others may import them at the same time."""
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def find_spec(self, fullname: str, *_: object) -> None:
-        if fullname in _UNUSED and threading.get_ident() == self._thread:
-            raise ModuleNotFoundError(f"{fullname} is not loaded with LightRAG", name=fullname)
-
-
-_absent = _Absent()
-sys.meta_path.insert(0, _absent)
-try:
-    with without_dotenv():
-        from lightrag import LightRAG, QueryParam, utils
-        from lightrag.base import (
-            BaseGraphStorage,
-            BaseKVStorage,
-            BaseVectorStorage,
-            DocStatusStorage,
-            StoragesStatus,
-        )
-        from lightrag.constants import GRAPH_FIELD_SEP
-        from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-        from lightrag.operate import (
-            _apply_token_truncation,
-            _merge_all_chunks,
-            _perform_kg_search,
-            collect_kg_merge_candidates,
-            merge_nodes_and_edges,
-        )
-        from lightrag.prompt import PROMPTS
-        from lightrag.query_validation import validate_rag_query
-        from lightrag.utils import EmbeddingFunc, Tokenizer
-finally:
-    sys.meta_path.remove(_absent)
+with without_dotenv(), loading("LightRAG", without=_UNUSED):
+    from lightrag import LightRAG, QueryParam, utils
+    from lightrag.base import (
+        BaseGraphStorage,
+        BaseKVStorage,
+        BaseVectorStorage,
+        DocStatusStorage,
+        StoragesStatus,
+    )
+    from lightrag.constants import GRAPH_FIELD_SEP
+    from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
+    from lightrag.operate import (
+        _apply_token_truncation,
+        _merge_all_chunks,
+        _perform_kg_search,
+        collect_kg_merge_candidates,
+        merge_nodes_and_edges,
+    )
+    from lightrag.prompt import PROMPTS
+    from lightrag.query_validation import validate_rag_query
+    from lightrag.utils import EmbeddingFunc, Tokenizer
 
 # It reports each step of a query. Writing these reports takes longer than the steps.
 utils.logger.setLevel(logging.ERROR)

@@ -14,15 +14,16 @@ from cragside.store.chunking import Chunker
 from cragside.store.driver import Since
 from cragside.store.embeddings import CachedEmbedder
 from cragside.store.engine import Engine
-from cragside.store.errors import Lease
 from cragside.store.leases import DOCUMENTS, GRAPH, Leases
 from cragside.store.ledger import Ledger
-from cragside.store.merges import Merges
+from cragside.store.merges import GraphShare, Merges, VectorShare
 
 Answer = TypeVar("Answer")
 
 # Edges that a query follows from each entity. More cost more and changed no route of the evals.
 _EDGES_PER_ENTITY = 2
+# Passages that are written together: an event loop does nothing else while as many are written.
+_MERGED_TOGETHER, _EMBEDDED_TOGETHER = 40, 200
 
 
 class StoreReplaced(ServiceUnavailable):
@@ -66,7 +67,8 @@ class Store:
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
         self.workers = 0
-        self.merges = Merges()
+        self.merges = Merges[GraphShare](self.writing, _MERGED_TOGETHER)
+        self.embeddings = Merges[VectorShare](self.accepting, _EMBEDDED_TOGETHER)
         self._generation = generation
         self._state = ""
         self._languages: tuple[str, Languages] | None = None
@@ -110,11 +112,11 @@ class Store:
         self.ledger.driver.tidy()
 
     @asynccontextmanager
-    async def writing(self, *tasks: Task) -> AsyncIterator[Ledger]:
+    async def writing(self) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
         async with self.leases.held(GRAPH) as lease:
             await self.ledger.driver.catch_up()
-            yield self._under(lease, *tasks)
+            yield self.ledger.with_leases(lease)
 
     @asynccontextmanager
     async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
@@ -128,7 +130,7 @@ class Store:
     async def accepting(self, *tasks: Task) -> AsyncIterator[Ledger]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self.leases.held(DOCUMENTS) as lease:
-            yield self._under(lease, *tasks)
+            yield self.working(self.ledger.with_leases(lease), *tasks)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Ledger]:
@@ -136,8 +138,9 @@ class Store:
         async with self.leases.held(GRAPH) as graph, self.leases.held(DOCUMENTS) as documents:
             yield self.ledger.with_leases(graph, documents)
 
-    def _under(self, lease: Lease, *tasks: Task) -> Ledger:
-        return self.ledger.with_leases(lease, *(each for task in tasks for each in self.leases.of(part_lease(task))))
+    def working(self, ledger: Ledger, *tasks: Task) -> Ledger:
+        """Return a ledger whose writes are also refused once another process has taken the part of one of the tasks."""
+        return ledger.with_leases(*(each for task in tasks for each in self.leases.of(part_lease(task))))
 
     async def close(self) -> None:
         """Flush and close the store."""

@@ -17,10 +17,10 @@ from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavai
 from cragside.domain.indexing import Acceptance, DocumentRecord, Task
 from cragside.store.chunking import StoredPart, searched_text
 from cragside.store.drafts import Draft
-from cragside.store.driver import Always, GraphChange, OnceGone, WhileCurrent
+from cragside.store.driver import Always, GraphChange, OnceGone, PartVectors, WhileCurrent
 from cragside.store.errors import LedgerError, failing_as_unavailable
 from cragside.store.ledger import Ledger
-from cragside.store.merges import Share
+from cragside.store.merges import GraphShare, VectorShare
 from cragside.store.open_store import Store, StoreAccess, part_lease
 
 # Somebody waits for the answer, while others may write, and a model may be asked to describe what remains.
@@ -215,12 +215,21 @@ async def enter_vectors(
 ) -> None:
     """Make the passages of a part searchable, given their vectors in the order of `texts`."""
     rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
-    async with store.accepting() as ledger:
-        now = await ledger.part(task)
-        if now is None or now.embedded:
-            return
-        _check_same(part, now)
-        await ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
+    await store.embeddings.run(VectorShare(task, part, rows, vectors), partial(_enter, store.embedding_model))
+
+
+async def _enter(model: str, ledger: Ledger, shares: Sequence[VectorShare]) -> bool:
+    """Make the passages of parts searchable in one transaction, but for those that are searchable or gone by now."""
+    entered: dict[tuple[int, int], PartVectors] = {}
+    for share in shares:
+        now = await ledger.part(share.task)
+        if now is not None and not now.embedded:
+            _check_same(share.part, now)
+            vectors = PartVectors(share.task.document_id, share.part, share.rows, share.vectors)
+            entered[now.version, now.number] = vectors
+    if entered:
+        await ledger.enter_vectors(list(entered.values()), model)
+    return True
 
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
@@ -228,31 +237,31 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     draft = Draft(store.engine, store.ledger)
     async with _naming_the_cause():
         extracted = await draft.extract(await texts_of(store, part))
-    share = Share(task, part, draft, extracted, await draft.tally(extracted))
+    share = GraphShare(task, part, draft, extracted, await draft.tally(extracted))
     await store.merges.run(share, partial(_merge, store))
 
 
-async def _merge(store: Store, shares: Sequence[Share]) -> bool:
+async def _merge(store: Store, ledger: Ledger, shares: Sequence[GraphShare]) -> bool:
     """Merge shares into the graph in one transaction. Returns False if a part has gone or is enriched already.
 
     What a repeated part contributed before is taken out first, in a transaction of its own.
     """
-    async with store.writing(*(share.task for share in shares)) as ledger:
-        for share in shares:
-            now = await ledger.part(share.task)
-            if now is None or now.enrichment == "enriched":
-                return False
-            _check_same(share.part, now)
-        for share in shares:
-            # What it contributed before, when this is a repetition that was asked for.
-            if before := await forget_graph(store, share.part):
-                await ledger.apply(await before.change(), Always(), store.embedding_model)
-        draft = Draft(store.engine, store.ledger)
-        await draft.join(*(share.draft for share in shares))
-        async with _naming_the_cause():
-            await draft.merge({share.part.key: share.extracted for share in shares})
-            guard = WhileCurrent([(share.part, share.tally) for share in shares])
-            return await ledger.apply(await draft.change(), guard, store.embedding_model)
+    ledger = store.working(ledger, *(share.task for share in shares))
+    for share in shares:
+        now = await ledger.part(share.task)
+        if now is None or now.enrichment == "enriched":
+            return False
+        _check_same(share.part, now)
+    for share in shares:
+        # What it contributed before, when this is a repetition that was asked for.
+        if before := await forget_graph(store, share.part):
+            await ledger.apply(await before.change(), Always(), store.embedding_model)
+    draft = Draft(store.engine, store.ledger)
+    await draft.join(*(share.draft for share in shares))
+    async with _naming_the_cause():
+        await draft.merge({share.part.key: share.extracted for share in shares})
+        guard = WhileCurrent([(share.part, share.tally) for share in shares])
+        return await ledger.apply(await draft.change(), guard, store.embedding_model)
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:

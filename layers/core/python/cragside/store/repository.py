@@ -12,8 +12,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from cragside.domain.dating import date_of
-from cragside.domain.document import Document, SourceText
+from cragside.domain.document import SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.indexing import DocumentRecord, Passage, payload_of
 from cragside.domain.knowledge import Indexed, KnowledgeStatus
 from cragside.domain.languages import crosses_languages, foreign_question
@@ -390,4 +391,5 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         title=record.label if record.title == record.name else record.title,
         url=next((place for place in (record.source, record.name) if place.startswith(("http://", "https://"))), None),
         metadata={name: value for name, value in shown.items() if value is not None},
+        stored=(record, passage),
     )

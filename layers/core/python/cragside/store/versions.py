@@ -72,11 +72,11 @@ class DocumentWrites(PassageReads):
         """Make a text the current version of its document, and give the document the source and name of the text.
 
         The version that was current stays searchable until the new one is. If an earlier version of this text still
-        exists, its passages are reused. Otherwise the text is indexed again.
+        exists, its passages are reused. Otherwise the text is indexed again. `Driver.keep` has to follow.
         """
         if damage := self.driver.reported_damage:
             raise LedgerDamaged(damage, "is damaged")
-        async with self._transaction(keep=True) as changed:
+        async with self._transaction() as changed:
             changed.document = entry.identifier
             version = await self._make_current(entry)
             if entry.enrich:

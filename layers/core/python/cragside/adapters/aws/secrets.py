@@ -1,4 +1,4 @@
-"""Secrets in AWS Secrets Manager, what they mean, and passwords that are made from AWS' credentials."""
+"""Secrets that AWS keeps, what they mean, and passwords that are made from AWS' credentials."""
 
 import asyncio
 import logging
@@ -31,13 +31,16 @@ class UnfitSecret(ValueError):
     """A secret's text cannot be used. The message goes to the log and quotes nothing of it."""
 
 
-class SecretsManager:
-    """Reads secrets. All share a client, which is made at the first read: that takes most of a second."""
+class Secrets:
+    """Reads secrets of Secrets Manager, and parameters of Systems Manager, which cost nothing, by their ARNs.
 
-    def __init__(self, connect: "Callable[[], Any] | None" = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    All of a service share a client, which is made at the first read: that takes most of a second.
+    """
+
+    def __init__(self, connect: "Callable[[str], Any] | None" = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._connect = connect or _client
         self._clock = clock
-        self._client: Any = None
+        self._clients: dict[str, Any] = {}
         self._making = threading.Lock()
         self._secrets: list[Secret[Any]] = []
 
@@ -56,16 +59,23 @@ class SecretsManager:
 
     def text(self, name: str) -> str:
         """The text without surrounding blanks. Raises `UnfitSecret`, `ConfigurationError` and what the SDK raises."""
-        with self._making:
-            client = self._client = self._client or self._connect()
-        text = client.get_secret_value(SecretId=name).get("SecretString")
+        if name.startswith("arn:") and name.split(":")[2] == "ssm":
+            text = self._connected("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
+        else:
+            text = self._connected("secretsmanager").get_secret_value(SecretId=name).get("SecretString")
         if not isinstance(text, str) or not text.strip():
             raise UnfitSecret("it holds no text")
         return text.strip()
 
+    def _connected(self, service: str) -> Any:
+        with self._making:
+            if service not in self._clients:
+                self._clients[service] = self._connect(service)
+            return self._clients[service]
+
     def forget(self) -> None:
-        """Forget all texts, and the client with its connections and credentials. The next use reads them again."""
-        self._client = None
+        """Forget all texts, and the clients with connections and credentials. The next use reads them again."""
+        self._clients.clear()
         for secret in self._secrets:
             secret.forget()
 
@@ -217,10 +227,10 @@ def _reason(error: Exception) -> str:
     return str(code or type(error).__name__)
 
 
-def _client() -> Any:
+def _client(service: str) -> Any:
     """Return a client that gives up within seconds, because a request waits for it."""
     subject = "A setting whose name ends in _SECRET"
-    return make_client("secretsmanager", subject, connect_seconds=2, read_seconds=3, attempts=2)
+    return make_client(service, subject, connect_seconds=2, read_seconds=3, attempts=2)
 
 
 _MOST = 2

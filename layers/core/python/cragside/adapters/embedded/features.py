@@ -29,7 +29,7 @@ from cragside.adapters.embedded.words import (
     words,
 )
 from cragside.domain.dates import MONTHS, Period
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.ports.embedder import Vectors
 
 _MOST_QUESTION_WORDS = 24

@@ -35,8 +35,8 @@ from cragside.adapters.embedded.names import is_english, mentions, misspells, na
 from cragside.adapters.embedded.numbers import named_numbers
 from cragside.adapters.embedded.words import ENGLISH, Language, stem, words
 from cragside.application.answerer import Support
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.ports.embedder import Vectors
 from cragside.ports.models import RelevanceGrader
 

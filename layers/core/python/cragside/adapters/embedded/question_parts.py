@@ -27,7 +27,7 @@ from cragside.adapters.embedded.words import (
     words,
 )
 from cragside.domain.dates import MONTHS
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import MOST_PARTS, ONE_THING, Asked, Part
 from cragside.domain.prompt import ChatTurn
 

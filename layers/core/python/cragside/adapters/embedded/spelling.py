@@ -209,12 +209,16 @@ async def correct(question: str, vocabulary: "Vocabulary") -> Reading:
     joined = {place for start, end, _ in changes for place in range(start, end)}
     apart = [word for word in strange if word in lacking and word.start not in joined]
     if len(apart) <= _MOST_STRANGE:
-        for word in apart:
-            # In the other language the documents may have the word: with its umlauts, it is read as that.
-            others = dict.fromkeys(spellings(word.plain), 0) if word.terms & held else meant(word.plain)
-            read = await _nearest(word, others, known, vocabulary)
-            if read.lower() not in ("", word.plain):
-                changes.append((word.start, word.end, read))
+        # In the other language the documents may have the word: with its umlauts, it is read as that.
+        near = [
+            _Near(word, dict.fromkeys(spellings(word.plain), 0) if word.terms & held else meant(word.plain))
+            for word in apart
+        ]
+        counts = await vocabulary.held({term for each in near for term in each.terms})
+        for each in near:
+            read = await _nearest(each, counts, known, vocabulary)
+            if read.lower() not in ("", each.word.plain):
+                changes.append((each.word.start, each.word.end, read))
     return _changed(question, sorted(changes))
 
 
@@ -300,17 +304,32 @@ def _every_word() -> list[WordFilter]:
     return [words_of(language) for language in _LISTED]
 
 
-async def _nearest(word: _Word, ranks: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary") -> str:
+class _Near:
+    """The words that are near to a strange one, by their terms, and the pairs of words that it may be."""
+
+    def __init__(self, word: _Word, ranks: Mapping[str, int]) -> None:
+        self.word = word
+        self.ranks = ranks
+        self.sought: dict[str, str] = {}
+        asked = unmarked(word.plain)
+        for other in sorted(ranks, key=ranks.__getitem__):
+            for term in _terms(other):
+                # Else it is a word of its own with another ending.
+                if not ranks[other] or not asked.startswith(term):
+                    self.sought.setdefault(term, other)
+        self.splits = dict(_splits(word.plain))
+
+    @property
+    def terms(self) -> set[str]:
+        """All terms that the documents may have."""
+        return {*self.sought, *(term for parts in self.splits.values() for term in parts)}
+
+
+async def _nearest(
+    strange: _Near, held: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary"
+) -> str:
     """The nearest word of the vocabulary, "" if none is near. Words that say nothing are known without looking."""
-    sought: dict[str, str] = {}
-    asked = unmarked(word.plain)
-    for other in sorted(ranks, key=ranks.__getitem__):
-        for term in _terms(other):
-            # Else it is a word of its own with another ending.
-            if not ranks[other] or not asked.startswith(term):
-                sought.setdefault(term, other)
-    splits = dict(_splits(word.plain))
-    held = await vocabulary.held({*sought, *(term for parts in splits.values() for term in parts)})
+    word, ranks, sought, splits = strange.word, strange.ranks, strange.sought, strange.splits
     # A word of the language comes before one that a single document may have misspelt in another way.
     near = sorted(
         (not any(sought[term] in words for words in known), ranks[sought[term]], -held[term], term)

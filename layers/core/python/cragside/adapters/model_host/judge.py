@@ -15,8 +15,8 @@ from cragside.adapters.model_host.questions import Paces
 from cragside.adapters.model_host.text_host import TextHost, abridged, failures_of, json_in
 from cragside.application.grading import PassageJudge
 from cragside.domain.context import code_for, quoted
-from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.evidence import Document
 from cragside.domain.neutral import as_name, as_passage, neutralise, unlabelled
 from cragside.ports.clock import SYSTEM_CLOCK, Clock
 

@@ -1,26 +1,32 @@
 """The address of a PostgreSQL database, and how to connect to it."""
 
+import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote
+from urllib.parse import SplitResult, parse_qsl, quote, unquote
 
 from cragside.databases.server_addresses import ENCODED, BadAddress, check_host, split_address
 
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FILES = ("sslrootcert", "sslcert", "sslkey")
 _SYSTEM = "system"
+# Amazon RDS signs certificates by authorities of its own, which no system has. `tools/rds_authorities.py` writes them.
+_OF_RDS = Path(__file__).with_name("rds_authorities.pem")
+_RDS_HOSTS = (".rds.amazonaws.com", ".rds.amazonaws.com.cn")
 
 
-def tls_of(options: Mapping[str, str]) -> ssl.SSLContext | str:
+def tls_of(options: Mapping[str, str], host: str = "") -> ssl.SSLContext | str:
     """Return the argument `ssl` of `asyncpg.connect`. Raises `BadAddress`.
 
     `require` encrypts and does not verify. `verify-ca` verifies the certificate, and `verify-full` the host's name too.
-    Both trust the system's authorities if no `sslrootcert` is given, where libpq looks for a file.
+    Both trust the system's authorities if no `sslrootcert` is given, where libpq looks for a file, and those of RDS for
+    a host there. Without `sslmode`, such a host is verified in full.
     """
-    mode = options.get("sslmode", "prefer")
+    on_rds = _is_on_rds(host)
+    mode = options.get("sslmode", "verify-full" if on_rds else "prefer")
     if mode not in _MODES:
         raise BadAddress(f"sslmode has to be one of {', '.join(_MODES)}")
     verifies = mode.startswith("verify-")
@@ -33,14 +39,18 @@ def tls_of(options: Mapping[str, str]) -> ssl.SSLContext | str:
         raise BadAddress("sslkey needs sslcert")
     if "sslcert" in options and not verifies and mode != "require":
         raise BadAddress("sslcert needs sslmode=require, verify-ca or verify-full")
-    return _context(mode, options) if verifies or mode == "require" else mode
+    return _context(mode, options, on_rds=on_rds) if verifies or mode == "require" else mode
+
+
+def _is_on_rds(host: str) -> bool:
+    return host.lower().rstrip(".").endswith(_RDS_HOSTS)
 
 
 def _is_system(name: str, value: str) -> bool:
     return name == "sslrootcert" and value == _SYSTEM
 
 
-def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
+def _context(mode: str, options: Mapping[str, str], *, on_rds: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = mode == "verify-full"
     if mode == "require":
@@ -49,6 +59,8 @@ def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
         roots = options.get("sslrootcert", _SYSTEM)
         if mode != "require" and roots == _SYSTEM:
             context.load_default_certs()
+            if on_rds and "sslrootcert" not in options:
+                context.load_verify_locations(_OF_RDS)
         elif mode != "require":
             context.load_verify_locations(roots)
     except (ssl.SSLError, OSError):
@@ -111,18 +123,39 @@ class PostgresAddress:
         on_socket = host.startswith("/")
         if not user and not on_socket:
             raise BadAddress(f"name the user: {_FORM}")
-        iam = _iam(options, password)
+        iam = _iam(options, password, host)
         return cls(
             host,
             port,
             database,
             user or None,
             password or None,
-            "disable" if on_socket else tls_of(options),
+            "disable" if on_socket else tls_of(options, host),
             options.get("application_name") or "cragside",
             _statements(options),
             iam,
         )
+
+    @classmethod
+    def of_secret(cls, text: str, place: str = "") -> "PostgresAddress":
+        """Read a secret: an address, or JSON as RDS and Secrets Manager write it. Raises `BadAddress`.
+
+        JSON has `username` and `password`, and may have `host`, `port` and `dbname`. `place` is an address without user
+        and password. Its host and database win, such as those of a proxy, and its options hold.
+        """
+        if not text.lstrip().startswith("{"):
+            if place:
+                raise BadAddress("it is set, and the secret has a whole address. Unset one of them")
+            return cls.parse(text)
+        given = _fields(text)
+        parts = split_address(place, "postgresql", "postgres") if place else SplitResult("", "", "", "", "")
+        if "@" in parts.netloc:
+            raise BadAddress("leave user and password out, which are in the secret")
+        server = parts.netloc or f"{given.get('host', '')}:{given.get('port', _PORT)}"
+        database = unquote(parts.path.removeprefix("/")) or given.get("dbname", "")
+        login = ":".join(quote(given.get(name, ""), safe="") for name in ("username", "password"))
+        query = f"?{parts.query}" if parts.query else ""
+        return cls.parse(f"postgresql://{login}@{server}/{quote(database, safe='')}{query}")
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `asyncpg.connect`, but for the time that it may take and its statements."""
@@ -143,6 +176,20 @@ class PostgresAddress:
             return f"postgresql:///{self.database}?host={self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"postgresql://{host}:{self.port}/{self.database}"
+
+
+def _fields(secret: str) -> dict[str, str]:
+    """Return the fields of a secret in JSON."""
+    try:
+        given = json.loads(secret)
+    except ValueError:
+        raise BadAddress("the secret is no JSON that can be read") from None
+    fields = {name: str(value) for name, value in given.items() if isinstance(value, str | int)}
+    if missing := [name for name in ("username", "password") if not fields.get(name)]:
+        raise BadAddress(f"the secret has no {missing[0]}")
+    if not fields.get("engine", "postgres").endswith(("postgres", "postgresql")):
+        raise BadAddress("the secret is that of another database")
+    return fields
 
 
 def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
@@ -184,13 +231,13 @@ def _statements(options: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def _iam(options: Mapping[str, str], password: str | None) -> bool:
+def _iam(options: Mapping[str, str], password: str | None, host: str) -> bool:
     if (auth := options.get("auth")) is None:
         return False
     if auth != "iam":
         raise BadAddress("auth has to be iam. Leave it out if there is a password")
     if password:
         raise BadAddress("auth=iam makes passwords itself. Leave the password out")
-    if options.get("sslmode") not in ("require", "verify-ca", "verify-full"):
+    if options.get("sslmode", "verify-full" if _is_on_rds(host) else "") not in ("require", "verify-ca", "verify-full"):
         raise BadAddress("auth=iam needs sslmode=verify-full, as RDS takes its tokens over TLS only")
     return True

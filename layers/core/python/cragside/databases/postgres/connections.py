@@ -14,6 +14,7 @@ import asyncpg
 from cragside.databases.gate import close_quietly
 from cragside.databases.postgres.address import PostgresAddress
 from cragside.databases.renewable import Renewable, Unreadable
+from cragside.ports.clock import SYSTEM_CLOCK
 from cragside.ports.telemetry import DatabaseFigures, StatementKind
 
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"})
@@ -45,6 +46,8 @@ WAIT_SECONDS = 10.0
 CLEANUP_SECONDS = 1.0
 # A connection that was idle for longer is replaced: a frozen function's connection is dead when it thaws.
 IDLE_SECONDS = 30.0
+# After a shorter silence of the whole process, which may have been frozen too, a connection has to answer in so long.
+QUIET_SECONDS, SIGN_SECONDS = 1.0, 1.0
 
 _ENDED = (
     asyncpg.PostgresConnectionError,
@@ -87,6 +90,7 @@ class Connections:
         figures: DatabaseFigures | None = None,
     ) -> None:
         self._addresses = addresses
+        self._used_at = SYSTEM_CLOCK.time()
         self.address: PostgresAddress | None = None
         """The last one that was used, None before the first connection."""
         self._statement_seconds = statement_seconds
@@ -122,7 +126,7 @@ class Connections:
         """
         pool = await self._opened()
         async with self._place(user):
-            connection = await pool.acquire(timeout=CONNECT_SECONDS)
+            connection = await self._answering(pool)
             try:
                 yield connection
             except BaseException as error:
@@ -136,7 +140,31 @@ class Connections:
                         raise ConnectionLost("the connection to PostgreSQL was lost") from error
                 raise
             finally:
+                self._used_at = SYSTEM_CLOCK.time()
                 await _given_back(pool, connection)
+
+    async def _answering(self, pool: asyncpg.Pool) -> asyncpg.Connection:
+        """Return a connection. After a silence it has to answer first; otherwise it and the idle ones are replaced."""
+        connection = await pool.acquire(timeout=CONNECT_SECONDS)
+        if 0 <= SYSTEM_CLOCK.time() - self._used_at <= QUIET_SECONDS:
+            return connection
+        try:
+            async with asyncio.timeout(SIGN_SECONDS):
+                await connection.execute("SELECT 1")
+        except _FAILURES:
+            await self._ended(pool, connection)
+            return await pool.acquire(timeout=CONNECT_SECONDS)
+        except BaseException:
+            await self._ended(pool, connection)
+            raise
+        return connection
+
+    async def _ended(self, pool: asyncpg.Pool, connection: asyncpg.Connection) -> None:
+        """Drop a connection that did not answer, and the idle ones, which were probably lost with it."""
+        with suppress(asyncpg.InterfaceError):
+            connection.terminate()
+        await _given_back(pool, connection)
+        await pool.expire_connections()
 
     @asynccontextmanager
     async def _place(self, user: str) -> AsyncIterator[None]:
@@ -145,7 +173,8 @@ class Connections:
         if user:
             free.insert(0, self._free_of.setdefault(user, asyncio.Semaphore(self._share)))
         async with AsyncExitStack() as taken:
-            self._count(waiting=1)
+            if waits := any(each.locked() for each in free):
+                self._count(waiting=1)
             try:
                 async with asyncio.timeout(self._wait_seconds):
                     for each in free:
@@ -153,7 +182,8 @@ class Connections:
             except TimeoutError:
                 raise AllBusy(f"all {self._most} connections, or {self._share} of one workspace, are in use") from None
             finally:
-                self._count(waiting=-1)
+                if waits:
+                    self._count(waiting=-1)
             self._count(in_use=1)
             try:
                 yield

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Column, Table
 
-from cragside.domain.document import Document, number_of
+from cragside.domain.evidence import Document, number_of
 from cragside.domain.explanation import DROPPED, what_to_try
 from cragside.domain.neutral import as_name
 from cragside.domain.outcome import RagContext

@@ -1,5 +1,7 @@
 """`cragside query` and `cragside graph`: find passages for a question, and entities of the graph."""
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -75,6 +77,7 @@ def query(
     }
     body: dict[str, Any] = {"query": asked, "by": by, "limit": top_k, "graph": graph}
     body |= {name: value for name, value in options.items() if value is not None}
+    _check_utf8(body)
 
     async def work(service: "Service") -> tuple[Any, int]:
         answer = await service.search(body)
@@ -89,6 +92,14 @@ def query(
     if waiting:
         remedy = "" if target.address else " `cragside worker --until-idle` indexes them."
         notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
+
+
+def _check_utf8(body: Mapping[str, Any]) -> None:
+    """Raise `ValidationError` for bytes of the command line that no service can be sent."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValidationError("The question or a condition is not UTF-8. Check the terminal's encoding.") from error
 
 
 def one_of(argument: str | None, option: str | None, *, name: str, flag: str) -> str | None:

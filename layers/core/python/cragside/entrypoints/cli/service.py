@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
@@ -28,6 +28,16 @@ Trouble = Callable[[], str]
 # A component that all tasks need is down when so many tries in a row, over so many seconds, have failed.
 TRIES = 3
 TRIED_SECONDS = 5.0
+
+
+class PageParameters(TypedDict, total=False):
+    """Parameters of a page of documents."""
+
+    limit: Required[int]
+    offset: int
+    status: str | None
+    unread: bool | None
+    below: str | None
 
 
 def no_trouble() -> str:
@@ -63,17 +73,8 @@ class Service:
         answer: dict[str, Any] = await self.client.post("/v1/query", asked)
         return answer
 
-    async def page(
-        self,
-        *,
-        limit: int,
-        offset: int = 0,
-        status: str | None = None,
-        unread: bool | None = None,
-        below: str | None = None,
-    ) -> dict[str, Any]:
+    async def page(self, **asked: Unpack[PageParameters]) -> dict[str, Any]:
         """Return the answer of GET /v1/documents with these parameters."""
-        asked = {"limit": limit, "offset": offset, "status": status, "unread": unread, "below": below}
         page: dict[str, Any] = await self.client.get("/v1/documents", **asked)
         return page
 
@@ -191,30 +192,22 @@ class OwnService(Service):
         answer = await PassageSearch(self.container, self.container.settings.workspace).answer(query)
         return answer.model_dump(mode="json")
 
-    async def page(
-        self,
-        *,
-        limit: int,
-        offset: int = 0,
-        status: str | None = None,
-        unread: bool | None = None,
-        below: str | None = None,
-    ) -> dict[str, Any]:
+    async def page(self, **asked: Unpack[PageParameters]) -> dict[str, Any]:
         """Return what GET /v1/documents would answer with these parameters."""
         from pydantic import TypeAdapter
 
         from cragside.domain.indexing import DocumentStatus, Listing
         from cragside.entrypoints.http.document_answers import document_page
 
-        known = _checked(TypeAdapter(DocumentStatus | None).validate_python, status, "query", "status")
+        status = _checked(TypeAdapter(DocumentStatus | None).validate_python, asked.get("status"), "query", "status")
         page = await document_page(
             self.container,
             self.container.settings.workspace,
-            Listing(unread=bool(unread), sort="added"),
-            limit=limit,
-            offset=offset,
-            status=known,
-            below=below,
+            Listing(unread=bool(asked.get("unread")), sort="added"),
+            limit=asked["limit"],
+            offset=asked.get("offset", 0),
+            status=status,
+            below=asked.get("below"),
         )
         return page.model_dump(mode="json")
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
+_ANOTHER_LEADS = (
+    "Another worker does the tasks of this knowledge base: that of a running server, or of one that was killed, which "
+    "ends a minute after its last task. What a crash left without tasks is queued by this command once no other runs."
+)
 # How often somebody who watches is told what is left.
 _SECONDS = 0.5
 
@@ -65,26 +69,29 @@ def worker(
     from cragside.entrypoints.log import logged
 
     session = session_of(context)
-    settings = session.settings()
+    settings, ends = session.settings(), until_idle or idle is not None
 
-    async def work(container: "Container") -> Counter[str]:
+    async def work(container: "Container") -> tuple[Counter[str], bool]:
         made, progress = container.worker(), _Progress(as_json, _task_counts(session.environment), nice)
         with _stopping(made), progress.status:
             async with _totals(container, progress, seconds=_SECONDS):
-                return await made.run(
-                    until_idle=until_idle or idle is not None,
+                tally = await made.run(
+                    until_idle=ends,
                     idle_seconds=idle or 0.0,
                     sweep=sweep,
                     progress=progress,
                 )
+                return tally, made.leads()
 
     raise_limit()
     with logged(settings.log_level, settings.log_format):
         figures = _database_counts(settings, session.environment)
-        tally = session.run(settings, work, members={"figures": figures})
+        tally, leads = session.run(settings, work, members={"figures": figures})
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
-    if tally["buried"] and (until_idle or idle is not None):
+        if not leads and ends:
+            output().print(_ANOTHER_LEADS, soft_wrap=True)
+    if tally["buried"] and ends:
         raise typer.Exit(exit_codes.FAILED)
 
 

@@ -1,7 +1,7 @@
 """Decides what a request may use: the rules of the routes, the container, and the workspaces that its tokens open."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.routing import APIRoute
@@ -14,6 +14,7 @@ from cragside.entrypoints.access import ANONYMOUS, Grant, workspace_of
 from cragside.entrypoints.http.models import WORKSPACE
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class RouteRule(NamedTuple):
@@ -99,11 +100,11 @@ def container_of(request: Request) -> Container:
     return container
 
 
-def shared(app: FastAPI, make: Callable[..., T], *arguments: object) -> T:
+def shared(app: FastAPI, make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Return what all requests to the application share. The first one that needs it makes it."""
     made: dict[Callable[..., object], Any] = app.state.shared
     if make not in made:
-        made[make] = make(*arguments)
+        made[make] = make(*arguments, **named)
     found: T = made[make]
     return found
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from operator import attrgetter
 
 from fastapi import APIRouter, Depends, Security
-from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette._utils import get_route_path
 from starlette.routing import BaseRoute, Match
@@ -16,6 +15,13 @@ from typing_extensions import override
 from cragside.entrypoints.http.request_access import authorise, check_rules
 
 _PACKAGE = "cragside.entrypoints"
+# What a route depends on that needs a token. The two schemes appear in the OpenAPI document only; `authorise` reads the
+# headers.
+_GUARD = [
+    Depends(authorise),
+    Security(HTTPBearer(auto_error=False)),
+    Security(APIKeyHeader(name="X-API-Key", auto_error=False)),
+]
 
 
 class RouteGroup(BaseRoute):
@@ -32,9 +38,10 @@ class RouteGroup(BaseRoute):
     def routes(self) -> Sequence[BaseRoute]:
         """The routes. The first access imports their module, and FastAPI needs some time for each route."""
         router: APIRouter = getattr(import_module(self._module), self._router)
-        routes = new_router()
+        # The routes have the names of their functions in the OpenAPI document.
+        routes = APIRouter(redirect_slashes=False, generate_unique_id_function=attrgetter("name"))
         if self._guarded:
-            routes.include_router(check_rules(router), dependencies=guard())
+            routes.include_router(check_rules(router), dependencies=_GUARD)
         else:
             routes.include_router(router)
         return routes.routes
@@ -54,22 +61,6 @@ class RouteGroup(BaseRoute):
     @property
     def _included(self) -> BaseRoute:
         return self.routes[0]
-
-
-def new_router() -> APIRouter:
-    """Return a router whose routes have the names of their functions in the OpenAPI document."""
-
-    def name_of(route: APIRoute) -> str:
-        return route.name
-
-    return APIRouter(redirect_slashes=False, generate_unique_id_function=name_of)
-
-
-def guard() -> list[Any]:
-    """Return what a route that needs a token depends on."""
-    # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
-    schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
-    return [Depends(authorise), *schemes]
 
 
 # In the order of the OpenAPI document.

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from starlette.types import Message, Scope, Send
 
 from cragside.domain.citations import MOST_MARKS, Mark, MarksOfPieces, marks_in
-from cragside.domain.document import Document
+from cragside.domain.evidence import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.proxy.exchanges import UNREADABLE
 from cragside.entrypoints.proxy.messages import value_of

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import orjson
 from typing_extensions import override
 
 from cragside.store.driver import Row
@@ -185,6 +186,11 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
         names = list(names)
         known, degrees = await self.nodes(names), await self.node_degrees_batch(names)
         return {name: degrees.get(name, 0) for name in known}
+
+    @staticmethod
+    @override
+    def _json_loads(value: Any) -> dict[str, Any]:
+        return orjson.loads(value) if isinstance(value, str) else dict(value or {})
 
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None."""

@@ -43,6 +43,9 @@ _MADE = """SELECT indisvalid OR EXISTS (SELECT FROM pg_stat_progress_create_inde
 _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE relname ~ '^(near_passages|cragside_near_[a-z]+)_[0-9]+$'
     AND NOT EXISTS (SELECT FROM crag.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
+# Until autovacuum has counted a table that has grown, which takes a minute, a search reads all edges of a workspace.
+_OUTDATED = """SELECT relid::regclass::text FROM pg_stat_user_tables
+    WHERE (schemaname = 'crag' OR relname LIKE 'lightrag\\_%') AND n_mod_since_analyze > 100 + n_live_tup / 10"""
 # Whoever makes or drops an index waits for transactions of others. One of them may never end.
 _LOCK_SECONDS = 10
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -77,7 +80,8 @@ async def make_near_indexes_of(store: PostgresStore) -> None:
 async def make_near_indexes(database: PostgresDatabase, store: int | None = None) -> int:
     """Make the missing indexes of all large workspaces, or of one, and drop those of removed ones. How many were made.
 
-    Meanwhile others read and write. Raises `LedgerError`.
+    Count the rows of tables that have grown, so that searches are planned for their size. Meanwhile others read and
+    write. Raises `LedgerError`.
     """
     made = 0
     async with translating(), _alone(database) as connection:
@@ -89,6 +93,8 @@ async def make_near_indexes(database: PostgresDatabase, store: int | None = None
                 if await _is_large(connection, index) and not await _value(connection, _MADE, index.name):
                     await _make(connection, index)
                     made += 1
+        for (table,) in await _rows(connection, _OUTDATED):
+            await connection.execute(f"ANALYZE (SKIP_LOCKED) {table}")
     return made
 
 

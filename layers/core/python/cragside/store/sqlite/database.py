@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from cragside.databases.private_files import make_folder, tighten_folder
 from cragside.databases.sqlite_files import Log, copy_log, is_damage, unusable, without_paths
-from cragside.store.errors import REMOVED, LedgerDamaged, LedgerError
+from cragside.store.errors import REMOVED, LedgerDamaged, LedgerError, StoreRemoved
 from cragside.store.sqlite.schema import check_format, make_store, migrate
 
 FILE_NAME = "store.sqlite3"
@@ -207,13 +207,15 @@ class Database:
     async def keep(self) -> None:
         """Have what was written in the file itself, so that nobody who changes the log takes it. Raises `LedgerError`.
 
-        Writes that come together are copied together.
+        Writes that come together are copied together. Raises `StoreRemoved` if somebody has removed the store.
         """
         self._acknowledged += 1
         mine = self._acknowledged
         async with self._copying:
             if self._copied < mine:
                 then = self._acknowledged
+                if self.is_removed():
+                    raise StoreRemoved
                 self.refuse_lost_log()
                 with self._translating():
                     await asyncio.to_thread(copy_log, self.path)

@@ -341,8 +341,10 @@ async def _data(search: PassageSearch, body: LookupBody) -> QueryDataAnswer:
     hits = (await search.find(Lookup(body.question, body.limit or DEFAULT_PASSAGES, mode=mode))).hits
     if not hits:
         return _nothing(mode)
-    mentions = {} if mode == "naive" else await search.passages.mentions(hits, workspace=search.workspace)
-    around = await search.passages.among(mentions, workspace=search.workspace)
+    mentions: dict[str, list[Hit]] = {}
+    around = Neighbourhood()
+    if mode != "naive":
+        mentions, around = await search.passages.within(hits, workspace=search.workspace)
     numbers = {hit.passage.id: str(number) for number, hit in enumerate(hits, 1)}
     data = QueryData(
         entities=_entities(around, mentions, numbers),
