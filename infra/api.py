@@ -8,7 +8,7 @@ from aws_cdk import aws_apigateway as rest
 from aws_cdk import aws_apigatewayv2 as http
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
-from aws_cdk.aws_certificatemanager import Certificate, ICertificate
+from aws_cdk.aws_certificatemanager import Certificate
 from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, MathExpression, Metric, TreatMissingData
 from aws_cdk.aws_codedeploy import LambdaDeploymentConfig, LambdaDeploymentGroup
 from aws_cdk.aws_ec2 import InterfaceVpcEndpoint
@@ -23,7 +23,7 @@ from infra.config import Authorisation, Domain, Jwt
 from infra.function import PythonFunction
 from infra.stack import EnvironmentStack, acknowledge
 
-_INTEGRATION_SECONDS = 29
+_INTEGRATION = Duration.seconds(29)
 _APIG4 = "AwsSolutions::AwsSolutions-APIG4"
 _OPEN = "The application checks the token of every request; /healthz and /ready have to be open."
 _PREFLIGHT = "Browsers send no credentials when they ask whether they may send a request."
@@ -100,7 +100,7 @@ class HttpEndpoint(Construct):
             create_default_stage=False,
             disable_execute_api_endpoint=True if operations.domain else None,
         )
-        integration = HttpLambdaIntegration("Handler", handler, timeout=Duration.seconds(_INTEGRATION_SECONDS))
+        integration = HttpLambdaIntegration("Handler", handler, timeout=_INTEGRATION)
         authoriser = _authoriser(operations.authorisation)
 
         def route(name: str, key: http.HttpRouteKey, checked_by: http.IHttpRouteAuthorizer | None) -> http.HttpRoute:
@@ -116,11 +116,7 @@ class HttpEndpoint(Construct):
             preflight = route("Preflight", http.HttpRouteKey.with_("/{proxy+}", http.HttpMethod.OPTIONS), None)
             acknowledge(preflight, _APIG4, _PREFLIGHT)
         domain = operations.domain
-        named = (
-            http.DomainName(self, "Domain", domain_name=domain.name, certificate=_certificate(self, domain))
-            if domain
-            else None
-        )
+        named = http.DomainName(self, "Domain", **_named(self, domain)) if domain else None
         stage = http.HttpStage(
             self,
             "Stage",
@@ -142,12 +138,8 @@ class RestEndpoint(Construct):
     def __init__(self, stack: EnvironmentStack, name: str, *, handler: Alias, logs: ILogGroup) -> None:
         super().__init__(stack, name)
         environment = stack.environment_config
-        operations, throttle, domain = (
-            environment.operations,
-            environment.fitting_throttle,
-            environment.operations.domain,
-        )
-        private = environment.api.vpc_endpoint_ids
+        operations, throttle = environment.operations, environment.fitting_throttle
+        domain, private = operations.domain, environment.api.vpc_endpoint_ids
         endpoints = [
             InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(self, each, vpc_endpoint_id=each, port=443)
             for each in private
@@ -163,9 +155,7 @@ class RestEndpoint(Construct):
             ),
             policy=_from_endpoints(private) if private else None,
             disable_execute_api_endpoint=True if domain else None,
-            domain_name=rest.DomainNameOptions(domain_name=domain.name, certificate=_certificate(self, domain))
-            if domain
-            else None,
+            domain_name=rest.DomainNameOptions(**_named(self, domain)) if domain else None,
             binary_media_types=["*/*"],
             deploy_options=rest.StageOptions(
                 stage_name="live",
@@ -176,9 +166,7 @@ class RestEndpoint(Construct):
                 tracing_enabled=environment.xray,
             ),
         )
-        integration = rest.LambdaIntegration(
-            handler, timeout=Duration.seconds(_INTEGRATION_SECONDS), allow_test_invoke=False
-        )
+        integration = rest.LambdaIntegration(handler, timeout=_INTEGRATION, allow_test_invoke=False)
         checked_by = rest.AuthorizationType.IAM if operations.authorisation == "iam" else rest.AuthorizationType.NONE
         for resource in (self.api.root, self.api.root.add_resource("{proxy+}")):
             resource.add_method("ANY", integration, authorization_type=checked_by)
@@ -217,21 +205,18 @@ def _authoriser(authorisation: Authorisation) -> http.IHttpRouteAuthorizer | Non
     return HttpIamAuthorizer() if authorisation == "iam" else None
 
 
-def _certificate(scope: Construct, domain: Domain) -> ICertificate:
-    return Certificate.from_certificate_arn(scope, "Certificate", domain.certificate_arn)
+def _named(scope: Construct, domain: Domain) -> dict[str, Any]:
+    certificate = Certificate.from_certificate_arn(scope, "Certificate", domain.certificate_arn)
+    return {"domain_name": domain.name, "certificate": certificate}
 
 
 def _from_endpoints(ids: tuple[str, ...]) -> PolicyDocument:
     """Refuse whoever comes by another way, also with credentials that would be enough by themselves."""
-    every: dict[str, Any] = {
-        "principals": [AnyPrincipal()],
-        "actions": ["execute-api:Invoke"],
-        "resources": ["execute-api:/*"],
-    }
-    refused = {"StringNotEquals": {"aws:SourceVpce": list(ids)}}
-    return PolicyDocument(
-        statements=[PolicyStatement(**every), PolicyStatement(effect=Effect.DENY, conditions=refused, **every)]
-    )
+    every: dict[str, Any] = {"actions": ["execute-api:Invoke"], "resources": ["execute-api:/*"]}
+    every["principals"] = [AnyPrincipal()]
+    elsewhere = {"StringNotEquals": {"aws:SourceVpce": list(ids)}}
+    denied = PolicyStatement(effect=Effect.DENY, conditions=elsewhere, **every)
+    return PolicyDocument(statements=[PolicyStatement(**every), denied])
 
 
 # A share of few requests says nothing: so many have to fail in a minute before a share counts.

@@ -173,7 +173,7 @@ class KnowledgeStack(EnvironmentStack):
         self.allow_key(role, *services, actions=("kms:Decrypt", "kms:GenerateDataKey"))
 
     def _upload_bucket(self) -> Bucket:
-        """What lies there for a day is deleted, which S3 counts from the next midnight UTC: what was added is read."""
+        """Files are deleted after a day, which S3 counts from the next midnight UTC: those that were added are read."""
         said = self.environment_config.settings.get(_ORIGINS, "")
         origins = [each.strip() for each in said.split(",") if each.strip()]
         cors = CorsRule(allowed_methods=[HttpMethods.POST], allowed_origins=origins, allowed_headers=["*"])

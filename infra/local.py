@@ -14,8 +14,6 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from infra.fields import Data
-
 # The compose file's network of databases, which has no way out.
 NETWORK = "cragside_stores"
 _TAKEN = ("Handler", "Runtime", "Architectures", "MemorySize", "Timeout")
@@ -26,31 +24,22 @@ Resources = Mapping[str, Mapping[str, Any]]
 _ELSEWHERE = ""
 
 
-class LocalContext(Data):
-    """The settings of functions on this machine."""
+class LocalContext:
+    """The settings that stand for those that only AWS can give, as .env says them."""
 
-    token: str
-    postgres_password: str | None = None
-    neo4j_password: str | None = None
-
-    @classmethod
-    def of(cls, values: Mapping[str, str | None]) -> "LocalContext":
-        """Read the servers of the compose file from .env. Make a token if there is none."""
-        return cls(
-            token=values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
-            postgres_password=values.get("CRAGSIDE_POSTGRES_PASSWORD") or None,
-            neo4j_password=values.get("CRAGSIDE_NEO4J_PASSWORD") or None,
-        )
+    def __init__(self, values: Mapping[str, str | None]) -> None:
+        postgres, neo4j = (values.get(f"CRAGSIDE_{name}_PASSWORD") for name in ("POSTGRES", "NEO4J"))
+        self.token = values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32)
+        self._replacing = {"RAG_API_TOKEN_SECRET": {"RAG_API_TOKEN": self.token}}
+        if postgres:
+            uri = f"postgresql://cragside:{postgres}@postgres:5432/cragside"
+            self._replacing["POSTGRES_URI_SECRET"] = {"POSTGRES_URI": uri}
+        if neo4j:
+            self._replacing["NEO4J_PASSWORD_SECRET"] = {"NEO4J_PASSWORD": neo4j, "NEO4J_URI": "neo4j://neo4j:7687"}
 
     def replacing(self, name: str) -> dict[str, str]:
-        """The settings that stand for one that only AWS can give; empty if there are none."""
-        if name == "RAG_API_TOKEN_SECRET":
-            return {"RAG_API_TOKEN": self.token}
-        if name == "POSTGRES_URI_SECRET" and self.postgres_password:
-            return {"POSTGRES_URI": f"postgresql://cragside:{self.postgres_password}@postgres:5432/cragside"}
-        if name == "NEO4J_PASSWORD_SECRET" and self.neo4j_password:
-            return {"NEO4J_PASSWORD": self.neo4j_password, "NEO4J_URI": "neo4j://neo4j:7687"}
-        return {}
+        """The settings that stand for one; empty if there are none."""
+        return self._replacing.get(name, {})
 
 
 class MissingServer(Exception):
@@ -131,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--env-file", type=Path, default=Path(".env"), help="passwords of the servers; default .env")
     given = parser.parse_args(arguments)
-    context = LocalContext.of(dotenv_values(given.env_file))
+    context = LocalContext(dotenv_values(given.env_file))
     try:
         resources = service_resources(given.assembly)
         written = template(resources, asset_folders(given.assembly), context)

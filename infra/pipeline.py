@@ -6,35 +6,33 @@ cdk deploy --app "python -m infra.pipeline" -c env=dev -c repository=github:OWNE
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import App
 from aws_cdk.aws_iam import CfnOIDCProvider, PolicyDocument, PolicyStatement, Role, WebIdentityPrincipal
 from constructs import Construct
-from pydantic import StringConstraints
 
 from infra.app import context_of, synthesised
 from infra.choice import chosen
 from infra.config import Environment, NotDeployable
-from infra.fields import Data
 from infra.stack import EnvironmentStack
 
 # What `make pipeline` deploys, which no other command touches.
 PIPELINE = "pipeline"
 # What `aws-actions/configure-aws-credentials` asks for by default.
 _AUDIENCE = "sts.amazonaws.com"
-_FORM = re.compile(r"(github|gitlab):([A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+)(?:@([A-Za-z0-9._/-]+))?")
 # Without a wildcard, which would let other repositories in.
-_Plain = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]+$")]
+_FORM = re.compile(r"(github|gitlab):([A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+)(?:@([A-Za-z0-9._/-]+))?")
 
 
-class Repository(Data):
+@dataclass(frozen=True, slots=True)
+class Repository:
     """A repository on github.com or gitlab.com, and the branch that is deployed."""
 
-    host: Literal["github", "gitlab"]
-    path: _Plain
-    branch: _Plain = "main"
+    host: str
+    path: str
+    branch: str
 
     @property
     def issuer(self) -> str:
@@ -62,7 +60,7 @@ def repository_of(text: str | None) -> Repository:
             f"repository: {text!r} is not github:OWNER/NAME or gitlab:GROUP/PROJECT, with @BRANCH or not"
         )
     host, path, branch = found.groups()
-    return Repository.model_validate({"host": host, "path": path, "branch": branch or "main"})
+    return Repository(host, path, branch or "main")
 
 
 class PipelineStack(EnvironmentStack):

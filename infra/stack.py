@@ -1,4 +1,4 @@
-"""What all stacks have: a place, the operator's key, log groups, and written exceptions to rules."""
+"""The base of all stacks: a place, the operator's key, log groups, and written exceptions to rules."""
 
 from functools import cached_property
 from typing import cast

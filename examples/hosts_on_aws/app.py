@@ -257,7 +257,7 @@ class HostsStack(cdk.Stack):
 
     def _volume(self, zone: str) -> Volume:
         """A volume that outlives its host, with a snapshot each night. Deleting the stack makes one too."""
-        within = Construct(self, "Kept")
+        within = Construct(self, "Databases")
         volume = Volume(
             within,
             "Volume",

@@ -69,7 +69,7 @@ def fixed(stack: Synthesised) -> float:
 
 
 def variable(stack: Synthesised, questions: float) -> float:
-    """What so many questions a month add, indexing aside."""
+    """The cost that so many questions a month add, indexing aside."""
     function = stack.properties("AWS::Lambda::Function")
     variables, gb = function["Environment"]["Variables"], function["MemorySize"] / 1024
     kinds = Counter(each["Type"] for each in resources(stack))

@@ -93,6 +93,6 @@ def test_a_database_without_its_password_is_named(
 
 
 def test_a_token_is_made_where_there_is_none() -> None:
-    first, second = LocalContext.of({}), LocalContext.of({"CRAGSIDE_API_TOKEN": ""})
+    first, second = LocalContext({}), LocalContext({"CRAGSIDE_API_TOKEN": ""})
     assert len(first.token) > 40
     assert first.token != second.token

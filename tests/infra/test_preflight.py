@@ -1,4 +1,4 @@
-"""What is refused before anything is built: against moto's CloudFormation, STS and IAM."""
+"""Refusals before anything is built: against moto's CloudFormation, STS and IAM."""
 
 import json
 from collections.abc import Iterator
