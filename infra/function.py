@@ -80,7 +80,10 @@ def layers_of(scope: Construct, environment: Environment, folders: Mapping[str, 
 
 
 class PythonFunction(Construct):
-    """A function whose published version is reached through the alias `live`. Earlier versions stay, for a rollback."""
+    """A function whose published version is reached through the alias `live`. Earlier versions stay, for a rollback.
+
+    It is told of the environment's servers and settings, and may read the servers' secrets. `variables` go before them.
+    """
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class PythonFunction(Construct):
     ) -> None:
         super().__init__(stack, name)
         environment, logs = stack.environment_config, stack.log_group(f"{name}Logs")
+        servers = environment.servers
         # CDK's default role may create and write every log group of the account.
         self.role = Role(self, "Role", assumed_by=ServicePrincipal("lambda.amazonaws.com"))
         logs.grant_write(self.role)
@@ -117,7 +121,7 @@ class PythonFunction(Construct):
             memory_size=memory_mb,
             ephemeral_storage_size=Size.mebibytes(tmp_mb) if tmp_mb > LEAST_TMP_MB else None,
             timeout=Duration.seconds(timeout_seconds),
-            environment={**variables, **measuring},
+            environment={**environment.settings, **servers.variables, **variables, **measuring},
             log_group=logs,
             role=self.role,
             tracing=lambda_.Tracing.ACTIVE if environment.xray else lambda_.Tracing.DISABLED,
@@ -128,6 +132,8 @@ class PythonFunction(Construct):
             security_groups=[placement.group] if placement else None,
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
         )
+        self.allow(["secretsmanager:GetSecretValue"], servers.secret_arns)
+        self.allow(["rds-db:connect"], [servers.postgres_user_arn] if servers.postgres_user_arn else [])
         self.live = lambda_.Alias(self, "Live", alias_name="live", version=self.function.current_version)
         if placement is not None:
             self._keep_from_code(_CONNECT)

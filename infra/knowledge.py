@@ -79,7 +79,7 @@ class KnowledgeStack(EnvironmentStack):
         super().__init__(
             scope, "knowledge", environment, f"knowledge that documents can be brought to ({environment.name})"
         )
-        self._knowledge, servers = knowledge, environment.servers
+        self._knowledge = knowledge
         self._uploads = self._upload_bucket()
         self._stores = self._store_bucket(knowledge.generations) if isinstance(knowledge, Generations) else None
         self.dead, self.tasks = self._queues()
@@ -91,11 +91,9 @@ class KnowledgeStack(EnvironmentStack):
             memory_mb=knowledge.index_memory_mb,
             tmp_mb=knowledge.index_tmp_mb,
             timeout_seconds=knowledge.index_timeout_seconds,
-            variables={**environment.settings, **servers.variables, **self._variables},
+            variables=self._variables,
             placement=placement,
         )
-        self.index.allow(["secretsmanager:GetSecretValue"], servers.secret_arns)
-        self.index.allow(["rds-db:connect"], [servers.postgres_user_arn] if servers.postgres_user_arn else [])
         processing = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage")
         self.index.allow([f"sqs:{action}" for action in processing], [self.tasks.queue_arn])
         if self._stores is not None:

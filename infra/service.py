@@ -30,7 +30,7 @@ class ServiceStack(EnvironmentStack):
         store: Store | None,
     ) -> None:
         super().__init__(scope, "service", environment, f"evidence for Ollama prompts ({environment.name})")
-        operations, servers = environment.operations, environment.servers
+        operations = environment.operations
         store = store or baked_store(self, environment, artifacts)
         self.enrich = PythonFunction(
             self,
@@ -40,19 +40,12 @@ class ServiceStack(EnvironmentStack):
             memory_mb=environment.memory_mb,
             tmp_mb=environment.tmp_mb,
             timeout_seconds=environment.timeout_seconds,
-            variables={
-                "RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES),
-                **environment.settings,
-                **servers.variables,
-                **store.variables,
-            },
+            variables={"RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES), **store.variables},
             reserved_concurrency=environment.reserved_concurrency,
             snap_start=environment.snap_start,
             placement=placement,
         )
         store.grant(self.enrich.role)
-        self.enrich.allow(["secretsmanager:GetSecretValue"], servers.secret_arns)
-        self.enrich.allow(["rds-db:connect"], [servers.postgres_user_arn] if servers.postgres_user_arn else [])
         # Secrets of this key, and a baked store. The CDK leaves that to the key's policy.
         self.allow_key(self.enrich.role, "secretsmanager", "s3")
         self.endpoint = self._endpoint()
