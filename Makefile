@@ -11,11 +11,7 @@ endif
 ifneq ($(filter env=%,$(ARGS)),)
 $(error ARGS names another environment: say ENV=$(patsubst env=%,%,$(filter env=%,$(ARGS))))
 endif
-# ARGS are those of the synthesis, which comes first.
-ifneq ($(filter --milliseconds%,$(ARGS)),)
-$(error ARGS has no --milliseconds: say make costs MILLISECONDS=NUMBER)
-endif
-.PHONY: console-parts screenshots help demo hosts npm-package test check code test-browser test-cloud test-packages test-slow test-python wheel bench attacks eval peers lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff costs engine sam drift pipeline smoke logs left deploy destroy e2e test-services sam-e2e up down test-containers
+.PHONY: console-parts screenshots help demo hosts npm-package test check code test-browser test-cloud test-packages test-slow test-python wheel bench attacks eval peers lint types imports licences docs format sbom layers choice artifacts credentials bootstrap synth diff engine sam drift pipeline smoke left deploy destroy e2e test-services sam-e2e up down test-containers
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -165,7 +161,7 @@ sbom: $(UV) ## write the wheel and its bill of materials (CycloneDX) to dist; `m
 
 # What cannot be deployed is refused before anything is built. The file says what the layers are built for.
 choice: $(UV)
-	@mkdir -p build && $(RUN) python -m infra.environments $(CONTEXT) > build/choice
+	@mkdir -p build && $(RUN) python -m infra.choice $(CONTEXT) > build/choice
 
 $(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | choice
 	@rm -rf $(DEMO_STORE)
@@ -177,20 +173,17 @@ artifacts: choice $(DEMO_STORE)/baked.json # the files that ENV deploys: layers 
 bootstrap: $(CDK_PROGRAM) ## prepare an account for the CDK, once: ARGS=aws://ACCOUNT/REGION
 	@$(CDK) bootstrap --app "" $(ARGS)
 
-synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, prod) to build/cdk
+synth: artifacts ## write the CloudFormation templates of ENV (dev, staging, prod, or any name with ARGS="-c like=dev") to build/cdk
 	@rm -f build/cdk/$(ENV)/cragside-*.json
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@ls build/cdk/$(ENV)/cragside-$(ENV)-*.template.json
 
 # Whoever has no credentials hears it before anything is built.
 credentials: $(UV)
-	@$(RUN) python -m infra.credentials $(CONTEXT)
+	@$(RUN) python -m infra.preflight $(CONTEXT)
 
 diff: credentials artifacts $(CDK_PROGRAM) ## show what deploying ENV would change
 	@$(CDK) diff $(CONTEXT)
-
-costs: synth ## print what ENV costs a month, from its templates; MILLISECONDS=... calculates with your own billed time
-	@$(INFRA) python -m infra.costs build/cdk/$(ENV) $(if $(MILLISECONDS),--milliseconds $(MILLISECONDS))
 
 # Whoever has no container engine hears it before anything is built.
 engine: $(UV)
@@ -209,18 +202,15 @@ pipeline: $(CDK_PROGRAM) ## deploy the roles of a pipeline for ENV: REPOSITORY=g
 smoke: $(UV) ## ask what is deployed a question, and check that the answer is cited; ARGS='--question "..."' asks another
 	@$(RUN) python -m infra.smoke $(CONTEXT)
 
-logs: $(UV) ## print the log lines of the last quarter of an hour; ARGS="--since MINUTES --follow"
-	@$(RUN) python -m infra.logs $(CONTEXT)
-
 # Stacks that the arguments do not name would stay, and cost money.
 left: $(UV)
-	@$(RUN) python -m infra.leftover_stacks $(CONTEXT)
+	@$(RUN) python -m infra.preflight --stacks $(CONTEXT)
 
 deploy: left artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)
 
 destroy: CONTEXT = -c env=$(ENV) -c destroying=true $(ARGS)
-destroy: left artifacts $(CDK_PROGRAM) ## destroy the stacks of ENV
+destroy: left $(CDK_PROGRAM) ## destroy the stacks of ENV; builds nothing
 	@$(CDK) destroy --all $(CONTEXT)
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, destroy it

@@ -1,1 +1,1 @@
-"""The CDK app: environments are data, constructs build, stacks compose, `app` puts them together."""
+"""The CDK app: `config` says what an environment is, a file each builds a family of resources, `app` joins them."""

@@ -8,30 +8,24 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from aws_cdk import App, Tags
+from aws_cdk import App, Tags, Validations
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
-from infra.artifacts import ROOT, Artifacts, MissingArtifact, artifacts_of
-from infra.constructs.servers import Servers
-from infra.constructs.watched import Watched
-from infra.environments.choice import KEYS, add_context, chosen, refuse_unknown
-from infra.environments.knowledge import Writable
-from infra.environments.model import Environment, NotDeployable
-from infra.environments.servers import SelfHosted
-from infra.environments.stacks import stack_prefix
-from infra.stacks.data import DataStack
-from infra.stacks.knowledge import KnowledgeStack
-from infra.stacks.network import NetworkStack
-from infra.stacks.observability import ObservabilityStack
-from infra.stacks.service import ServiceStack
+from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
+from infra.choice import KEYS, add_context, chosen, refuse_unknown
+from infra.config import Environment, Indexed, NotDeployable
+from infra.knowledge import KnowledgeStack
+from infra.network import NetworkStack
+from infra.observability import ObservabilityStack
+from infra.service import ServiceStack
 
 # What the CDK recommends to new projects, which `cdk flags --unstable=flags` lists, and four choices of ours. They are
 # said here, not in cdk.json, so that a synthesis without the CLI gives the same template.
 _FLAGS = {
     **json.loads(Path(__file__).with_name("flags.json").read_text()),
-    "@aws-cdk/core:defaultCrossStackReferences": "strong",  # a stack that others use cannot be deleted
+    "@aws-cdk/core:defaultCrossStackReferences": "weak",  # exports would keep a shape from being changed: ADR 37
     "@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": False,  # nothing is in it, and emptying it takes one more function
     "@aws-cdk/core:validateAgainstDefaultRules": False,  # cfn-lint does; the stack of an existing network may be empty
     "@aws-cdk/core:enableAdditionalMetadataCollection": False,  # no usage is reported
@@ -40,7 +34,12 @@ _FLAGS = {
 
 def environment_of(app: App) -> Environment:
     """The environment that the context names, with its changes. Raises `NotDeployable`."""
-    return chosen({key: app.node.try_get_context(key) for key in KEYS})
+    return chosen(context_of(app))
+
+
+def context_of(app: App) -> dict[str, str | None]:
+    """The context's values of our keys."""
+    return {key: app.node.try_get_context(key) for key in KEYS}
 
 
 def compose(app: App, environment: Environment, artifacts: Artifacts) -> ServiceStack:
@@ -49,49 +48,25 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
     Tags.of(app).add("environment", environment.name)
     for key, value in environment.operations.tags.items():
         Tags.of(app).add(key, value)
-    prefix = stack_prefix(environment)
-    inside = NetworkStack(app, f"{prefix}network", environment=environment).network if environment.network else None
-    placement, servers = inside.functions if inside else None, servers_of(environment)
-    if isinstance(environment.servers, SelfHosted) and inside is not None:
-        servers = DataStack(
-            app, f"{prefix}data", environment=environment, hosted=environment.servers, network=inside, root=ROOT
-        ).servers
-    written = None
-    if isinstance(environment.knowledge, Writable):
-        written = KnowledgeStack(
-            app,
-            f"{prefix}knowledge",
-            environment=environment,
-            knowledge=environment.knowledge,
-            artifacts=artifacts,
-            placement=placement,
-            servers=servers,
-        )
-    service = ServiceStack(
-        app,
-        f"{prefix}service",
-        environment=environment,
-        artifacts=artifacts,
-        placement=placement,
-        servers=servers,
-        writable=written.for_requests if written else None,
-    )
-    watched = Watched(service.api.api, service.enrich.function)
-    if written is not None:
-        queue = written.queue
-        watched = replace(watched, index=written.index.function, tasks=queue.tasks)
-    ObservabilityStack(app, f"{prefix}observability", environment=environment, watched=watched)
+    network, knowledge = environment.network, environment.knowledge
+    placement = NetworkStack(app, environment, network).functions if network else None
+    writable = None
+    if isinstance(knowledge, Indexed):
+        writable = KnowledgeStack(app, environment, knowledge, artifacts, placement)
+    service = ServiceStack(app, environment, artifacts, placement, writable.for_requests if writable else None)
+    if environment.observability != "none":
+        ObservabilityStack(app, environment, service, writable)
     return service
 
 
-def servers_of(environment: Environment) -> Servers:
-    """Return the functions' environment for the servers."""
-    return Servers(environment.endpoints.variables, environment.endpoints.secret_arns)
-
-
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:
-    """An app with the flags of this project. `context` is added to that of the CLI."""
-    return App(outdir=out, post_cli_context={**_FLAGS, **(context or {})})
+    """An app with the flags of this project, which cdk-nag checks. `context` is added to that of the CLI.
+
+    A finding that is not acknowledged ends the synthesis.
+    """
+    app = App(outdir=out, post_cli_context={**_FLAGS, **(context or {})})
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+    return app
 
 
 def synthesised(arguments: Sequence[str] | None, composed: Callable[[App], object], *, name: str, does: str) -> int:
@@ -117,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def composed(app: App) -> None:
         environment = environment_of(app)
-        compose(app, environment, artifacts_of(environment).checked(environment))
+        artifacts = artifacts_of(environment)
+        destroying = app.node.try_get_context("destroying") == "true"
+        compose(app, environment, artifacts.unbuilt() if destroying else artifacts.checked(environment))
 
     return synthesised(arguments, composed, name="infra.app", does="Synthesise an environment of cragside.")
 

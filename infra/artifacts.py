@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.environments.knowledge import KnowledgeLayer, Writable
-from infra.environments.model import Environment, NotDeployable
-from infra.environments.telemetry import traced
+from infra.config import Environment, Indexed, KnowledgeLayer, NotDeployable, Writable
+from infra.settings import traced
 from layers.lightrag.sizes import LIMIT, MIB
 from layers.lightrag.tree import size
 
@@ -33,7 +32,7 @@ class Artifacts:
     index: Path = ROOT / "functions" / "index"
 
     @property
-    def of_indexing(self) -> dict[str, Path]:
+    def index_layers(self) -> dict[str, Path]:
         """The layers of the function `index`: files are parsed when they are taken in."""
         return {name: folder for name, folder in self.layers.items() if name != "Parsers"}
 
@@ -51,7 +50,7 @@ class Artifacts:
         self.check_knowledge()
         functions = {
             "enrich": [self.function, *self.layers.values(), *([self.knowledge] if self.knowledge else [])],
-            "index": [self.index, *self.of_indexing.values()],
+            "index": [self.index, *self.index_layers.values()],
         }
         for name, (code, *layers) in functions.items():
             if len(layers) > _MOST_LAYERS:
@@ -70,16 +69,18 @@ class Artifacts:
                 self.knowledge / "baked.json", f"`cragside bake PATH... --out {self.knowledge}` bakes a store."
             )
 
+    def unbuilt(self) -> "Artifacts":
+        """The same, with a folder that is there in place of each: what is destroyed is not shipped."""
+        return Artifacts(self.function, dict.fromkeys(self.layers, self.function), None, self.index)
+
 
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     """The artifacts of an environment, below the root of the repository."""
     knowledge = environment.knowledge
-    writable = isinstance(knowledge, Writable)
-    names = {"Core": "core", "LightRag": "lightrag"} | (
-        {"Drivers": "drivers", "Parsers": "parsers"} if writable else {}
-    )
-    if traced(environment.settings):
-        names["Traces"] = "traces"
+    names = {"Core": "core", "LightRag": "lightrag"}
+    names |= {"Drivers": "drivers"} if isinstance(knowledge, Writable) else {}
+    names |= {"Parsers": "parsers"} if isinstance(knowledge, Indexed) else {}
+    names |= {"Traces": "traces"} if traced(environment.settings) else {}
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(
         function=root / "functions" / "enrich",

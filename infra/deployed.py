@@ -17,8 +17,7 @@ from botocore.exceptions import (
 )
 
 from cragside.adapters.aws.secrets import UnfitSecret, api_tokens
-from infra.environments.model import Environment, NotDeployable
-from infra.environments.stacks import stack_prefix
+from infra.config import Environment, NotDeployable
 
 P = ParamSpec("P")
 
@@ -64,7 +63,8 @@ def looking(environment: Environment, session: boto3.Session | None = None) -> b
     client = own.client("sts")
     caller = client.get_caller_identity()
     account, partition = environment.account or caller["Account"], caller["Arn"].split(":")[1]
-    role = f"arn:{partition}:iam::{account}:role/cdk-hnb659fds-lookup-role-{account}-{own.region_name}"
+    name = f"cdk-{environment.bootstrap.qualifier}-lookup-role-{account}-{own.region_name}"
+    role = f"arn:{partition}:iam::{account}:role/{name}"
     try:
         given = client.assume_role(RoleArn=role, RoleSessionName="cragside")["Credentials"]
     except ClientError:
@@ -81,7 +81,7 @@ class Deployed:
     """The stacks of an environment, with the credentials of the AWS configuration."""
 
     def __init__(self, environment: Environment, session: boto3.Session | None = None) -> None:
-        self._prefix = stack_prefix(environment)
+        self._prefix = environment.stack_prefix
         self.session = session or configured(environment)
 
     def output(self, key: str) -> str:
@@ -99,28 +99,18 @@ class Deployed:
 
     def token(self) -> str:
         """The API token, from its secret; the first while one is exchanged for another. Raises `NotDeployed`."""
-        secrets = self.session.client("secretsmanager")
         try:
             secret = self.output("TokenSecret")
         except NotDeployed as error:
             raise NotDeployed(f"{error} Only an API that asks for a token can be asked with one.") from error
-        text = secrets.get_secret_value(SecretId=secret)["SecretString"]
+        if secret.split(":")[2] == "ssm":
+            text = self.session.client("ssm").get_parameter(Name=secret, WithDecryption=True)["Parameter"]["Value"]
+        else:
+            text = self.session.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
         try:
             return api_tokens(text)[0]
         except UnfitSecret as error:
             raise NotDeployed(f"The secret of the token cannot be used: {error}.") from error
-
-    def log_groups(self) -> dict[str, str]:
-        """The names of the log groups of all stacks, by the names that the stacks give them. Raises `NotDeployed`."""
-        found = {
-            f"{stack.removeprefix(self._prefix)}/{resource['LogicalResourceId']}": resource["PhysicalResourceId"]
-            for stack in self.stacks()
-            for resource in self._pages("list_stack_resources", "StackResourceSummaries", StackName=stack)
-            if resource["ResourceType"] == "AWS::Logs::LogGroup"
-        }
-        if not found:
-            raise NotDeployed(f"No stack {self._prefix}* has a log group.")
-        return found
 
     def stacks(self) -> list[str]:
         """The names of all stacks; not those of which there is no more than a set of changes to look at."""

@@ -14,82 +14,69 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from infra.environments.base import Data
-from infra.pricing.templates import Resource, resources_of
-
 # The compose file's network of databases, which has no way out.
 NETWORK = "cragside_stores"
-_FUNCTION, _LAYER = "AWS::Lambda::Function", "AWS::Lambda::LayerVersion"
 _TAKEN = ("Handler", "Runtime", "Architectures", "MemorySize", "Timeout")
 # The network of databases leads to neither; without their addresses, cragside's embedded models do the work.
 _OUT_OF_REACH = ("OLLAMA_BASE_URL", "SEARXNG_HOST")
+Resources = Mapping[str, Mapping[str, Any]]
 # What SAM's template says of a variable whose value is in the file beside it.
 _ELSEWHERE = ""
 
 
-class LocalContext(Data):
-    """The settings of functions on this machine."""
+class LocalContext:
+    """The settings that stand for those that only AWS can give, as .env says them."""
 
-    token: str
-    postgres_password: str | None = None
-    neo4j_password: str | None = None
-
-    @classmethod
-    def of(cls, values: Mapping[str, str | None]) -> "LocalContext":
-        """Read the servers of the compose file from .env. Make a token if there is none."""
-        return cls(
-            token=values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32),
-            postgres_password=values.get("CRAGSIDE_POSTGRES_PASSWORD") or None,
-            neo4j_password=values.get("CRAGSIDE_NEO4J_PASSWORD") or None,
-        )
+    def __init__(self, values: Mapping[str, str | None]) -> None:
+        postgres, neo4j = (values.get(f"CRAGSIDE_{name}_PASSWORD") for name in ("POSTGRES", "NEO4J"))
+        self.token = values.get("CRAGSIDE_API_TOKEN") or secrets.token_urlsafe(32)
+        self._replacing = {"RAG_API_TOKEN_SECRET": {"RAG_API_TOKEN": self.token}}
+        if postgres:
+            uri = f"postgresql://cragside:{postgres}@postgres:5432/cragside"
+            self._replacing["POSTGRES_URI_SECRET"] = {"POSTGRES_URI": uri}
+        if neo4j:
+            self._replacing["NEO4J_PASSWORD_SECRET"] = {"NEO4J_PASSWORD": neo4j, "NEO4J_URI": "neo4j://neo4j:7687"}
 
     def replacing(self, name: str) -> dict[str, str]:
-        """The settings that stand for one that only AWS can give; empty if there are none."""
-        if name == "RAG_API_TOKEN_SECRET":
-            return {"RAG_API_TOKEN": self.token}
-        if name == "POSTGRES_URI_SECRET" and self.postgres_password:
-            return {"POSTGRES_URI": f"postgresql://cragside:{self.postgres_password}@postgres:5432/cragside"}
-        if name == "NEO4J_PASSWORD_SECRET" and self.neo4j_password:
-            return {"NEO4J_PASSWORD": self.neo4j_password, "NEO4J_URI": "neo4j://neo4j:7687"}
-        return {}
+        """The settings that stand for one; empty if there are none."""
+        return self._replacing.get(name, {})
 
 
 class MissingServer(Exception):
     """A function needs a database, and .env has no password of it."""
 
 
-def template(resources: Sequence[Resource], folders: Mapping[str, Path], context: LocalContext) -> dict[str, Any]:
+def template(resources: Resources, folders: Mapping[str, Path], context: LocalContext) -> dict[str, Any]:
     """SAM's template of the function that answers requests. Raises `MissingServer`."""
-    (function,) = [found for found in resources if _answers(found)]
-    layers = [found for found in function.beside(_LAYER) if function.refers_to(found)]
-    variables = dict.fromkeys(settings(function, context), _ELSEWHERE)
-    taken = {key: function.properties[key] for key in _TAKEN if key in function.properties}
+    function = answering(resources)
+    layers = [layer["Ref"] for layer in function["Layers"]]
     enrich = {
-        **taken,
-        "CodeUri": str(_folder(function.properties["Code"], folders)),
-        "Layers": [{"Ref": layer.name} for layer in layers],
-        "Environment": {"Variables": variables},
+        **{key: function[key] for key in _TAKEN if key in function},
+        "CodeUri": _folder(function["Code"], folders),
+        "Layers": [{"Ref": layer} for layer in layers],
+        "Environment": {"Variables": dict.fromkeys(settings(function, context), _ELSEWHERE)},
         "Events": {"Everything": {"Type": "HttpApi"}},
     }
+    found = {layer: {"ContentUri": _folder(resources[layer]["Properties"]["Content"], folders)} for layer in layers}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::Serverless-2016-10-31",
         "Resources": {
             "Enrich": {"Type": "AWS::Serverless::Function", "Properties": enrich},
-            **{
-                layer.name: {
-                    "Type": "AWS::Serverless::LayerVersion",
-                    "Properties": {"ContentUri": str(_folder(layer.properties["Content"], folders))},
-                }
-                for layer in layers
-            },
+            **{name: {"Type": "AWS::Serverless::LayerVersion", "Properties": said} for name, said in found.items()},
         },
     }
 
 
-def settings(function: Resource, context: LocalContext) -> dict[str, str]:
+def answering(resources: Resources) -> dict[str, Any]:
+    """The properties of the one function of the service."""
+    (function,) = [found["Properties"] for found in resources.values() if found["Type"] == "AWS::Lambda::Function"]
+    return dict(function)
+
+
+def settings(function: Mapping[str, Any], context: LocalContext) -> dict[str, str]:
     """The function's settings on this machine. Raises `MissingServer`."""
-    given = function.properties["Environment"]["Variables"]
+    given = function["Environment"]["Variables"]
     # What stands for a secret replaces the server's address too.
     replaced = {key: value for name in given for key, value in context.replacing(name).items()}
     return {**dict(_plain(given, context)), **replaced}
@@ -104,15 +91,15 @@ def _plain(given: Mapping[str, Any], context: LocalContext) -> Iterator[tuple[st
             yield name, value  # what is no text refers to a bucket or a queue, which nobody has here
 
 
-def _answers(found: Resource) -> bool:
-    # The index function has an event source, and helpers of the CDK have no settings.
-    ours = "RAG_HOME" in found.properties.get("Environment", {}).get("Variables", {})
-    sources = found.beside("AWS::Lambda::EventSourceMapping")
-    return found.type == _FUNCTION and ours and not any(source.refers_to(found) for source in sources)
+def _folder(code: Mapping[str, Any], folders: Mapping[str, Path]) -> str:
+    return str(folders[str(code["S3Key"]).removesuffix(".zip")])
 
 
-def _folder(code: Mapping[str, Any], folders: Mapping[str, Path]) -> Path:
-    return folders[str(code["S3Key"]).removesuffix(".zip")]
+def service_resources(assembly: Path) -> Resources:
+    """The resources of the service's stack. Raises `FileNotFoundError` if the folder holds none."""
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    (name,) = [name for name in manifest["artifacts"] if name.endswith("-service")]
+    return dict(json.loads((assembly / f"{name}.template.json").read_text())["Resources"])
 
 
 def asset_folders(assembly: Path) -> dict[str, Path]:
@@ -133,17 +120,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--env-file", type=Path, default=Path(".env"), help="passwords of the servers; default .env")
     given = parser.parse_args(arguments)
-    context = LocalContext.of(dotenv_values(given.env_file))
+    context = LocalContext(dotenv_values(given.env_file))
     try:
-        resources = resources_of(given.assembly)
+        resources = service_resources(given.assembly)
         written = template(resources, asset_folders(given.assembly), context)
-        (function,) = [found for found in resources if _answers(found)]
     except (FileNotFoundError, MissingServer) as error:
         print(error, file=sys.stderr)
         return 2
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "template.json").write_text(json.dumps(written, indent=1))
-    variables = settings(function, context)
+    variables = settings(answering(resources), context)
     secret = given.out / "settings.json"
     secret.unlink(missing_ok=True)
     secret.touch(mode=0o600)

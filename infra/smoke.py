@@ -12,8 +12,8 @@ from typing import Any
 import boto3
 import httpx
 
+from infra.choice import add_context, chosen
 from infra.deployed import Deployed, telling
-from infra.environments.choice import ANY, add_context, chosen
 
 # The demo's documents answer it, which dev has.
 QUESTION = "Why did Mercury's orbit puzzle astronomers?"
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None, session: boto3.Session | None =
         if given.url:
             url, token = given.url, os.environ.get("CRAGSIDE_TOKEN", "")
         else:
-            deployed = Deployed(chosen({**dict(given.context), **ANY}), session)
+            deployed = Deployed(chosen(dict(given.context), deploying=False), session)
             url, token = deployed.output("Endpoint"), deployed.token()
         with httpx.Client(base_url=url, timeout=_SECONDS) as http:
             for line in checks(http, given.question, token):

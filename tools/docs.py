@@ -11,7 +11,6 @@ from cragside.crag.graph import build_graph
 from cragside.domain import errors
 from cragside.entrypoints.cli.reference import reference as command_line
 from cragside.entrypoints.proxy.errors import status_of
-from infra.pricing.prices import load_usage
 from tests.described import openapi
 from tests.faults.matrix import CELLS, FAULTS, table
 from tests.hosts import catalogue, open_webui, smart_proxy
@@ -89,16 +88,13 @@ def hosts() -> Iterator[str]:
 
 
 def figures() -> Iterator[str]:
-    """Figures of the README, and of what a month costs, that are those of the benchmarks and evals."""
+    """Figures of the README that are those of the benchmarks and evals."""
     given = ""
     for name, result, command in rows("README.md", "How well, how fast"):
         given = command or given
         page, measured = measured_by(given)
         for figure in sorted(numbers(result) - numbers(measured)):
             yield f"README.md has {figure} for {name}, and {page} has not"
-    for one in load_usage().measured.values():
-        if one.quote not in read(one.source) or f"{one.value:g}" not in one.quote:
-            yield f"infra/usage.toml has {one.value:g} for {one.what}, and {one.source} has not"
 
 
 def numbers(text: str) -> set[str]:

@@ -19,7 +19,7 @@ from tests.services.tools import Unavailable
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
-SHAPE = "infra/environments/examples/self-hosted.toml"
+SHAPE = "tests/containers/databases.toml"
 FACT = "The lamp of the Wreathen lighthouse is lit by Ada Grant, its keeper, at nine in the evening.\n"
 QUESTION = "Who lights the lamp of the Wreathen lighthouse?"
 
@@ -40,7 +40,7 @@ def databases(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def served(engine: Engine, databases: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The self-hosted shape, with one document that this machine brought."""
+    """The shape with PostgreSQL and Neo4j, with one document that this machine brought."""
     folder = tmp_path_factory.mktemp("sam")
     (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in databases.secrets.items()))
     try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from infra.app import compose, new_app
 from infra.artifacts import artifacts_of
-from infra.environments.model import Environment
+from infra.config import Environment
 
 
 def main() -> None:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import httpx
 from flight import ARCHITECTURE, Flight, timed
 
-from infra.environments import named
-from infra.environments.knowledge import Writable
+from infra.config import Writable, named
 from tests.services.cdk import Cdk
 from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
 from tests.services.neo4j_server import Neo4j
@@ -37,6 +36,7 @@ class WritableFlight(Flight):
         """The environment, in a file."""
         environment = named("dev").changed(
             emulated=True,
+            observability="full",
             python=self.emulator.minor,
             architecture=ARCHITECTURE,
             knowledge=Writable(sweep_minutes=1).model_dump(),

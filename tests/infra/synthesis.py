@@ -3,14 +3,23 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from infra.artifacts import Artifacts
-from infra.environments.knowledge import KnowledgeLayer, Writable
-from infra.environments.model import Environment
+from infra.choice import fields_of
+from infra.config import Environment, Indexed, KnowledgeLayer, Writable
 
+ROOT = Path(__file__).parents[2]
+# What an environment says beside what it is: none of it for the smallest. The ARNs name nothing.
+SHAPES: Mapping[str, Mapping[str, object]] = {
+    "baked": {},
+    "generations": {"knowledge": {"generations": 10}},
+    "managed": fields_of(ROOT / "infra/examples/managed.toml"),
+    "private": fields_of(ROOT / "infra/examples/private.toml"),
+}
 _FILES = (
     "functions/enrich/handler.py",
     "functions/index/handler.py",
@@ -67,15 +76,11 @@ class Synthesiser:
 
     def anew(self, environment: Environment, name: str) -> Synthesised:
         """The same, whether it is there already or not; a finding that is not acknowledged is a `RuntimeError`."""
-        from aws_cdk import Validations
-        from cdk_nag import AwsSolutionsChecks, ServerlessChecks
-
         from infra.app import compose, new_app
 
         out = self._folder / name
         app = new_app(out=str(out))
         compose(app, environment, self._artifacts(environment))
-        Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
         app.synth()
         file = out / f"cragside-{environment.name}-service.template.json"
         report = json.loads((out / "validation-report.json").read_text())
@@ -83,8 +88,8 @@ class Synthesiser:
 
     def _artifacts(self, environment: Environment) -> Artifacts:
         names = {"Core": "core", "LightRag": "lightrag"}
-        if isinstance(environment.knowledge, Writable):
-            names |= {"Drivers": "drivers", "Parsers": "parsers"}
+        names |= {"Drivers": "drivers"} if isinstance(environment.knowledge, Writable) else {}
+        names |= {"Parsers": "parsers"} if isinstance(environment.knowledge, Indexed) else {}
         return Artifacts(
             function=self._folder / "functions" / "enrich",
             index=self._folder / "functions" / "index",

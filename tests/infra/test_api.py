@@ -1,12 +1,14 @@
 """The API by the choices of an operator: who authorises, under which name, how it changes, whose key encrypts."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 from synthesis import Synthesised, Synthesiser, problems_of
 
-from infra.environments import named
-from infra.environments.checks import checked
+from infra.checks import checked
+from infra.config import named
 
 pytestmark = pytest.mark.infra
 
@@ -54,7 +56,7 @@ def test_a_jwt_is_asked_for_by_the_gateway_and_no_token_by_the_application(own: 
 def test_iam_authorises_where_the_environment_says_so(synthesise: Synthesiser) -> None:
     iam = stack(synthesise, authorisation="iam")
     assert routes(iam) == {"$default": "AWS_IAM", "OPTIONS /{proxy+}": "NONE"}
-    outputs = {name for name in iam.template["Outputs"] if not name.startswith("ExportsOutput")}
+    outputs = {name for name in iam.template["Outputs"] if not name.startswith("PublishOutput")}
     assert outputs == {"Endpoint"}
 
 
@@ -77,23 +79,50 @@ def test_the_api_answers_under_its_own_name_alone(own: Synthesised) -> None:
     assert own.properties("AWS::ApiGatewayV2::ApiMapping")
 
 
+def alarm(name: str) -> str:
+    return re.sub(r"^Canary|[0-9A-F]{8}$", "", name)
+
+
+def figures(share: dict[str, Any]) -> list[dict[str, Any]]:
+    """The metrics that an alarm compares, each a minute's."""
+    found = [each["MetricStat"] for each in share["Metrics"] if "MetricStat" in each]
+    assert {each["Period"] for each in found} == {60}
+    return [each["Metric"] for each in found]
+
+
+def dimensions(figure: dict[str, Any]) -> dict[str, Any]:
+    return {each["Name"]: each["Value"] for each in figure["Dimensions"]}
+
+
 def test_a_failing_version_is_taken_back(own: Synthesised) -> None:
     alarms = own.resources("AWS::CloudWatch::Alarm")
     group = own.properties("AWS::CodeDeploy::DeploymentGroup")
     assert group["AlarmConfiguration"]["Enabled"]
     assert {each["Name"]["Ref"] for each in group["AlarmConfiguration"]["Alarms"]} == set(alarms)
-    figures = {each["Properties"]["MetricName"]: each["Properties"] for each in alarms.values()}
-    assert set(figures) == {"Errors", "Failures"}
-    # The application answers 500 without an error of Lambda's: what it sends by itself tells of it.
+    shares = {alarm(name): each["Properties"] for name, each in alarms.items()}
+    assert set(shares) == {"Errors", "Failures"}
     ((function, _),) = own.resources("AWS::Lambda::Function").items()
-    assert figures["Failures"]["Namespace"] == "cragside"
-    dimensions = {each["Name"]: each["Value"] for each in figures["Failures"]["Dimensions"]}
-    assert dimensions == {"service": "cragside", "function_name": {"Ref": function}}
+    ((version, _),) = own.resources("AWS::Lambda::Version").items()
+    # Runs of the new version alone; and answers of both, as the application answers 500 without an error of Lambda's.
+    runs = {figure["MetricName"]: dimensions(figure) for figure in figures(shares["Errors"])}
+    new = {
+        "FunctionName": {"Ref": function},
+        "Resource": {"Fn::Join": ["", [{"Ref": function}, ":live"]]},
+        "ExecutedVersion": {"Fn::GetAtt": [version, "Version"]},
+    }
+    assert runs == {"Errors": new, "Invocations": new}
+    ((api, _),) = own.resources("AWS::ApiGatewayV2::Api").items()
+    answers = {figure["MetricName"]: dimensions(figure) for figure in figures(shares["Failures"])}
+    assert answers == {"5xx": {"ApiId": {"Ref": api}}, "Count": {"ApiId": {"Ref": api}}}
+    for share in shares.values():
+        (expression,) = [each["Expression"] for each in share["Metrics"] if "Expression" in each]
+        assert expression == "IF(part >= 3, 100 * part / whole, 0)"  # a single failure says nothing
+        assert share["ComparisonOperator"] == "GreaterThanThreshold"
+    assert (shares["Errors"]["Threshold"], shares["Failures"]["Threshold"]) == (5, 2)
     assert group["AutoRollbackConfiguration"]["Enabled"]
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent5Minutes"
-    assert {each["TreatMissingData"] for each in figures.values()} == {"notBreaching"}
-    assert {(each["Period"], each["Threshold"]) for each in figures.values()} == {(60, 1)}
+    assert {each["TreatMissingData"] for each in shares.values()} == {"notBreaching"}
     (live,) = own.resources("AWS::Lambda::Alias").values()
     assert "CodeDeployLambdaAliasUpdate" in live["UpdatePolicy"]
 
@@ -116,3 +145,66 @@ def test_the_function_has_what_the_environment_sets_and_reserves(own: Synthesise
 
 def test_cfn_lint_reports_nothing(own: Synthesised) -> None:
     assert problems_of(own.file) == []
+
+
+ENDPOINT = "vpce-0123456789abcdef0"
+
+
+@pytest.fixture
+def rest(synthesise: Synthesiser) -> Synthesised:
+    environment = named("prod").changed(knowledge="none", api={"kind": "rest"}, reserved_concurrency=5)
+    return synthesise(checked(environment))
+
+
+def methods(stack: Synthesised) -> set[tuple[str, str]]:
+    found = [each["Properties"] for each in stack.resources("AWS::ApiGateway::Method").values()]
+    return {(each["HttpMethod"], each["AuthorizationType"]) for each in found}
+
+
+def test_a_rest_api_passes_everything_on_within_limits_and_logs_it(rest: Synthesised) -> None:
+    assert methods(rest) == {("ANY", "NONE")}
+    assert len(rest.resources("AWS::ApiGateway::Method")) == 2  # the root, and all below it
+    stage = rest.properties("AWS::ApiGateway::Stage")
+    (settings,) = stage["MethodSettings"]
+    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (5, 5)
+    assert settings["DataTraceEnabled"] is False
+    assert "header" not in stage["AccessLogSetting"]["Format"]
+    ((alias, _),) = rest.resources("AWS::Lambda::Alias").items()
+    for method in rest.resources("AWS::ApiGateway::Method").values():
+        integration = method["Properties"]["Integration"]
+        assert {"Ref": alias} in integration["Uri"]["Fn::Join"][1]
+        assert (integration["Type"], integration["TimeoutInMillis"]) == ("AWS_PROXY", 29_000)
+    assert not rest.resources("AWS::ApiGateway::Account")  # the account's, which other APIs share
+
+
+def test_an_existing_web_acl_stands_before_the_api(synthesise: Synthesiser) -> None:
+    acl = f"arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/shared/{UUID}"
+    shared = synthesise(checked(named("dev").changed(api={"kind": "rest", "web_acl_arn": acl})))
+    assert not shared.resources("AWS::WAFv2::WebACL")
+    association = shared.properties("AWS::WAFv2::WebACLAssociation")
+    assert association["WebACLArn"] == acl
+    assert "/stages/" in json.dumps(association["ResourceArn"])
+
+
+def test_a_private_api_answers_its_endpoints_alone(synthesise: Synthesiser) -> None:
+    api = {"kind": "private", "vpc_endpoint_ids": [ENDPOINT]}
+    private = synthesise(checked(named("dev").changed(api=api, operations={"authorisation": "iam"})))
+    said = private.properties("AWS::ApiGateway::RestApi")
+    assert said["EndpointConfiguration"] == {"Types": ["PRIVATE"], "VpcEndpointIds": [ENDPOINT]}
+    denied = [each for each in said["Policy"]["Statement"] if each["Effect"] == "Deny"]
+    assert [each["Condition"] for each in denied] == [{"StringNotEquals": {"aws:SourceVpce": [ENDPOINT]}}]
+    assert methods(private) == {("ANY", "AWS_IAM"), ("OPTIONS", "NONE")}
+
+
+def test_a_rest_api_has_a_name_of_its_own(synthesise: Synthesiser) -> None:
+    domain = {"name": "rag.example.org", "certificate_arn": CERTIFICATE}
+    environment = named("dev").changed(api={"kind": "rest"}, region="eu-central-1", operations={"domain": domain})
+    named_api = synthesise(checked(environment))
+    assert named_api.properties("AWS::ApiGateway::DomainName")["DomainName"] == "rag.example.org"
+    assert named_api.properties("AWS::ApiGateway::RestApi")["DisableExecuteApiEndpoint"] is True
+    assert named_api.template["Outputs"]["Endpoint"]["Value"] == "https://rag.example.org/"
+    assert "DomainTarget" in named_api.template["Outputs"]
+
+
+def test_cfn_lint_reports_nothing_of_a_rest_api(rest: Synthesised) -> None:
+    assert problems_of(rest.file) == []

@@ -5,15 +5,20 @@ import pytest
 from pydantic import ValidationError
 
 from infra.artifacts import MissingArtifact, artifacts_of
-from infra.environments import NAMES, named
-from infra.environments.__main__ import main
-from infra.environments.choice import chosen
-from infra.environments.knowledge import KnowledgeBucket, KnowledgeLayer, Writable, knowledge_of
-from infra.environments.model import Environment, NotDeployable, Throttle, UnknownEnvironment
-from infra.environments.servers import SelfHosted
+from infra.choice import chosen, knowledge_of, main
+from infra.config import (
+    NAMES,
+    Environment,
+    Generations,
+    KnowledgeBucket,
+    KnowledgeLayer,
+    NotDeployable,
+    Throttle,
+    Writable,
+    named,
+)
 
 SHA256 = "ab" * 32
-EXAMPLE = Path(__file__).parents[2] / "infra/environments/examples/self-hosted.toml"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/token-AbC123"
 
 
@@ -30,7 +35,7 @@ def test_there_are_three_environments() -> None:
 
 @pytest.mark.parametrize("name", ["production", "", None, "DEV"])
 def test_the_error_for_an_unknown_environment_lists_the_three(name: str | None) -> None:
-    with pytest.raises(UnknownEnvironment, match=r"dev, staging or prod: -c env=dev"):
+    with pytest.raises(NotDeployable, match=r"dev, staging or prod: -c env=dev"):
         named(name)
 
 
@@ -46,7 +51,15 @@ def test_an_environment_is_frozen() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"name": "test"},
+        {"name": "Test"},
+        {"name": "pr_1"},
+        {"name": "pr-"},
+        {"name": "a" * 21},
+        {"bootstrap": {"qualifier": "Team-A"}},
+        {"token_parameter": "cragside/token"},
+        {"api": {"kind": "alb"}},
+        {"observability": "most"},
+        {"tmp_mb": 511},
         {"account": "1234"},
         {"account": "123456789012"},  # without a region
         {"region": "Frankfurt"},
@@ -79,6 +92,8 @@ def test_an_invalid_environment_is_refused(fields: dict[str, Any]) -> None:
     "fields",
     [
         {"account": "123456789012", "region": "us-gov-west-1"},
+        {"name": "pr-123"},
+        {"bootstrap": {"qualifier": "teama", "permissions_boundary": "Bounds"}},
         {"timeout_seconds": 28},
         {"python": "3.11", "emulated": True},
         {"snap_start": True, "python": "3.13", "architecture": "arm64"},
@@ -100,6 +115,7 @@ def test_a_changed_environment_is_checked_as_a_whole() -> None:
 
 def test_knowledge_is_nothing_a_folder_or_a_bucket_with_a_hash() -> None:
     assert knowledge_of("none") == "none"
+    assert knowledge_of("generations") == Generations(generations=10)
     assert knowledge_of("build/knowledge/demo") == KnowledgeLayer(path="build/knowledge/demo")
     bucket = KnowledgeBucket(uri="s3://some-bucket/bases/demo", sha256=SHA256)
     assert knowledge_of(f"s3://some-bucket/bases/demo#{SHA256}") == bucket
@@ -136,7 +152,8 @@ def test_the_artifacts_are_those_of_the_runtime_and_the_processor() -> None:
 @pytest.mark.parametrize("name", ["staging", "prod"])
 def test_staging_and_production_require_a_knowledge_setting(name: str) -> None:
     with pytest.raises(
-        NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.*, writable or none, "
+        NotDeployable,
+        match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.*, generations, writable or none, ",
     ):
         chosen({"env": name})
     assert chosen({"env": name, "knowledge": "none"}).knowledge == "none"
@@ -241,17 +258,15 @@ def refusal_of(folder: Path, text: str | None) -> str:
             "network.vpc_id: 'vpc-1' is not the id of a VPC, such as vpc-0123456789abcdef0",
         ),
         ('network = "new"', "network: 'new' is not a table of NewNetwork or a table of ImportedNetwork"),
-        ('servers.data_instnace = "r7g.large"', "servers.data_instnace: there is no such field"),
         ('servers.ollama_ulr = "http://x"', "servers.ollama_ulr: there is no such field"),
-        ("servers.backup_days = 0", "servers.backup_days: 0 is not at least 1"),
         ("servers.postgres_port = 0", "servers.postgres_port: 0 is not at least 1"),
-        ("knowledge.pool = 0", "knowledge.pool: 0 is not at least 1"),
+        ("knowledge.pool = 1", "knowledge.pool: 1 is not at least 2"),
         ("knowledge.index_concurency = 3", "knowledge.index_concurency: there is no such field"),
         ('knowledge.uri = "s3://some-bucket/demo"', "knowledge.sha256: it is missing"),
         (
             "knowledge = 7",
             "knowledge: 7 is not 'none' or a table of Writable or a table of KnowledgeLayer or a table of "
-            "KnowledgeBucket",
+            "KnowledgeBucket or a table of Generations",
         ),
         (
             'operations.authorisation = "aim"',
@@ -334,10 +349,22 @@ def test_functions_larger_than_lambda_takes_are_refused(tmp_path: Path) -> None:
         built.checked(named("dev"))
 
 
-def test_a_file_can_leave_servers_out(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    text = EXAMPLE.read_text().replace('ollama_instance = "g5.xlarge"', 'ollama_instance = "none"')
-    file.write_text(text.replace("[servers]", '[servers]\nsearxng_instance = "none"'))
-    servers = chosen({"env": "dev", "file": str(file)}).servers
-    assert isinstance(servers, SelfHosted)
-    assert servers.ports == {5432, 7687}
+def test_a_new_name_takes_the_values_of_an_environment() -> None:
+    staging = chosen({"env": "pr-123", "like": "staging", "knowledge": "none"})
+    assert staging == named("staging").changed(name="pr-123", knowledge="none")
+    assert staging.stack_names == ("cragside-pr-123-service", "cragside-pr-123-observability")
+    with pytest.raises(NotDeployable, match=r"There is no environment 'pr-123'. .*-c env=pr-123 -c like=dev"):
+        chosen({"env": "pr-123"})
+    with pytest.raises(NotDeployable, match=r"like: prod has values of its own: leave it out"):
+        chosen({"env": "prod", "like": "dev", "knowledge": "none"})
+    with pytest.raises(NotDeployable, match=r"There is no environment 'nope'"):
+        chosen({"env": "pr-123", "like": "nope"})
+    with pytest.raises(NotDeployable, match=r"name: 'PR_1' is not a name such as dev or pr-123"):
+        chosen({"env": "PR_1", "like": "dev"})
+
+
+def test_the_throttle_is_within_the_reserved_concurrency() -> None:
+    prod = named("prod")
+    assert prod.fitting_throttle == prod.throttle
+    few = prod.changed(reserved_concurrency=20).fitting_throttle
+    assert (few.requests_per_second, few.burst) == (20, 20)

@@ -21,7 +21,8 @@ def test_an_unknown_environment_ends_with_the_three_names(
 
     assert main(["-c", "env=production", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "There is no environment 'production'. Name dev, staging or prod: -c env=dev, or ENV=dev for make\n"
+        "There is no environment 'production'. Name dev, staging or prod: -c env=dev, or ENV=dev for make. A new name "
+        "takes the values of one of them: -c env=pr-123 -c like=dev\n"
     )
 
 
@@ -35,7 +36,7 @@ def test_a_misspelt_key_of_the_cdk_s_command_line_ends_the_synthesis(tmp_path: P
         text=True,
     )
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert ended.stderr.startswith("'nope' is not a key. The keys are env, file, ")
+    assert ended.stderr.startswith("'nope' is not a key. The keys are env, like, file, ")
     assert not list(tmp_path.iterdir())
 
 
@@ -55,7 +56,7 @@ def test_the_context_changes_an_environment(synthesise: Synthesiser) -> None:
     environment = environment_of(new_app(context))
     assert environment.python == "3.13"
     assert environment.knowledge is not None
-    assert environment.knowledge.model_dump() == {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
+    assert environment.knowledge.model_dump(exclude_none=True) == {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
 
 
 def test_prod_is_not_synthesised_without_a_word_about_its_knowledge(
@@ -66,6 +67,23 @@ def test_prod_is_not_synthesised_without_a_word_about_its_knowledge(
     assert main(["-c", "env=prod", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("prod names no knowledge: ")
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_has_to_be_built_to_destroy(
+    synthesise: Synthesiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from infra import app
+
+    monkeypatch.setattr(app, "artifacts_of", lambda environment: artifacts_of(environment, tmp_path))
+    for name in ("enrich", "index"):
+        (tmp_path / "functions" / name).mkdir(parents=True)
+        (tmp_path / "functions" / name / "handler.py").write_text(f"# {name}")
+    for knowledge in ([], ["-c", "knowledge=generations"]):
+        out = tmp_path / f"out{len(knowledge)}"
+        said = ["-c", "env=prod", "-c", "destroying=true", *knowledge, "--out", str(out)]
+        assert app.main(said) == 0
+        assert (out / "cragside-prod-service.template.json").exists()
+        assert (out / "cragside-prod-knowledge.template.json").exists() is bool(knowledge)
 
 
 def test_the_context_selects_the_artifacts(

@@ -6,8 +6,7 @@ import pytest
 from synthesis import Synthesised, Synthesiser, problems_of
 
 from cragside.settings import Settings, variable_of
-from infra.environments import named
-from infra.environments.knowledge import Writable
+from infra.config import Writable, named
 
 pytestmark = pytest.mark.infra
 
@@ -159,7 +158,7 @@ def test_the_function_of_the_api_may_queue_and_take_uploads_but_not_process(
     assert allowed(service, tasks) == {"sqs:SendMessage"}
     assert not allowed(service, dead)
     assert allowed(service, "/in/*") == {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
-    assert allowed(service, "UploadsBucket") - allowed(service, "/in/*") == {"s3:ListBucket"}
+    assert allowed(service, "UploadBucket") - allowed(service, "/in/*") == {"s3:ListBucket"}
 
 
 def test_both_functions_have_one_store_and_one_queue(service: Synthesised, stack: Synthesised) -> None:

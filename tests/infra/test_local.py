@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthesis import Synthesised, Synthesiser
+from synthesis import SHAPES, Synthesised, Synthesiser
 
-from infra.environments import named
-from infra.environments.shapes import SHAPES
+from infra.config import named
 from infra.local import LocalContext, main
 from tests import compose
 
 pytestmark = pytest.mark.infra
 
+NEO4J = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:neo4j-AbC123"
 PASSWORDS = "CRAGSIDE_API_TOKEN=tok3n\nCRAGSIDE_POSTGRES_PASSWORD=pgpass\nCRAGSIDE_NEO4J_PASSWORD=n30pass\n"
 
 
@@ -24,7 +24,9 @@ def baked(synthesise: Synthesiser) -> Synthesised:
 
 @pytest.fixture(scope="module")
 def hosted(synthesise: Synthesiser) -> Synthesised:
-    return synthesise(named("dev").changed(**SHAPES["self-hosted"]))
+    neo4j = {"neo4j_uri": "neo4j://graph.internal:7687", "neo4j_password_secret_arn": NEO4J}
+    managed = named("dev").changed(**SHAPES["managed"])
+    return synthesise(managed.changed(servers={**managed.servers.model_dump(), **neo4j}))
 
 
 def written(stack: Synthesised, folder: Path, passwords: str = PASSWORDS) -> tuple[dict[str, Any], dict[str, str], str]:
@@ -91,6 +93,6 @@ def test_a_database_without_its_password_is_named(
 
 
 def test_a_token_is_made_where_there_is_none() -> None:
-    first, second = LocalContext.of({}), LocalContext.of({"CRAGSIDE_API_TOKEN": ""})
+    first, second = LocalContext({}), LocalContext({"CRAGSIDE_API_TOKEN": ""})
     assert len(first.token) > 40
     assert first.token != second.token

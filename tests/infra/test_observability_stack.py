@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from synthesis import Synthesised, Synthesiser, problems_of
 
-from infra.environments import named
-from infra.environments.knowledge import Writable
+from infra.config import Writable, named
 
 pytestmark = pytest.mark.infra
 
 ROOT = Path(__file__).parents[2]
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:postgres-AbC123"
 WRITABLE = named("dev").changed(
+    observability="full",
     knowledge=Writable().model_dump(),
     servers={"postgres_uri_secret_arn": SECRET},
     operations={
@@ -24,6 +24,7 @@ WRITABLE = named("dev").changed(
     },
 )
 OF_A_QUEUE = {"QueueAge", "DeadLetters", "IndexErrors", "ThrottlesIndex", "SecretUnreadableIndex"}
+OF_CRAGSIDE = {"Degraded", "SecretUnreadable", "SecretUnreadableIndex"}
 ALWAYS = {"ApiErrors", "SlowAnswers", "Degraded", "Throttles", "SecretUnreadable"}
 
 
@@ -34,13 +35,19 @@ def stack(synthesise: Synthesiser) -> Synthesised:
 
 @pytest.fixture(scope="module")
 def small(synthesise: Synthesiser) -> Synthesised:
-    return synthesise(named("dev")).stack("observability")
+    return synthesise(named("dev").changed(observability="full")).stack("observability")
 
 
 def alarms(stack: Synthesised) -> dict[str, dict[str, Any]]:
     """The alarms' properties by their names in the code."""
     found = stack.resources("AWS::CloudWatch::Alarm").items()
     return {re.sub(r"^Alarms|[0-9A-F]{8}$", "", name): each["Properties"] for name, each in found}
+
+
+def figures(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    """The metrics that an alarm compares."""
+    parts = [each["MetricStat"]["Metric"] for each in alarm.get("Metrics", ()) if "MetricStat" in each]
+    return parts or [alarm]
 
 
 def test_every_exception_of_both_rule_packs_has_its_reason(synthesise: Synthesiser) -> None:
@@ -83,9 +90,8 @@ def test_figures_of_our_own_are_those_that_the_function_sends(stack: Synthesised
     functions = set()
     own = set()
     for alarm in alarms(stack).values():
-        stats = [each["MetricStat"]["Metric"] for each in alarm.get("Metrics", ()) if "MetricStat" in each]
-        for metric in (alarm, *stats):
-            if metric.get("Namespace") == "cragside":
+        for metric in figures(alarm):
+            if metric["Namespace"] == "cragside":
                 own.add(metric["MetricName"])
                 dimensions = {each["Name"]: each["Value"] for each in metric["Dimensions"]}
                 assert dimensions.pop("service") == "cragside"
@@ -131,3 +137,23 @@ def test_the_dashboard_shows_every_alarm(stack: Synthesised, small: Synthesised)
         body = json.dumps(each.properties("AWS::CloudWatch::Dashboard")["DashboardBody"])
         assert all(name in body for name in each.resources("AWS::CloudWatch::Alarm"))
         assert ("ApproximateAgeOfOldestMessage" in body) is (each is stack)
+
+
+def test_basic_has_alarms_on_figures_that_cost_nothing_and_no_dashboard(synthesise: Synthesiser) -> None:
+    service = synthesise(WRITABLE.changed(observability="basic"))
+    stack = service.stack("observability")
+    assert set(alarms(stack)) == (ALWAYS | OF_A_QUEUE) - OF_CRAGSIDE
+    assert "cragside" not in {figure["Namespace"] for alarm in alarms(stack).values() for figure in figures(alarm)}
+    assert alarms(stack)["DeadLetters"]["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert stack.resources("AWS::CloudWatch::Dashboard") == {}
+
+
+@pytest.mark.parametrize(("kind", "disabled"), [("none", "true"), ("basic", "true"), ("full", None)])
+def test_functions_send_figures_only_where_somebody_looks_at_them(
+    kind: str, disabled: str | None, synthesise: Synthesiser
+) -> None:
+    service = synthesise(WRITABLE.changed(observability=kind, operations={}))
+    for one in (service, service.stack("knowledge")):
+        variables = one.properties("AWS::Lambda::Function")["Environment"]["Variables"]
+        assert variables.get("POWERTOOLS_METRICS_DISABLED") == disabled
+    assert service.file.with_name("cragside-dev-observability.template.json").exists() is (kind != "none")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environments.model import NotDeployable
-from infra.environments.repository import repository_of
+from infra.config import NotDeployable
+from infra.pipeline import repository_of
 
 ROOT = Path(__file__).parents[2]
 GITLAB = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
@@ -33,9 +33,6 @@ def test_a_branch_that_is_not_main_is_named() -> None:
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The stack for a host with a new provider, and for the other with an existing one."""
-    from aws_cdk import Validations
-    from cdk_nag import AwsSolutionsChecks
-
     from infra.app import new_app
     from infra.pipeline import compose
 
@@ -47,7 +44,6 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
         out = tmp_path_factory.mktemp(name)
         app = new_app(said, str(out))
         compose(app)
-        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
         app.synth()
         found[name] = json.loads((out / f"cragside-{said['env']}-pipeline.template.json").read_text())
     return found
@@ -119,12 +115,21 @@ def allowed(role: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.infra
-def test_the_roles_cost_nothing(templates: dict[str, Any]) -> None:
-    from infra.costs import unpriced
-    from infra.pricing.prices import load_prices
-    from infra.pricing.templates import in_template
+def test_a_bootstrap_of_its_own_has_its_qualifier_in_every_role(tmp_path: Path) -> None:
+    from infra.app import new_app
+    from infra.pipeline import compose
 
-    assert unpriced([each for found in templates.values() for each in in_template(found)], load_prices()) == set()
+    file = tmp_path / "mine.toml"
+    file.write_text('bootstrap = { qualifier = "teama", permissions_boundary = "Bounds" }')
+    said = {"env": "dev", "repository": "github:owner/name", "file": str(file)}
+    app = new_app(said, str(tmp_path / "out"))
+    compose(app)
+    app.synth()
+    template = json.loads((tmp_path / "out/cragside-dev-pipeline.template.json").read_text())
+    for role in roles(template).values():
+        assert "cdk-teama-lookup-role-" in json.dumps(role["Policies"])
+        assert "hnb659fds" not in json.dumps(role)
+        assert ":policy/Bounds" in json.dumps(role["PermissionsBoundary"])
 
 
 def made(target: str) -> list[str]:

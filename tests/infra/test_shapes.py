@@ -1,33 +1,29 @@
-"""Three environments in three shapes."""
+"""Three environments in four shapes, and what a change from one shape to another does."""
 
 import json
+import re
 import shutil
 import sys
-from itertools import product
+from collections.abc import Iterator
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from synthesis import Synthesised, Synthesiser, problems_of
+from synthesis import SHAPES, Synthesised, Synthesiser, problems_of
 
-from infra.costs import report, unpriced
-from infra.environments import NAMES, named
-from infra.environments.checks import checked
-from infra.environments.model import Environment
-from infra.environments.shapes import SHAPES
-from infra.environments.stacks import stack_names
-from infra.pricing.prices import load_prices, load_usage
-from infra.pricing.templates import resources_of
+from infra.checks import checked
+from infra.config import NAMES, Environment, named
 from tests.services import tools
 
 pytestmark = pytest.mark.infra
 
 STACKS = {
     "baked": {"service", "observability"},
+    "generations": {"knowledge", "service", "observability"},
     "managed": {"network", "knowledge", "service", "observability"},
-    "self-hosted": {"network", "data", "knowledge", "service", "observability"},
+    "private": {"service", "observability"},
 }
-COSTS = Path(__file__).parents[2] / "docs/costs.md"
 ROOT = Path(__file__).parents[2]
 SAM = "aws-sam-cli==1.170.0"
 PAIRS = list(product(NAMES, SHAPES))
@@ -59,7 +55,7 @@ def test_every_shape_is_synthesised_and_its_exceptions_have_reasons(stack: Synth
     name, shape = pair
     found = {path.name.removesuffix(".template.json").removeprefix(f"cragside-{name}-") for path in templates(stack)}
     assert found == STACKS[shape]
-    assert {f"cragside-{name}-{each}" for each in found} == set(stack_names(environment(*pair)))
+    assert {f"cragside-{name}-{each}" for each in found} == set(environment(*pair).stack_names)
     packs = {report["pluginName"]: report for report in stack.report["pluginReports"]}
     for pack in ("AwsSolutions", "Serverless"):
         assert packs[pack]["violations"] == []
@@ -82,14 +78,56 @@ def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
     assert problems_of(*templates(stack)) == []
 
 
-def test_every_resource_is_priced_or_free_and_the_page_has_the_costs(stack: Synthesised, pair: tuple[str, str]) -> None:
-    resources = resources_of(stack.file.parent)
-    assert unpriced(resources, load_prices()) == set()
-    shown = report(resources, load_prices(), load_usage()).splitlines()
-    (total,) = [line.split()[1:] for line in shown if line.startswith("  total ")]
-    (base,) = {line.split()[1] for line in shown if line.startswith("  fixed ")}
-    if pair[0] != "staging":
-        assert f"| {pair[0]}, {pair[1]} | {' | '.join([base, *total])} |" in COSTS.read_text()
+def exports(stack: Synthesised) -> dict[str, set[str]]:
+    """The exports that each stack makes, and those that it needs."""
+    found: dict[str, set[str]] = {"made": set(), "needed": set()}
+    for path in templates(stack):
+        template = json.loads(path.read_text())
+        found["made"] |= {json.dumps(out["Export"]) for out in template.get("Outputs", {}).values() if "Export" in out}
+        found["needed"] |= set(re.findall(r'"Fn::ImportValue": [^}]+', json.dumps(template)))
+    return found
+
+
+@pytest.mark.parametrize(("before", "after"), list(permutations(SHAPES, 2)), ids="-to-".join)
+def test_no_change_of_shape_removes_an_export_that_somebody_needs(
+    before: str, after: str, synthesise: Synthesiser
+) -> None:
+    old, new = (synthesise(environment("prod", shape)) for shape in (before, after))
+    assert not exports(old)["needed"] & (exports(old)["made"] - exports(new)["made"])
+    # None is needed at all: stacks read each other's outputs, which may go.
+    assert exports(old) == exports(new) == {"made": set(), "needed": set()}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_output_that_a_stack_reads_is_there(shape: str, synthesise: Synthesiser) -> None:
+    written = {
+        path.name.partition(".")[0]: json.loads(path.read_text())
+        for path in templates(synthesise(environment("prod", shape)))
+    }
+    read = [each for template in written.values() for each in outputs_read(template)]
+    assert bool(read)
+    for each in read:
+        assert each["OutputName"] in written[each["StackName"]]["Outputs"]
+
+
+def outputs_read(value: Any) -> Iterator[dict[str, str]]:
+    """The outputs of other stacks that a part of a template reads."""
+    if isinstance(value, dict):
+        if "Fn::GetStackOutput" in value:
+            yield value["Fn::GetStackOutput"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from outputs_read(each)
+
+
+def test_another_range_of_addresses_makes_another_network_and_moves_the_functions(synthesise: Synthesiser) -> None:
+    old = environment("prod", "managed")
+    moved = old.changed(network={"cidr": "10.65.0.0/20", "s3_prefix_list_id": "pl-0123456789abcdef0"})
+    first, second = synthesise(old), synthesise(moved)
+    placed = [stack.properties("AWS::Lambda::Function")["VpcConfig"] for stack in (first, second)]
+    # The template of the functions has to differ, or nobody would tell them of their new subnets.
+    assert placed[0] != placed[1]
 
 
 def managed(synthesise: Synthesiser) -> Synthesised:
@@ -125,31 +163,10 @@ def test_functions_reach_the_servers_ports_and_the_endpoints_and_nothing_else(sy
     assert (to_s3["Properties"]["FromPort"], to_s3["Properties"]["ToPort"]) == (443, 443)
 
 
-def test_functions_reach_the_deployments_own_servers_by_their_group(synthesise: Synthesiser) -> None:
-    network = synthesise(environment("prod", "self-hosted")).stack("network")
-    servers, itself = group(network, "cragside: servers of its own")
-    _, functions = group(network, "cragside: functions")
-    ports = {5432, 7687, 8080, 11434}
-    out = [rule for rule in functions["SecurityGroupEgress"] if rule["FromPort"] != 443]
-    assert {rule["FromPort"] for rule in out} == {rule["ToPort"] for rule in out} == ports
-    assert all(rule["DestinationSecurityGroupId"] == {"Fn::GetAtt": [servers, "GroupId"]} for rule in out)
-    within = [
-        rule["Properties"]
-        for rule in network.resources("AWS::EC2::SecurityGroupIngress").values()
-        if rule["Properties"]["GroupId"] == {"Fn::GetAtt": [servers, "GroupId"]}
-    ]
-    assert {rule["FromPort"] for rule in within} == ports
-    assert all("SourceSecurityGroupId" in rule for rule in within)
-    assert "0.0.0.0/0" not in str(itself.get("SecurityGroupIngress"))
-
-
-def test_only_what_needs_a_way_out_has_a_route_to_it(synthesise: Synthesiser) -> None:
+def test_a_new_network_has_no_way_out(synthesise: Synthesiser) -> None:
     network = managed(synthesise).stack("network")
-    assert not network.resources("AWS::EC2::Route")
-    assert not network.resources("AWS::EC2::InternetGateway")
-    hosted = synthesise(environment("prod", "self-hosted")).stack("network")
-    assert {name.partition("Subnet")[0] for name in hosted.resources("AWS::EC2::Route")} == {"Vpcexits"}
-    assert not hosted.resources("AWS::EC2::NatGateway")
+    for kind in ("Route", "InternetGateway", "NatGateway"):
+        assert not network.resources(f"AWS::EC2::{kind}")
 
 
 def test_the_endpoints_are_those_that_functions_call_and_serve_this_account(synthesise: Synthesiser) -> None:
@@ -169,14 +186,13 @@ def test_the_endpoints_are_those_that_functions_call_and_serve_this_account(synt
 
 
 def test_functions_alone_reach_s3_by_its_endpoint(synthesise: Synthesiser) -> None:
-    # The host that is the way out fetches Amazon Linux' packages without credentials: the endpoint would refuse it.
-    network = synthesise(environment("prod", "self-hosted")).stack("network")
+    network = managed(synthesise).stack("network")
     (gateway,) = (
         each["Properties"]
         for each in network.resources("AWS::EC2::VPCEndpoint").values()
         if each["Properties"]["VpcEndpointType"] == "Gateway"
     )
-    assert {each["Ref"].partition("Subnet")[0] for each in gateway["RouteTableIds"]} == {"Vpcfunctions"}
+    assert {each["Ref"].partition("Subnet")[0] for each in gateway["RouteTableIds"]} == {"Vpc10x64x0x0x20functions"}
     assert len(gateway["RouteTableIds"]) == 2
 
 
@@ -186,15 +202,51 @@ def test_what_crosses_the_network_is_logged_for_the_days_of_the_environment(synt
     assert network.properties("AWS::Logs::LogGroup")["RetentionInDays"] == 365
 
 
-@pytest.mark.parametrize("shape", ["managed", "self-hosted"])
-def test_every_function_is_in_the_isolated_subnets(shape: str, synthesise: Synthesiser) -> None:
-    service = synthesise(environment("prod", shape))
+def test_every_function_is_in_the_isolated_subnets(synthesise: Synthesiser) -> None:
+    service = managed(synthesise)
     for stack in (service, service.stack("knowledge")):
         for function in stack.resources("AWS::Lambda::Function").values():
             placed = function["Properties"]["VpcConfig"]
             assert len(placed["SubnetIds"]) == 2
             assert all("functions" in str(subnet) for subnet in placed["SubnetIds"])
             assert len(placed["SecurityGroupIds"]) == 1
+
+
+def test_what_connects_a_function_to_its_network_is_denied_to_its_code(synthesise: Synthesiser) -> None:
+    service = managed(synthesise)
+    for stack in (service, service.stack("knowledge")):
+        ((function, _),) = stack.resources("AWS::Lambda::Function").items()
+        statements = [
+            statement
+            for policy in stack.resources("AWS::IAM::Policy").values()
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+        (denied,) = [statement for statement in statements if statement["Effect"] == "Deny"]
+        (allowed,) = [each for each in statements if each["Effect"] == "Allow" and each["Resource"] == "*"]
+        assert set(denied["Action"]) <= set(allowed["Action"])
+        assert denied["Condition"] == {"ArnEquals": {"lambda:SourceFunctionArn": [{"Fn::GetAtt": [function, "Arn"]}]}}
+
+
+def test_an_address_beside_the_secret_of_rds_has_no_user_and_no_password(synthesise: Synthesiser) -> None:
+    own, address = environment("prod", "managed"), "postgresql://db.internal:5432/cragside"
+    service = synthesise(checked(own.changed(servers={**own.servers.model_dump(), "postgres_address": address})))
+    for stack in (service, service.stack("knowledge")):
+        variables = stack.properties("AWS::Lambda::Function")["Environment"]["Variables"]
+        assert (variables["POSTGRES_URI"], "POSTGRES_URI_SECRET" in variables) == (address, True)
+
+
+def test_functions_log_in_with_tokens_as_the_named_user_alone(synthesise: Synthesiser) -> None:
+    user = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:db-ABCDEFGH/cragside"
+    own = environment("prod", "managed")
+    service = synthesise(own.changed(servers={**own.servers.model_dump(), "postgres_user_arn": user}))
+    for stack in (service, service.stack("knowledge")):
+        connecting = [
+            statement["Resource"]
+            for policy in stack.resources("AWS::IAM::Policy").values()
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            if "rds-db:connect" in str(statement["Action"])
+        ]
+        assert connecting == [user]
 
 
 def test_functions_are_told_where_the_servers_are_and_may_read_their_secrets(synthesise: Synthesiser) -> None:

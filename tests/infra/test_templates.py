@@ -6,9 +6,7 @@ import pytest
 from synthesis import Synthesised, Synthesiser, problems_of
 
 from cragside.settings import Settings, variable_of
-from infra.environments import NAMES, named
-from infra.environments.knowledge import KnowledgeBucket
-from infra.environments.model import Environment
+from infra.config import NAMES, Environment, KnowledgeBucket, named
 
 pytestmark = pytest.mark.infra
 
@@ -96,6 +94,10 @@ def test_the_function_and_the_api_write_their_own_log_groups(stack: Synthesised)
         "Fn::GetAtt"
     ]
     assert {function, api} == groups
+    # Services of AWS may write below this name; elsewhere each API adds to a policy that is soon full.
+    prefix, once = stack.resources("AWS::Logs::LogGroup")[api]["Properties"]["LogGroupName"]["Fn::Join"][1]
+    assert prefix.startswith("/aws/vendedlogs/cragside-")
+    assert once == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
 
 
 def test_the_access_log_holds_neither_headers_nor_bodies(stack: Synthesised) -> None:
@@ -181,6 +183,7 @@ def test_the_function_answers_before_the_api_gives_up(stack: Synthesised, enviro
 def test_the_function_is_traced_and_has_its_size(stack: Synthesised, environment: Environment) -> None:
     function = stack.properties("AWS::Lambda::Function")
     assert function["TracingConfig"] == {"Mode": "Active"}
+    assert "EphemeralStorage" not in function
     assert function["MemorySize"] == environment.memory_mb
     assert function.get("ReservedConcurrentExecutions") == environment.reserved_concurrency
     assert function["Handler"] == "handler.handler"
@@ -220,8 +223,55 @@ def test_the_only_public_thing_is_the_api_and_it_is_throttled(stack: Synthesised
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert {"Ref": next(iter(stack.resources("AWS::ApiGatewayV2::Api")))} in permission["SourceArn"]["Fn::Join"][1]
     assert stack.properties("AWS::ApiGatewayV2::Stage")["DefaultRouteSettings"] == {
-        "ThrottlingRateLimit": environment.throttle.requests_per_second,
-        "ThrottlingBurstLimit": environment.throttle.burst,
+        "ThrottlingRateLimit": environment.fitting_throttle.requests_per_second,
+        "ThrottlingBurstLimit": environment.fitting_throttle.burst,
+    }
+
+
+def test_earlier_versions_stay_for_a_rollback(stack: Synthesised) -> None:
+    for version in stack.resources("AWS::Lambda::Version").values():
+        assert version["DeletionPolicy"] == version["UpdateReplacePolicy"] == "Retain"
+
+
+def test_traces_to_x_ray_are_switched_off_with_their_permissions(synthesise: Synthesiser) -> None:
+    silent = synthesise(named("dev").changed(xray=False))
+    assert "TracingConfig" not in silent.properties("AWS::Lambda::Function")
+    assert not [action for each in statements(silent) for action in actions(each) if action.startswith("xray:")]
+
+
+def test_tmp_has_the_size_that_the_environment_says(synthesise: Synthesiser) -> None:
+    large = synthesise(VARIANTS["bucket"].changed(snap_start=False, tmp_mb=2048))
+    assert large.properties("AWS::Lambda::Function")["EphemeralStorage"] == {"Size": 2048}
+
+
+def test_a_token_in_a_parameter_is_named_and_read_and_no_secret_is_made(synthesise: Synthesiser) -> None:
+    stack = synthesise(named("dev").changed(token_parameter="/cragside/dev/token"))
+    assert not stack.resources("AWS::SecretsManager::Secret")
+    named_by = variables(stack)["RAG_API_TOKEN_SECRET"]
+    assert named_by["Fn::Join"][1][-1] == ":parameter/cragside/dev/token"
+    (reading,) = [each for each in statements(stack) if "ssm:GetParameter" in actions(each)]
+    assert (reading["Resource"], actions(reading)) == (named_by, {"ssm:GetParameter"})
+    assert stack.template["Outputs"]["TokenSecret"]["Value"] == named_by
+
+
+def test_a_bootstrap_of_its_own_bounds_every_role(synthesise: Synthesiser) -> None:
+    own = {"qualifier": "teama", "permissions_boundary": "Bounds"}
+    stack = synthesise(named("prod").changed(knowledge="none", bootstrap=own))
+    for role in stack.resources("AWS::IAM::Role").values():
+        assert json.dumps(role["Properties"]["PermissionsBoundary"]).endswith(':policy/Bounds"]]}')
+    manifest = json.loads((stack.file.parent / "manifest.json").read_text())
+    deploying = manifest["artifacts"]["cragside-prod-service"]["properties"]["assumeRoleArn"]
+    assert ":role/cdk-teama-deploy-role-" in deploying
+
+
+def test_environments_of_any_name_share_an_account(synthesise: Synthesiser) -> None:
+    first, second = (synthesise(named(name, "dev")) for name in ("pr-1", "pr-2"))
+    assert first.file.name == "cragside-pr-1-service.template.json"
+    assert json.dumps(first.template).replace("pr-1", "pr-2") == json.dumps(second.template)
+    # Nothing but the access log has a name of its own, and that has the stack's id in it.
+    physical = [name for each in first.template["Resources"].values() for name in each["Properties"]]
+    assert not {"FunctionName", "RoleName", "BucketName", "QueueName", "SecretName"} & {
+        name for name in physical if name not in ("FunctionName",)
     }
 
 
@@ -236,7 +286,7 @@ def test_the_application_knows_every_variable_of_the_function(stack: Synthesised
 
 
 def test_the_outputs_are_the_address_and_the_secret(stack: Synthesised) -> None:
-    for_people = {name for name in stack.template["Outputs"] if not name.startswith("ExportsOutput")}
+    for_people = {name for name in stack.template["Outputs"] if not name.startswith("PublishOutput")}
     assert for_people == {"Endpoint", "TokenSecret"}
 
 
@@ -246,7 +296,7 @@ def test_the_same_folders_give_the_same_template(synthesise: Synthesiser) -> Non
 
 
 def test_files_made_under_a_private_umask_are_readable_for_lambda(tmp_path):
-    from infra.constructs.bundling import readable
+    from infra.function import readable
 
     (tmp_path / "store" / "default").mkdir(parents=True)
     (tmp_path / "store" / "default" / "store.sqlite3").write_text("")

@@ -1,1 +1,0 @@
-"""Constructs that make up the stacks. They take plain keywords, not the environment."""

@@ -1,1 +1,0 @@
-"""Monthly costs of the resources of templates."""

@@ -1,1 +1,0 @@
-"""Stacks only compose: what is built lives in `constructs`."""
