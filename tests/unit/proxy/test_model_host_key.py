@@ -3,7 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.aws.secrets import SecretsManager
+from cragside.adapters.aws.secrets import Secrets
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.upstream import Upstream
@@ -22,7 +22,7 @@ async def test_the_key_takes_the_place_of_basic_credentials():
 BY_REFERENCE = {"RAG_MODEL_HOST": "openai+http://gpu/v1", "OPENAI_API_KEY_SECRET": "arn:of-the-key"}
 
 
-class Secrets:
+class SecretsManager:
     """Record the container's requests to AWS' client."""
 
     def __init__(self, **texts):
@@ -33,20 +33,20 @@ class Secrets:
 
 
 async def test_a_key_by_reference_is_read_from_its_secret():
-    secrets = SecretsManager(lambda: Secrets(**{"arn:of-the-key": " sk-hush\n"}))
+    secrets = Secrets(lambda _: SecretsManager(**{"arn:of-the-key": " sk-hush\n"}))
     key = Container(load_settings(BY_REFERENCE), secrets=secrets).upstream_key
     assert await Upstream("http://gpu", key).authorization() == b"Bearer sk-hush"
 
 
 async def test_ollamas_key_is_read_from_its_secret_too():
-    secrets = SecretsManager(lambda: Secrets(**{"arn:of-the-key": " sk-hush\n"}))
+    secrets = Secrets(lambda _: SecretsManager(**{"arn:of-the-key": " sk-hush\n"}))
     given = {"OLLAMA_BASE_URL": "http://gpu", "OLLAMA_API_KEY_SECRET": "arn:of-the-key"}
     key = Container(load_settings(given), secrets=secrets).upstream_key
     assert await Upstream("http://gpu", key).authorization() == b"Bearer sk-hush"
 
 
 async def test_a_key_that_cannot_be_read_is_an_outage():
-    key = Container(load_settings(BY_REFERENCE), secrets=SecretsManager(Secrets)).upstream_key
+    key = Container(load_settings(BY_REFERENCE), secrets=Secrets(lambda _: SecretsManager())).upstream_key
     with pytest.raises(ServiceUnavailable, match="OPENAI_API_KEY_SECRET") as outage:
         await Upstream("http://gpu", key).authorization()
     assert "arn" not in outage.value.message
