@@ -130,7 +130,7 @@ def test_a_running_function_takes_up_a_new_password_of_postgresql(
 ) -> None:
     secret = manager.create_secret(Name="address", SecretString=role.uri("one"))["ARN"]
     running = start(POSTGRES_URI_SECRET=secret)
-    assert running.container.secrets._client is None, "nothing is read before it is needed"
+    assert running.container.secrets._clients == {}, "nothing is read before it is needed"
     assert running.answer(*DOCUMENTS)[0] == 200
 
     manager.put_secret_value(SecretId=secret, SecretString=role.uri("two"))
