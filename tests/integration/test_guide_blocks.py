@@ -13,6 +13,7 @@ from tests.blocks import PAGES, ROOT, Block, all_blocks, assert_shown, blocks
 from tests.services.tools import free_port
 from tools import toolchain
 
+GENERATIONS = "needs a bucket; tests/unit/aws_lambda/test_generations_commands.py runs these commands"
 AWS = "needs an AWS account; `make e2e` deploys into an emulator"
 OPEN_WEBUI = "needs Open WebUI, and models from Ollama's registry"
 SYSTEMD = "needs root and a running systemd"
@@ -42,6 +43,8 @@ NOT_RUN = {
     ("docs/compose.md", "TOKEN="): DOCKER,
     ("docs/aws-knowledge.md", "aws lambda invoke"): AWS,
     ("docs/deployment.md", "make bootstrap"): AWS,
+    ("docs/generations.md", "cragside generations list"): GENERATIONS,
+    ("docs/generations.md", "cragside generations forget"): GENERATIONS,
     ("docs/deployment.md", "make deploy ENV=staging"): AWS,
     ("docs/pipeline.md", "make pipeline"): AWS,
     ("docs/deployment.md", "aws secretsmanager"): AWS,
