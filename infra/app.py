@@ -38,7 +38,7 @@ def environment_of(app: App) -> Environment:
 
 
 def context_of(app: App) -> dict[str, str | None]:
-    """The context's values of our keys."""
+    """Return the context's values of our keys."""
     return {key: app.node.try_get_context(key) for key in KEYS}
 
 
@@ -60,7 +60,7 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
 
 
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:
-    """An app with the flags of this project, which cdk-nag checks. `context` is added to that of the CLI.
+    """Make an app with the flags of this project, which cdk-nag checks. `context` is added to that of the CLI.
 
     A finding that is not acknowledged ends the synthesis.
     """

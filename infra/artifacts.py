@@ -70,7 +70,7 @@ class Artifacts:
             )
 
     def unbuilt(self) -> "Artifacts":
-        """The same, with a folder that is there in place of each: what is destroyed is not shipped."""
+        """Return the same, with a folder that is there in place of each: what is destroyed is not shipped."""
         return Artifacts(self.function, dict.fromkeys(self.layers, self.function), None, self.index)
 
 

@@ -36,7 +36,7 @@ _OF_AWS = ".amazonaws.com"
 
 
 def checked(environment: Environment) -> Environment:
-    """The same environment. Raises `NotDeployable` with everything that is wrong with it, a line each."""
+    """Return the same environment. Raises `NotDeployable` with everything that is wrong with it, a line each."""
     found = list(_problems(environment))
     if found:
         raise NotDeployable("\n".join(found))

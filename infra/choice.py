@@ -24,7 +24,7 @@ _OF_PIPELINES = ("repository", "provider")
 
 
 def chosen(context: Mapping[str, str | None], *, deploying: bool = True) -> Environment:
-    """The environment `env` with what the other keys change of it; a value of None is one that was not said.
+    """Return the environment `env` with what the other keys change of it; a value of None is one that was not said.
 
     `like` names the environment whose values a new name takes. `file` is a TOML file with any fields; the other keys go
     before it. Without `deploying`, or with `destroying=true`, it need not be deployable as it is.
@@ -55,7 +55,7 @@ def chosen(context: Mapping[str, str | None], *, deploying: bool = True) -> Envi
 
 
 def fields_of(file: Path) -> dict[str, object]:
-    """The fields that a TOML file has. Raises `NotDeployable` for a file that cannot be read."""
+    """Return the fields that a TOML file has. Raises `NotDeployable` for a file that cannot be read."""
     try:
         fields = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

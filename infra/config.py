@@ -148,7 +148,7 @@ Network = Annotated[
 
 
 def port_of(url: str) -> int:
-    """The port of an address, by its scheme if it says none."""
+    """Return the port of an address, by its scheme if it says none."""
     parts = urlsplit(url)
     return parts.port or _PORTS.get(parts.scheme, _NEO4J_PORT)
 
@@ -208,7 +208,7 @@ class Servers(Data):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The settings of a function that uses them."""
+        """Return the settings of a function that uses them."""
         variables = {
             "OLLAMA_BASE_URL": self.ollama_url,
             "SEARXNG_HOST": self.searxng_url,
@@ -225,18 +225,18 @@ class Servers(Data):
 
     @property
     def urls(self) -> dict[str, str]:
-        """The addresses that are not secret, by their fields."""
+        """Return the addresses that are not secret, by their fields."""
         names = ("ollama_url", "searxng_url", "neo4j_uri", "qdrant_url")
         return {name: url for name in names if (url := getattr(self, name)) is not None}
 
     @property
     def secret_arns(self) -> list[str]:
-        """The secrets that a function reads."""
+        """Return the secrets that a function reads."""
         return [value for name, value in self.variables.items() if name.endswith("_SECRET")]
 
     @property
     def ports(self) -> set[int]:
-        """The ports that a function reaches."""
+        """Return the ports that a function reaches."""
         ports = {port_of(url) for url in self.urls.values()}
         ports |= {self.postgres_port} if self.has_postgres else set()
         return ports | ({self.redis_port} if self.redis_uri_secret_arn else set())
@@ -374,12 +374,12 @@ class Environment(Data):
 
     @property
     def stack_prefix(self) -> str:
-        """The beginning of the names of all its stacks."""
+        """Return the beginning of the names of all its stacks."""
         return f"cragside-{self.name}-"
 
     @property
     def stack_names(self) -> tuple[str, ...]:
-        """The stacks that it deploys, the first that the others need first."""
+        """Return the stacks that it deploys, the first that the others need first."""
         has = {
             "network": self.network is not None,
             "knowledge": isinstance(self.knowledge, Indexed),
@@ -396,7 +396,7 @@ class Environment(Data):
 
     @property
     def collector_port(self) -> int | None:
-        """The port of an OpenTelemetry collector, if the settings name one."""
+        """Return the port of an OpenTelemetry collector, if the settings name one."""
         found = [port_of(address) for name in COLLECTOR if (address := self.settings.get(name))]
         return found[0] if found else None
 
@@ -407,7 +407,7 @@ class Environment(Data):
         return Throttle(requests_per_second=min(asked.requests_per_second, most), burst=min(asked.burst, most))
 
     def changed(self, **fields: object) -> "Environment":
-        """The environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""
+        """Return the environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""
         return Environment.model_validate({**self.model_dump(), **fields})
 
 
@@ -416,7 +416,7 @@ NAMES = tuple(_TABLES)
 
 
 def named(name: str | None, like: str | None = None) -> Environment:
-    """The environment with this name, or a new one with the values of another. Raises `NotDeployable`."""
+    """Return the environment with this name, or a new one with the values of another. Raises `NotDeployable`."""
     known = like or name
     if like is not None and name in _TABLES:
         raise NotDeployable(f"like: {name} has values of its own: leave it out")

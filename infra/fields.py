@@ -22,7 +22,7 @@ class Data(BaseModel):
 
 
 def unfit(words: str) -> PydanticCustomError:
-    """The error of a value that is not what the words describe."""
+    """Return the error of a value that is not what the words describe."""
     return PydanticCustomError(_FORM, f"{_NOT} {words}")
 
 

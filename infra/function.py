@@ -64,7 +64,7 @@ class Placement:
 
 
 def layers_of(scope: Construct, environment: Environment, folders: Mapping[str, Path]) -> list[lambda_.LayerVersion]:
-    """A layer for each named folder, which becomes /opt."""
+    """Make a layer for each named folder, which becomes /opt."""
     within = Construct(scope, "Layers")
     return [
         lambda_.LayerVersion(

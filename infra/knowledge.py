@@ -43,7 +43,7 @@ class Store:
 
 
 def baked_store(scope: Construct, environment: Environment, artifacts: Artifacts) -> Store:
-    """A store that a deployment brings along: a layer, objects in a bucket, or none."""
+    """Return a store that a deployment brings along: a layer, objects in a bucket, or none."""
     knowledge, folder = environment.knowledge, artifacts.knowledge
     if folder is not None:
         code = Code.from_asset(str(folder), bundling=readable(folder, _FOLDER))
@@ -201,7 +201,7 @@ class KnowledgeStack(EnvironmentStack):
         )
 
     def _bucket(self, name: str, **said: Any) -> Bucket:
-        """A bucket that is private, encrypted, and takes TLS alone."""
+        """Make a bucket that is private, encrypted, and takes TLS alone."""
         bucket = Bucket(
             Construct(self, name),
             "Bucket",
@@ -218,7 +218,7 @@ class KnowledgeStack(EnvironmentStack):
         return bucket
 
     def _queues(self) -> tuple[Queue, Queue]:
-        """A FIFO queue, encrypted, TLS only, and one in which messages that came too often wait for 14 days."""
+        """Make a FIFO queue, encrypted, TLS only, and one in which messages that came too often wait for 14 days."""
         within = Construct(self, "Queue")
         common: dict[str, Any] = {
             "fifo": True,

@@ -38,7 +38,7 @@ class LocalContext:
             self._replacing["NEO4J_PASSWORD_SECRET"] = {"NEO4J_PASSWORD": neo4j, "NEO4J_URI": "neo4j://neo4j:7687"}
 
     def replacing(self, name: str) -> dict[str, str]:
-        """The settings that stand for one; empty if there are none."""
+        """Return the settings that stand for one; empty if there are none."""
         return self._replacing.get(name, {})
 
 
@@ -69,7 +69,7 @@ def template(resources: Resources, folders: Mapping[str, Path], context: LocalCo
 
 
 def answering(resources: Resources) -> dict[str, Any]:
-    """The properties of the one function of the service."""
+    """Return the properties of the one function of the service."""
     (function,) = [found["Properties"] for found in resources.values() if found["Type"] == "AWS::Lambda::Function"]
     return dict(function)
 
@@ -96,7 +96,7 @@ def _folder(code: Mapping[str, Any], folders: Mapping[str, Path]) -> str:
 
 
 def service_resources(assembly: Path) -> Resources:
-    """The resources of the service's stack. Raises `FileNotFoundError` if the folder holds none."""
+    """Return the resources of the service's stack. Raises `FileNotFoundError` if the folder holds none."""
     manifest = json.loads((assembly / "manifest.json").read_text())
     (name,) = [name for name in manifest["artifacts"] if name.endswith("-service")]
     return dict(json.loads((assembly / f"{name}.template.json").read_text())["Resources"])

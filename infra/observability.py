@@ -112,7 +112,7 @@ class ObservabilityStack(EnvironmentStack):
         yield Rule("DeadLetters", given_up, 1, "Tasks were given up.", at_once=True)
 
     def _own(self, name: str, function: Function | None = None) -> cloudwatch.Metric:
-        """A figure that a function, `enrich` by default, sends by itself."""
+        """Return a figure that a function, `enrich` by default, sends by itself."""
         dimensions = {"service": _OWN, "function_name": (function or self._enrich).function_name}
         return cloudwatch.Metric(namespace=_OWN, metric_name=name, dimensions_map=dimensions, **_SUM)
 
@@ -217,7 +217,7 @@ def _publishing(service: str, actions: Sequence[str], resource: str) -> PolicySt
 
 
 def _percent(part: cloudwatch.IMetric, whole: cloudwatch.IMetric, label: str) -> cloudwatch.MathExpression:
-    """A share. There is none where nothing happened."""
+    """Return a share. There is none where nothing happened."""
     return cloudwatch.MathExpression(
         expression="100 * part / whole", using_metrics={"part": part, "whole": whole}, period=_PERIOD, label=label
     )

@@ -36,17 +36,17 @@ class Repository:
 
     @property
     def issuer(self) -> str:
-        """The host whose tokens are trusted."""
+        """Return the host whose tokens are trusted."""
         return "token.actions.githubusercontent.com" if self.host == "github" else "gitlab.com"
 
     def deploying(self, environment: str) -> list[str]:
-        """The subjects of jobs that deploy an environment."""
+        """Return the subjects of jobs that deploy an environment."""
         if self.host == "github":
             return [f"repo:{self.path}:environment:{environment}"]
         return [f"project_path:{self.path}:ref_type:branch:ref:{self.branch}"]
 
     def reviewing(self) -> list[str]:
-        """The subjects of jobs that only look, on any branch of this repository. `*` stands for a branch."""
+        """Return the subjects of jobs that only look, on any branch of this repository. `*` stands for a branch."""
         if self.host == "github":
             return [f"repo:{self.path}:pull_request", f"repo:{self.path}:ref:refs/heads/{self.branch}"]
         return [f"project_path:{self.path}:ref_type:branch:ref:*"]
@@ -92,7 +92,7 @@ class PipelineStack(EnvironmentStack):
             cdk.CfnOutput(self, key, value=value)
 
     def _role(self, name: str, description: str, subjects: Sequence[str], assumes: Sequence[str]) -> str:
-        """A role that jobs take by OpenID Connect. It may assume the given roles and do nothing else."""
+        """Make a role that jobs take by OpenID Connect. It may assume the given roles and do nothing else."""
         matching = "StringLike" if any("*" in subject for subject in subjects) else "StringEquals"
         conditions: dict[str, dict[str, object]] = {"StringEquals": {f"{self._issuer}:aud": _AUDIENCE}}
         conditions.setdefault(matching, {})[f"{self._issuer}:sub"] = list(subjects)

@@ -37,17 +37,17 @@ class EnvironmentStack(cdk.Stack):
 
     @cached_property
     def key(self) -> IKey | None:
-        """The operator's key, if there is one."""
+        """Return the operator's key, if there is one."""
         arn = self.environment_config.operations.kms_key_arn
         return Key.from_key_arn(self, "Key", arn) if arn else None
 
     @property
     def removal(self) -> RemovalPolicy:
-        """The fate of data when the stack is destroyed."""
+        """Return the fate of data when the stack is destroyed."""
         return RemovalPolicy.RETAIN if self.environment_config.keep_data else RemovalPolicy.DESTROY
 
     def log_group(self, name: str, *, vended: bool = False) -> LogGroup:
-        """A log group with the environment's retention.
+        """Make a log group with the environment's retention.
 
         Its name is generated, so that a group that outlived its stack does not block the next one. `vended`: services
         of AWS write there. One policy of the account lets them write to all groups of this prefix, while each other

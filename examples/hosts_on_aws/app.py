@@ -75,7 +75,7 @@ class Hosts(Data):
 
     @property
     def ports(self) -> list[int]:
-        """The ports that a function reaches."""
+        """Return the ports that a function reaches."""
         optional = {7687: self.neo4j, 8080: self.searxng, 11434: self.ollama_instance}
         return [5432, *(port for port, there in optional.items() if there)]
 
@@ -121,7 +121,7 @@ class HostsStack(cdk.Stack):
 
     @cached_property
     def _key(self) -> IKey | None:
-        """The operator's key, if there is one."""
+        """Return the operator's key, if there is one."""
         return Key.from_key_arn(self, "Key", self._hosts.kms_key_arn) if self._hosts.kms_key_arn else None
 
     def _tell(self, postgres: Secret, neo4j: Secret | None) -> None:
@@ -256,7 +256,7 @@ class HostsStack(cdk.Stack):
         return secret
 
     def _volume(self, zone: str) -> Volume:
-        """A volume that outlives its host, with a snapshot each night. Deleting the stack makes one too."""
+        """Make a volume that outlives its host, with a snapshot each night. Deleting the stack makes one too."""
         within = Construct(self, "Databases")
         volume = Volume(
             within,

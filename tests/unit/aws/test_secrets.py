@@ -1,6 +1,7 @@
 import asyncio
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -111,32 +112,31 @@ def test_without_the_sdk_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) ->
         Secrets().secret(ARN, setting="X_SECRET", parse=str).value()
 
 
-def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto")
+@pytest.fixture
+def boto3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """AWS' SDK before an emulator."""
+    sdk, moto = pytest.importorskip("boto3"), pytest.importorskip("moto")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with moto.mock_aws():
-        made = boto3.client("secretsmanager").create_secret(Name="cragside-token", SecretString="s3cret")
-        assert Secrets().secret(made["ARN"], setting="X_SECRET", parse=str).value() == "s3cret"
+        yield sdk
 
 
-def test_a_parameter_of_systems_manager_is_a_secret_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "none")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    with moto.mock_aws():
-        ssm = boto3.client("ssm")
-        ssm.put_parameter(Name="/cragside/token", Value="s3cret", Type="SecureString")
-        arn = ssm.get_parameter(Name="/cragside/token")["Parameter"]["ARN"]
-        secrets = Secrets()
-        assert secrets.secret(arn, setting="X_SECRET", parse=api_tokens).value() == ("s3cret",)
-        missing = secrets.secret(f"{arn}-missing", setting="X_SECRET", parse=str)
-        with pytest.raises(ServiceUnavailable, match="X_SECRET"):
-            missing.value()
+def test_the_sdk_reads_a_real_looking_secret(boto3: Any) -> None:
+    made = boto3.client("secretsmanager").create_secret(Name="cragside-token", SecretString="s3cret")
+    assert Secrets().secret(made["ARN"], setting="X_SECRET", parse=str).value() == "s3cret"
+
+
+def test_a_parameter_of_systems_manager_is_a_secret_too(boto3: Any) -> None:
+    ssm = boto3.client("ssm")
+    ssm.put_parameter(Name="/cragside/token", Value="s3cret", Type="SecureString")
+    arn = ssm.get_parameter(Name="/cragside/token")["Parameter"]["ARN"]
+    secrets = Secrets()
+    assert secrets.secret(arn, setting="X_SECRET", parse=api_tokens).value() == ("s3cret",)
+    missing = secrets.secret(f"{arn}-missing", setting="X_SECRET", parse=str)
+    with pytest.raises(ServiceUnavailable, match="X_SECRET"):
+        missing.value()
 
 
 @pytest.mark.attack("hostile tokens")

@@ -1,6 +1,9 @@
 import io
 import logging
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from lambda_stub import close, container, function_of
@@ -8,6 +11,9 @@ from lambda_stub import close, container, function_of
 from cragside.bootstrap import Container
 from cragside.entrypoints.aws_lambda import runtime as observability
 from cragside.entrypoints.aws_lambda.function import Function
+
+if TYPE_CHECKING:
+    from generations_stub import World
 
 # The function's logger is the package's. A Lambda environment has it to itself; the other tests should not meet it.
 _LOGGER = logging.getLogger(observability.SERVICE)
@@ -46,3 +52,20 @@ def started() -> Iterator[Callable[[Container], Function]]:
 @pytest.fixture
 def function(started: Callable[[Container], Function]) -> Function:
     return started(container())
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "AsyncIterator[World]":
+    """A bucket of generations, with its queue. The temporary directory has to be empty in the end."""
+    from generations_stub import World
+    from moto import mock_aws
+
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with mock_aws():
+        made = World()
+        yield made
+        await made.close()
+    assert list(temporary.iterdir()) == [], "nothing is left in the temporary directory"

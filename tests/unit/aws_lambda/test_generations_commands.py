@@ -3,32 +3,16 @@
 import asyncio
 import gzip
 import json
-import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from generations_stub import ASKED_KELP, ASKED_OTTER, BUCKET, KELP, OTTER, PREFIX, World
-from moto import mock_aws
 from typer.testing import CliRunner
 
 from cragside.composition.generations import drafted
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
-
-
-@pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[World]:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    with mock_aws():
-        made = World()
-        yield made
-        await made.close()
-    assert list(temporary.iterdir()) == [], "nothing is left in the temporary directory"
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ import hashlib
 import shutil
 import tempfile
 from collections import namedtuple
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from generations_stub import ASKED_KELP, ASKED_OTTER, BUCKET, KELP, OTTER, PREFIX, World
-from moto import mock_aws
 
 from cragside.adapters.aws.versions import S3VersionedStore
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable
@@ -23,17 +22,6 @@ from tests.clocks import MovedClock
 
 KEY = f"{PREFIX}/ws/default/store.sqlite3.gz"
 _Usage = namedtuple("_Usage", "total used free")
-
-
-@pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[World]:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with mock_aws():
-        made = World()
-        yield made
-        await made.close()
-    assert list(tmp_path.iterdir()) == [], "nothing is left in the temporary directory"
 
 
 @pytest.fixture

@@ -2,14 +2,10 @@
 
 import asyncio
 import json
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from generations_stub import ASKED_KELP, ASKED_OTTER, KELP, OTTER, World
-from moto import mock_aws
 
 from cragside.application.inbox import Change, Inbox
 from cragside.composition.generations import Draft
@@ -20,17 +16,6 @@ from cragside.entrypoints.aws_lambda.publishing import Publisher
 from cragside.ports.files import ObjectChanged
 from tests.clocks import MovedClock
 from tests.knowledge import answer_of
-
-
-@pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[World]:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with mock_aws():
-        made = World()
-        yield made
-        await made.close()
-    assert list(tmp_path.iterdir()) == [], "nothing is left in the temporary directory"
 
 
 async def test_a_document_is_accepted_published_and_cited(world: World) -> None:

@@ -31,7 +31,7 @@ class Document:
 
     @property
     def whole(self) -> str:
-        """The title and the text, as a reader sees them."""
+        """Return the title and the text, as a reader sees them."""
         return f"{self.title}\n{self.content}"
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Document:
 
     @property
     def relevance(self) -> float | None:
-        """The `score`, under a name that tells it from the similarity."""
+        """Return the `score`, under a name that tells it from the similarity."""
         return self.score
 
     def compared(self, similarity: float) -> "Document":

@@ -127,5 +127,5 @@ class DatabaseSettings(BaseModel):
 
     @property
     def storages(self) -> dict[str, str | None]:
-        """The chosen classes of LightRAG's storages by their roles, None where none is chosen."""
+        """Return the chosen classes of LightRAG's storages by their roles, None where none is chosen."""
         return {role: getattr(self, f"{role}_storage") for role in ("kv", "vector", "graph", "doc_status")}

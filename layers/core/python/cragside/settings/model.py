@@ -382,7 +382,7 @@ class Settings(DatabaseSettings):
 
     @property
     def store_place(self) -> Path | BucketAddress:
-        """The folder or the bucket of the workspaces, unless they are in PostgreSQL."""
+        """Return the folder or the bucket of the workspaces, unless they are in PostgreSQL."""
         return self.generations or self.home
 
     @property

@@ -321,7 +321,7 @@ class _Near:
 
     @property
     def terms(self) -> set[str]:
-        """All terms that the documents may have."""
+        """Return all terms that the documents may have."""
         return {*self.sought, *(term for parts in self.splits.values() for term in parts)}
 
     async def read(self, held: Mapping[str, int], known: Sequence[WordFilter], vocabulary: "Vocabulary") -> str:
